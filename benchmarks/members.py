@@ -34,7 +34,7 @@ url = "{url}"
 client_id = "bridge"
 random_client_id = false
 session_expiry_s = 600
-reconnect_min_s = 0.1
+reconnect_max_s = 6.0
 [[inputs]]
 {input}
 qos = {qos}

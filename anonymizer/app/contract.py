@@ -40,7 +40,7 @@ from anonymizer.app.contract_messages import (
 )
 from anonymizer.app.gateway.home_assistant import discovery_topic
 from anonymizer.app.gateway.own_reports import why_topic
-from anonymizer.pipeline.positions.other_forms import EVENT_TYPE, kinds_of
+from anonymizer.pipeline.positions.other_forms import EVENT_TYPE, event_source, kinds_of
 from anonymizer.settings import Settings
 
 _FORMAT = "application/schema+json;version=draft-2020-12"
@@ -166,7 +166,7 @@ def _event(name: str, settings: Settings) -> dict[str, Any]:
     required = ["specversion", "id", "source", "type"]
     fixed = {
         "specversion": "1.0",
-        "source": settings.forms.source,
+        "source": event_source(settings),
         "type": EVENT_TYPE.format(kind=name),
     }
     properties = {
@@ -213,25 +213,25 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
     yield Channel(settings.output.topic, region, incoming=False)
     fixed = {each.publish for each in settings.inputs if each.kind == "fixed"}
     if "cloaked" in fixed:
-        yield Channel(settings.fixed.topic, region, incoming=False)
+        yield Channel(settings.topics.fixed, region, incoming=False)
     if "public" in fixed:
         yield Channel(settings.fixed.public_topic, PUBLIC, incoming=False)
-    yield Channel(settings.output.rejected_topic, REJECTED, incoming=False)
+    yield Channel(settings.topics.rejected, REJECTED, incoming=False)
     if settings.public_network.enabled:
-        topic = settings.public_network.topic
+        topic = settings.topics.network
         yield Channel(topic, NETWORK, incoming=False, retained=True)
         yield Channel(f"{topic}/parts/{{part}}", NETWORK_PART, incoming=False, retained=True)
     if settings.current.every_s:
-        topic = f"{settings.current.topic}/{{part}}"
+        topic = f"{settings.topics.current}/{{part}}"
         yield Channel(topic, current(region), incoming=False, retained=True)
     if settings.forms.ngsi_ld_topic is not None:
         yield Channel(settings.forms.ngsi_ld_topic, ENTITY, incoming=False)
     for each in settings.inputs:
         if each.echo is not None:
             yield Channel(each.echo, echo(each), incoming=False)
-    if settings.home_assistant.enabled:
+    if settings.forms.home_assistant is not None:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
-        yield Channel(settings.home_assistant.topic, STATE, incoming=False, retained=True)
+        yield Channel(settings.topics.state, STATE, incoming=False, retained=True)
     if settings.counts.enabled:
         topic = settings.counts.topic
         is_private = settings.counts.privacy == "dp"

@@ -337,6 +337,6 @@ def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[
         "readings": [],
         "streams": [],
         "region": {"mode": mode},
-        "output": {"topic": f"cloaked-{mode}/positions", "rejected_topic": f"{mode}/rejected"},
+        "output": {"topic": f"cloaked-{mode}/positions"},
         "http": {"enabled": False},
     }

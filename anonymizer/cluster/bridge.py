@@ -38,6 +38,7 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Deliver
 from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
+from anonymizer.pipeline.positions.device_zones import ZONES_BYTES
 from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.pipeline.positions.topics import subscription
 from anonymizer.pipeline.positions.zone_statements import ZoneRouting
@@ -161,7 +162,7 @@ class Bridge:
         if mobile and zones.enabled:
             queue = BridgeQueue(
                 settings.cluster.n_sources,
-                max_payload_bytes=zones.max_payload_bytes,
+                max_payload_bytes=ZONES_BYTES,
                 parts_of=ZoneRouting(zones, mobile[0]).parts_of,
             )
             # Before the positions: a tick is stated after the zones that hold from it on.
@@ -231,7 +232,7 @@ class Bridge:
                 close_timeout_s=_GOODBYE_S,
                 max_payload_bytes=max(
                     self._settings.limits.max_payload_bytes,
-                    self._settings.device_zones.max_payload_bytes,
+                    ZONES_BYTES,
                 ),
                 on_quarantined=partial(log_quarantined, role),
             )

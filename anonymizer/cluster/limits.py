@@ -23,7 +23,7 @@ def check_cluster(settings: Settings) -> None:
         ),
         "forms.cloudevents": (settings.forms.cloudevents, alone),
         "forms.ngsi_ld_topic": (settings.forms.ngsi_ld_topic is not None, alone),
-        "home_assistant.enabled": (settings.home_assistant.enabled, alone),
+        "forms.home_assistant": (settings.forms.home_assistant is not None, alone),
         "current.every_s": (settings.current.every_s > 0, alone),
         'inputs: kind = "fixed", unless publish = "public"': (
             any(each.kind == "fixed" and each.publish == "cloaked" for each in settings.inputs),

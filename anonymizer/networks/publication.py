@@ -24,6 +24,8 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 
+PART_BYTES = 120_000
+"""Largest size of a part. Brokers limit packets; that of AWS IoT Core, the smallest, is 128 KiB."""
 _DIGITS = 7
 """Decimals of a coordinate, 1 cm."""
 _POINT, _LINE = 1, 2
@@ -136,7 +138,9 @@ def geojson(network: RoadNetwork) -> bytes:
     return _collection(list(features(network)), {"network": network_version(network)})
 
 
-def parts(network: RoadNetwork, *, most_bytes: int) -> tuple[NetworkAbout, list[bytes]]:
+def parts(
+    network: RoadNetwork, *, most_bytes: int = PART_BYTES
+) -> tuple[NetworkAbout, list[bytes]]:
     """Return the description of a network, and FeatureCollections of limited size that make it up.
 
     Parameters

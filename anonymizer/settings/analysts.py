@@ -6,13 +6,11 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from anonymizer.settings.base import (
-    PLAIN_NAME,
     AtLeastOne,
     Group,
     NotNegative,
     OutputTopic,
     Positive,
-    like,
 )
 
 Shape: TypeAlias = Literal["nodes", "roads", "h3", "bbox"]
@@ -27,9 +25,7 @@ class ShapeSettings(Group):
     """
 
     regions: Shape = "nodes"
-    """Of the regions of mobile devices."""
-    fixed: Shape = "nodes"
-    """Of the regions of fixed devices."""
+    """Of the regions of mobile and of fixed devices."""
     h3_resolution: Annotated[int, Field(ge=0, le=15)] = 9
     """Resolution of the H3 cells; 9 has edges of about 200 m."""
 
@@ -37,25 +33,21 @@ class ShapeSettings(Group):
 class PublicNetworkSettings(Group):
     """The road network, published for those who read regions.
 
-    It is retained: a description on `topic`, and GeoJSON on `topic` with `/parts/0`, `/parts/1`,
-    ... behind it. It is public in any case: privacy zones are not shown.
+    It is retained beside `broker.status_topic`: a description on `anonymizer/network`, and GeoJSON
+    on `anonymizer/network/parts/0`, ... It is public in any case: privacy zones are not shown.
     """
 
     enabled: bool = True
-    topic: OutputTopic = "anonymizer/network"
-    part_bytes: Annotated[int, Field(ge=4096, le=268_000_000)] = 120_000
-    """Largest size of a part. Brokers limit packets; that of AWS IoT Core is 128 KiB."""
 
 
 class CurrentSettings(Group):
-    """The groups that live now, retained, for subscribers that come later."""
+    """The groups that live now, retained, for subscribers that come later.
+
+    They are on `cloaked/current/0`, `cloaked/current/1`, ..., beside `output.topic`.
+    """
 
     every_s: NotNegative = 0.0
     """How often they are published. 0: never."""
-    topic: OutputTopic = "cloaked/current"
-    """They are on this topic with `/0`, `/1`, ... behind it."""
-    part_bytes: Annotated[int, Field(ge=4096, le=268_000_000)] = 120_000
-    """Largest size of a part, unless a single group needs more."""
 
 
 class FormSettings(Group):
@@ -63,27 +55,15 @@ class FormSettings(Group):
 
     cloudevents: bool = False
     """Whether messages about groups, fixed devices and counts are CloudEvents 1.0: MQTT 5 user
-    properties state the attributes, and the payload stays as it is (binary content mode)."""
-    source: Annotated[str, Field(min_length=1, max_length=256)] = "/anonymizer"
-    """The attribute `source` of the events, a URI or a path; another one for each gateway."""
+    properties state the attributes, and the payload stays as it is (binary content mode). Their
+    `source` is the path of `broker.status_topic`, `/anonymizer`."""
     ngsi_ld_topic: OutputTopic | None = None
     """Topic on which groups of mobile devices are also published as NGSI-LD entities. They have a
     `location` if `shapes.regions` is `roads` or `bbox`. None: they are not."""
-
-
-class HomeAssistantSettings(Group):
-    """The state of the gateway as a device of Home Assistant, found by MQTT discovery.
-
-    It shows public counts, as `/metrics` does without the token, and whether the gateway is ready.
-    """
-
-    enabled: bool = False
-    prefix: OutputTopic = "homeassistant"
-    """Discovery prefix of Home Assistant."""
-    id: Annotated[str, like(r"^[A-Za-z0-9_-]{1,64}$", PLAIN_NAME)] = "anonymizer"
-    """Of the device; another one for each gateway."""
-    topic: OutputTopic = "anonymizer/state"
-    """Where the state is retained, every `output.rejected_every_s`."""
+    home_assistant: OutputTopic | None = None
+    """Discovery prefix of Home Assistant, which is `homeassistant` unless it was changed there: the
+    gateway is then a device of it, with its public counts and whether it is ready. The state is
+    retained beside `broker.status_topic`, on `anonymizer/state`. None: it is not."""
 
 
 class CountSettings(Group):
@@ -108,12 +88,8 @@ class CountSettings(Group):
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
-    most_speed_mps: Positive = 40.0
-    """Faster devices count as this fast, so that one of them cannot move a mean by much."""
     speed_step_mps: Positive = 1.0
     """Mean speeds are rounded to this."""
-    most_dwell_s: Positive = 600.0
-    """Longer stays count as this long."""
     dwell_step_s: Positive = 10.0
     """Mean stays are rounded to this."""
     epsilon: Annotated[float, Field(gt=0, le=100)] = 1.0

@@ -102,6 +102,18 @@ Name = Annotated[
 OutputTopic = Annotated[str, like(r"^[^+#\x00]+$", "must be a topic, without + and #")]
 """MQTT topic without wildcards."""
 Qos = Literal[0, 1]
+
+
+class Topics(NamedTuple):
+    """Topics that follow from those of the settings: see `Settings.topics`."""
+
+    fixed: str
+    current: str
+    network: str
+    rejected: str
+    state: str
+
+
 PSEUDONYM = "{pseudonym}"
 HostName = Annotated[
     str,

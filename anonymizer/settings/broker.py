@@ -47,10 +47,12 @@ class BrokerSettings(Group):
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
     receive_maximum: Annotated[int, Field(ge=1, le=65535)] = 2000
     """Most QoS 1 messages in flight from the broker to the gateway (MQTT 5)."""
-    reconnect_min_s: Positive = 0.5
     reconnect_max_s: Positive = 30.0
+    """Longest wait before the next attempt to connect. It doubles with each attempt, from a
+    sixtieth of this on."""
     status_topic: OutputTopic = "anonymizer/status"
-    """Retained: `online`, `offline`, or `lost` by last will."""
+    """Retained: `online`, `offline`, or `lost` by last will. What else the gateway tells of itself
+    is beside it; a second gateway has a level of its own."""
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
@@ -95,6 +97,4 @@ class BrokerSettings(Group):
             raise ValueError("set password or password_file, not both")
         if self.key_file is not None and self.cert_file is None:
             raise ValueError("key_file needs cert_file")
-        if self.reconnect_max_s < self.reconnect_min_s:
-            raise ValueError("reconnect_max_s must not be below reconnect_min_s")
         return self

@@ -231,9 +231,6 @@ class InputSettings(Group):
 class FixedSettings(Group):
     """Fixed devices, of the inputs with `kind = "fixed"`."""
 
-    topic: OutputTopic = "cloaked/fixed"
-    """Where fixed devices with `publish = "cloaked"` are published, in the form of
-    `output.form`."""
     public_topic: OutputTopic = "public/fixed"
     """Where fixed devices with `publish = "public"` are published."""
     ttl_s: Positive = 3600.0

@@ -114,8 +114,8 @@ def _meant(place: Sequence[int | str]) -> str:
     *tables, key = [part for part in place if isinstance(part, str)] or [""]
     own = _group_at(tables)
     path = ".".join([*tables, key])
-    if path in _REMOVED:
-        return f"; {_REMOVED[path]}"
+    if path in REMOVED:
+        return f"; {REMOVED[path]}"
     usual = _USUAL.get(path) or _USUAL.get(key)
     if usual:
         return f"; did you mean {usual}?"
@@ -145,10 +145,34 @@ _USUAL = {
 }
 """What is meant by names that other programs use."""
 
-_REMOVED = {
+REMOVED = {
     "broker.receiving_process": "it was removed: delete it",
+    "broker.reconnect_min_s": "it is a sixtieth of reconnect_max_s: delete it",
+    "counts.most_dwell_s": "it is 600: delete it",
+    "counts.most_speed_mps": "it is 40: delete it",
+    "current.part_bytes": "it is 120000: delete it",
+    "current.topic": "it is beside output.topic: delete it",
+    "device_zones.max_payload_bytes": "it is 8192: delete it",
+    "device_zones.max_zones": "it is 20: delete it",
+    "fixed.topic": "it is beside output.topic: delete it",
+    "forms.source": "it is the path of broker.status_topic: delete it",
+    "home_assistant": 'write home_assistant = "homeassistant" in [forms]',
+    "output.rejected_topic": "it is beside broker.status_topic: delete it",
+    "public_network.part_bytes": "it is 120000: delete it",
+    "public_network.topic": "it is beside broker.status_topic: delete it",
+    "shapes.fixed": "shapes.regions is of fixed devices, too: delete it",
+    "store.max_unpublished": "it is 1000000: delete it",
+    "streams.attributes.periods": "the parts of the day are four of six hours: delete it",
+    "streams.attributes.prefix_chars": "the whole common prefix is told: delete it",
+    "streams.forget_after": "it is 1000: delete it",
+    "streams.max_ahead_s": "it is 5: delete it",
+    "streams.max_open_windows": "it follows from window_s and lateness_s: delete it",
+    "streams.offset_s": "windows begin with the local day, see utc_offset_h: delete it",
+    "streams.share_price": "it is 0.1: delete it",
+    "streams.silent_share": "it is 0.05: delete it",
+    "trips.dwell_m": "it is 50: delete it",
 }
-"""What is said of settings of earlier versions."""
+"""What is said of settings of earlier versions: by what they were replaced."""
 
 
 def _near(key: str, names: Sequence[str] | Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from anonymizer.settings.analysts import (
     CountSettings,
     CurrentSettings,
     FormSettings,
-    HomeAssistantSettings,
     PublicNetworkSettings,
     ShapeSettings,
 )
@@ -26,6 +25,7 @@ from anonymizer.settings.base import (
     OutputTopic,
     Positive,
     Qos,
+    Topics,
     id_names,
     is_loopback,
     overlap,
@@ -49,6 +49,10 @@ OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
 """First levels of topics all of which analysts may read where brokers have the shipped rules."""
 
 
+def _beside(topic: str, name: str) -> str:
+    return "/".join([*topic.split("/")[:-1], name])
+
+
 class NetworkSettings(Group):
     """The road network that positions are located on."""
 
@@ -67,14 +71,16 @@ class OutputSettings(Group):
     """Where cloaked positions are published."""
 
     topic: OutputTopic = "cloaked/positions"
+    """Of mobile devices. Fixed devices (`cloaked/fixed`) and current groups (`cloaked/current`) are
+    published beside it."""
     kafka: KafkaTopic | None = None
     """A topic of Kafka on which cloaked positions are published in place of `topic`, see `[kafka]`:
     the same messages, with the group, or the pseudonym (`form = "device"`), as the key. It must
     exist; Kafka keeps messages as long as its `retention.ms` says. It needs inputs of Kafka alone.
     Nothing else is published then."""
-    rejected_topic: OutputTopic = "anonymizer/rejected"
-    """Where the counts of rejected positions are published, by reason; never a payload."""
     rejected_every_s: Annotated[Positive, LESS_IS_WEAKER] = 10.0
+    """How often the counts of rejected positions are published, by reason, on
+    `anonymizer/rejected`, beside `broker.status_topic`; never a payload."""
     silence_s: Positive | None = None
     """If positions arrive and none is published for longer than this, in addition to the delays of
     the settings (`trips.delay_s`, `session.settle_s`, and the longest beat where groups exist), the
@@ -176,7 +182,6 @@ class Settings(Group):
     public_network: PublicNetworkSettings = PublicNetworkSettings()
     counts: CountSettings = CountSettings()
     forms: FormSettings = FormSettings()
-    home_assistant: HomeAssistantSettings = HomeAssistantSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
     limits: LimitSettings = LimitSettings()
@@ -218,8 +223,7 @@ class Settings(Group):
             "counts": self.counts.enabled,
             "current": bool(self.current.every_s),
             "device_zones": self.device_zones.enabled,
-            "forms": self.forms.cloudevents or self.forms.ngsi_ld_topic is not None,
-            "home_assistant": self.home_assistant.enabled,
+            "forms": self.forms != FormSettings(),
             'inputs.kind = "fixed"': any(each.kind == "fixed" for each in self.inputs),
         }
         if refused := [key for key, is_on in only_mqtt.items() if is_on]:
@@ -267,6 +271,18 @@ class Settings(Group):
         return self
 
     @property
+    def topics(self) -> Topics:
+        """The topics beside those of the settings: who moves one moves all of its level."""
+        cloaked, own = self.output.topic, self.broker.status_topic
+        return Topics(
+            fixed=_beside(cloaked, "fixed"),
+            current=_beside(cloaked, "current"),
+            network=_beside(own, "network"),
+            rejected=_beside(own, "rejected"),
+            state=_beside(own, "state"),
+        )
+
+    @property
     def splits_groups(self) -> bool:
         """Whether several messages tell of a group, so that all or none of them must arrive."""
         return self.output.form == "device" or bool(self.echoes)
@@ -278,10 +294,11 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _outputs_of_positions_differ(self) -> Self:
-        topics = (self.output.topic, self.fixed.topic, self.fixed.public_topic)
+        topics = (self.output.topic, self.fixed.public_topic, *self.topics)
         if len(set(topics)) < len(topics):
             raise ValueError(
-                "fixed: topic and public_topic must differ from each other and from output.topic"
+                "output.topic and fixed.public_topic must differ from each other and from what is"
+                f" published beside output.topic and broker.status_topic ({', '.join(self.topics)})"
             )
         return self
 
@@ -310,12 +327,15 @@ class Settings(Group):
     def _output_topics(self) -> Iterator[tuple[str, str]]:
         """Yield key and topic of everything that the gateway may publish, below it too."""
         yield "broker.status_topic", self.broker.status_topic
-        for name in ("output", "fixed", "current", "public_network", "counts", "forms"):
+        for topic in (self.topics.network, self.topics.rejected, self.topics.state):
+            yield "broker.status_topic", topic
+        for topic in (self.topics.fixed, self.topics.current):
+            yield "output.topic", topic
+        for name in ("output", "fixed", "counts", "forms"):
             table = getattr(self, name)
             for key in type(table).model_fields:
                 if key.endswith("topic") and getattr(table, key) is not None:
                     yield f"{name}.{key}", getattr(table, key)
-        yield "home_assistant.topic", self.home_assistant.topic
         for i, each in enumerate(self.inputs):
             if each.echo is not None:
                 yield f"inputs (no. {i + 1}).echo", each.echo

@@ -72,17 +72,13 @@ class DeviceZoneSettings(Group):
     topic: OutputTopic = "zones/{device}"
     """`{device}` stands for the id of the device. Where several levels of an input's topic are the
     id, the same levels are named here: `zones/{user}/{device}`. An empty retained message withdraws
-    the zones of a device. While its message is not valid or exceeds a limit, nothing is published
-    about the device."""
+    the zones of a device. While its message is not valid, is larger than 8 KiB or has more than 20
+    zones, nothing is published about the device."""
     max_devices: AtLeastOne = 10_000
     """Most devices with zones of their own, in a cluster for each source. Beyond that, publishers
     with most of them yield first (a publisher is the first level of the id), and nothing is
     published about the devices left out, until there is room. A publisher of twenty times as many
     is hidden whole, until the gateway restarts or the cluster begins anew."""
-    max_zones: AtLeastOne = 20
-    """Most zones of one device."""
-    max_payload_bytes: AtLeastOne = 8192
-    """Largest message."""
 
     @field_validator("topic")
     @classmethod
@@ -116,9 +112,8 @@ class TripSettings(Group):
     slower than `end_m` / `delay_s` (a pedestrian)."""
     gap_s: Positive = 300.0
     """A device that was silent for longer than this begins a new trip."""
-    dwell_m: Positive = 50.0
     dwell_s: Positive = 120.0
-    """A device that stays this long within this many metres of one place ends its trip there."""
+    """A device that stays this long within 50 m of one place ends its trip there."""
     max_held: AtLeastOne = 600
     """Most positions of one device that wait; beyond that the oldest are dropped and counted as
     overload. Must not be below the number of reports that a device sends within `delay_s`."""

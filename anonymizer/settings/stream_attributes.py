@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from anonymizer.settings.base import (
-    AtLeastOne,
     FieldName,
     Group,
     NonEmpty,
@@ -23,21 +22,6 @@ RESERVED = {
     *("measures", "k_anonymized", "algorithm"),
 }
 """Fields that a message uses for the class itself."""
-
-
-class PeriodSettings(Group):
-    """A named part of the day; it runs through midnight if it ends before it begins."""
-
-    from_h: Annotated[int, Field(ge=0, le=23)]
-    to_h: Annotated[int, Field(ge=1, le=24)]
-    zh: NonEmpty
-    en: NonEmpty
-
-    @model_validator(mode="after")
-    def _it_lasts(self) -> Self:
-        if self.from_h == self.to_h:
-            raise ValueError("from_h and to_h must differ")
-        return self
 
 
 class AttributeSettings(Group):
@@ -93,10 +77,6 @@ class AttributeSettings(Group):
     label: Literal["plain", "prefix", "hours"] = "plain"
     """Form of the label under `kaca`. `plain`: a range or set. `prefix`: the common prefix.
     `hours`: hours of the day."""
-    prefix_chars: AtLeastOne | None = None
-    """Most characters of a `prefix`. None: the whole common prefix."""
-    periods: tuple[PeriodSettings, ...] = ()
-    """Names of parts of the day for `hours`. Empty: four parts of six hours each."""
 
     @property
     def shown_as(self) -> str:

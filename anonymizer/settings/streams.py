@@ -1,5 +1,6 @@
 """Settings of streams of records: sources, attributes, windows and promise."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import inf
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE
+from anonymizer.algorithms.records.methods import AUTO, MODELS
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath, Step
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
@@ -27,6 +28,8 @@ from anonymizer.settings.base import (
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
 
+_MAX_AHEAD_S = 5.0
+"""How far a vehicle's clock may be ahead of the gateway's: clocks set by radio or network are."""
 MethodName = Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"]
 
 
@@ -141,20 +144,12 @@ class StreamSettings(Group):
     utc_offset_h: Annotated[float, Field(ge=-14, le=14)] = 0.0
     """How far local time is ahead of UTC. Local time applies to texts without an offset, to the
     time of day, and to the days that windows are aligned with."""
-    offset_s: NotNegative | None = None
-    """Windows begin this long after the multiples of `window_s`. None: a window begins with each
-    local day."""
     lateness_s: NotNegative = 30.0
     """A window closes when every active source has sent a time this long after its end."""
     idle_s: Positive | None = None
     """A source of which no part has been accepted for this long in wall-clock time is no longer
     active. When no source is active, every window closes. No window waits longer than this for a
     source whose times are behind those of another. None: `window_s + lateness_s`."""
-    max_ahead_s: NotNegative = 5.0
-    """How far a vehicle's clock may be ahead of the gateway's."""
-    max_open_windows: Annotated[int, Field(ge=1, le=10_000)] = 8
-    """Most windows that are open at once. If a part of the present needs another one, the oldest is
-    closed. At least 2, and one more for each `window_s` in `lateness_s + max_ahead_s`."""
     max_records: Annotated[int, Field(ge=1, le=50_000_000)] = 200_000
     """Most records in all open windows together; further vehicles are rejected as overload."""
     max_records_per_vehicle: AtLeastOne = 100
@@ -185,10 +180,8 @@ class StreamSettings(Group):
     prefer_share: Share = 1.0
     """A goal, not a promise, of `method = "best"`: in as many classes as possible no value of a
     quasi-identifier or sensitive attribute has a larger share of the vehicles. It covers the
-    attributes of which no value has more than that in the window. 1: no goal."""
-    share_price: NotNegative = SHARE_PRICE
-    """What `prefer_share` may cost: this much more information loss of a vehicle, for each
-    attribute in which its class is not above."""
+    attributes of which no value has more than that in the window. 1: no goal. It may cost 0.1 more
+    information loss of a vehicle for each attribute in which its class is not above."""
     cumulative: Literal["report", "enforce"] | None = None
     """What is done about vehicles whose published classes, intersected over the windows, leave
     fewer than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute:
@@ -196,12 +189,6 @@ class StreamSettings(Group):
     are none, and suppresses whom it cannot protect. It needs d of 2 or more, l where a sensitive
     attribute lasts, and of `cells` the labels `range`. Its classes are those that lose least, as of
     `kd`, unless a tree learns a target."""
-    silent_share: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """A source of which fewer than this share of the vehicles of a window have a part, or fewer
-    than k, is silent: under `kd` and `kld`, and wherever d is 2 or more, its attributes are
-    withheld, and the promise is kept on the others. 0: only below k."""
-    forget_after: Annotated[int, Field(ge=1)] = 1000
-    """Number of windows after which a vehicle that was not published is forgotten."""
     count_as: Annotated[str, Field(min_length=1, max_length=64)] = "truck_count"
     """Name of the field with the number of vehicles of a class, in messages of `kaca`."""
     language: Literal["zh", "en"] = "zh"
@@ -219,10 +206,8 @@ class StreamSettings(Group):
 
     @property
     def begin_s(self) -> float:
-        """`offset_s`, or its default."""
-        if self.offset_s is None:
-            return -self.utc_offset_h * 3600 % self.window_s
-        return self.offset_s
+        """Where a window begins after a multiple of `window_s`: one begins with each local day."""
+        return -self.utc_offset_h * 3600 % self.window_s
 
     @property
     def silence_s(self) -> float:
@@ -232,14 +217,14 @@ class StreamSettings(Group):
     @property
     def rule(self) -> WindowRule:
         """The windows as the algorithms take them."""
-        return WindowRule(
+        rule = WindowRule(
             length_s=self.window_s,
             offset_s=self.begin_s,
             lateness_s=self.lateness_s,
             silence_s=self.silence_s,
-            max_open=self.max_open_windows,
-            max_ahead_s=self.max_ahead_s,
+            max_ahead_s=_MAX_AHEAD_S,
         )
+        return replace(rule, max_open=max(rule.max_open, int(rule.least_open)))
 
     @property
     def output_topic(self) -> str:
@@ -339,13 +324,6 @@ class StreamSettings(Group):
                         )
         if set(carried) != set(names):
             raise ValueError("every attribute must have a source")
-        if self.begin_s >= self.window_s:
-            raise ValueError("offset_s must be below window_s")
-        if self.max_open_windows < self.rule.least_open:
-            raise ValueError(
-                f"max_open_windows: must be at least {self.rule.least_open:.0f} for these window_s,"
-                " lateness_s and max_ahead_s, or windows would not close in time"
-            )
         if self.per == "record" and (
             len(self.sources) > 1 or any(a.lasting for a in self.attributes)
         ):
@@ -434,8 +412,6 @@ class StoreSettings(Group):
     min_free_bytes: Annotated[int, Field(ge=0)] = 100_000_000
     """Space to leave on the disk of the store. While less is free, records wait at the broker and
     positions go on."""
-    max_unpublished: Annotated[int, Field(ge=1)] = 1_000_000
-    """Most classes that may wait for the broker; further windows are suppressed."""
 
 
 def _keeps_lasting(said: dict[str, Any]) -> bool:

@@ -27,10 +27,8 @@ ESSENTIAL = (
 EXPERIMENTAL = (
     "current",
     "forms",
-    "home_assistant",
     "region.districts",
     "streams.prefer_share",
-    "streams.share_price",
     "watch",
 )
 """Keys and whole tables: what they mean may change between two versions."""

@@ -111,8 +111,9 @@ def backoff_s(settings: BrokerSettings, *, attempt: int, rng: random.Random) -> 
     Uniform between the smallest wait and a bound that doubles with each attempt up to the
     largest wait, so that the many clients of a restarted broker do not return all at once.
     """
-    bound = settings.reconnect_min_s * 2.0 ** min(attempt, 64)
-    return rng.uniform(settings.reconnect_min_s, min(settings.reconnect_max_s, bound))
+    longest_s = settings.reconnect_max_s
+    shortest_s = longest_s / 60
+    return rng.uniform(shortest_s, min(longest_s, shortest_s * 2.0 ** min(attempt, 64)))
 
 
 def reason_of(error: Exception) -> str:

@@ -25,8 +25,11 @@ EVERYTHING: dict[str, Any] = {
     "counts": {"enabled": True, "every_s": 0.4, "k": 3, "cells": 16},
     "current": {"every_s": 0.1},
     "device_zones": {"enabled": True},
-    "forms": {"cloudevents": True, "source": "/test", "ngsi_ld_topic": "cloaked/entities"},
-    "home_assistant": {"enabled": True, "id": "test"},
+    "forms": {
+        "cloudevents": True,
+        "home_assistant": "homeassistant",
+        "ngsi_ld_topic": "cloaked/entities",
+    },
     "adka": {"density_steps": [], "k_values": [3]},
     "output": {"qos": 1},
     "readings": [
@@ -43,7 +46,7 @@ OUT = {
     "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
     "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
     "anonymizer/rejected", "anonymizer/state", "cloaked/entities",
-    "homeassistant/device/test/config", "cloaked/echo/{pseudonym}",
+    "homeassistant/device/anonymizer/config", "cloaked/echo/{pseudonym}",
 }  # fmt: skip
 
 

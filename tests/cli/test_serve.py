@@ -204,7 +204,7 @@ def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> 
     assert source == SourceSettings(name="telemetry", tells=source.tells)
     assert stream.promise.promise == PromiseSettings(t=0.5, min_spread={"speed": 10.0}).promise
     plain = StreamSettings(name="fleet", sources=stream.sources, attributes=stream.attributes)
-    said = {"promise": stream.promise, "idle_s": plain.silence_s, "offset_s": plain.begin_s}
+    said = {"promise": stream.promise, "idle_s": plain.silence_s}
     assert plain.enforces
     said["cumulative"] = "enforce"
     assert stream == plain.model_copy(update=said)

@@ -53,7 +53,6 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         streams = [{", ".join(map(toml, streams))}]
         [broker]
         url = "{broker or "mqtt://127.0.0.1:1"}"
-        reconnect_min_s = 0.05
         reconnect_max_s = 0.2
         client_id = "cluster"
         random_client_id = false

@@ -61,7 +61,6 @@ def settings_file(
         inputs = [{{topic = "in/{{device}}", qos = 1}}]
         [broker]
         url = "{broker.url}"
-        reconnect_min_s = 0.05
         reconnect_max_s = 0.2
         client_id = "bridge"
         random_client_id = false
@@ -115,7 +114,7 @@ class Payloads:
 async def device(broker: LocalBroker, name: str = "device") -> AsyncIterator[MqttLink]:
     received: list[Delivery] = []
     link = MqttLink(
-        BrokerSettings(url=broker.url, reconnect_min_s=0.05, reconnect_max_s=0.2),
+        BrokerSettings(url=broker.url, reconnect_max_s=0.2),
         client_id=name,
         deliver=received.extend,
         subscriptions=[("out/#", 1)],

@@ -89,7 +89,6 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         k_values = [{K["positions"]}]
         [broker]
         url = "{broker}"
-        reconnect_min_s = 0.05
         reconnect_max_s = 0.2
         client_id = "cluster"
         random_client_id = false
@@ -329,9 +328,7 @@ def said(messages: Iterator[Outgoing]) -> set[Said]:
 async def link_of(
     broker: LocalBroker, name: str, hear: Callable[[Sequence[Delivery]], None], *topics: str
 ) -> AsyncIterator[MqttLink]:
-    settings = BrokerSettings(
-        url=broker.url, session_expiry_s=3600, reconnect_min_s=0.05, reconnect_max_s=0.2
-    )
+    settings = BrokerSettings(url=broker.url, session_expiry_s=3600, reconnect_max_s=0.2)
     subscriptions = [(topic, 1) for topic in topics]
     link = MqttLink(settings, client_id=name, deliver=hear, subscriptions=subscriptions)
     running = asyncio.create_task(link.run())

@@ -62,7 +62,7 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
     messages = [Outgoing("out/a", b"%d" % i) for i in range(6)]
     messages.insert(3, Outgoing(DENIED, b"-"))
     async with strict(broker) as url, asyncio.TaskGroup() as group:
-        settings = BrokerSettings(url=url, reconnect_min_s=0.01, reconnect_max_s=0.02)
+        settings = BrokerSettings(url=url, reconnect_max_s=0.02)
         writer = MqttLink(settings, client_id="writer", deliver=lambda _: None)
         for link in (reader, writer):
             group.create_task(link.run())

@@ -71,7 +71,7 @@ class Deployed:
             username=user,
             password=SecretStr(self.password(user)),
             ca_file=self.ca,
-            reconnect_min_s=0.01,
+            reconnect_max_s=0.6,
         ).model_copy(update=more)
 
     async def publish(

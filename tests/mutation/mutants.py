@@ -189,7 +189,7 @@ MODULES = (
             ("self._before, self._now = self._now, set()", "self._now = set()"),
             ("np.stack([messages.topic_hash(), payload]", "np.stack([payload, payload]"),
             ("        state.settle(due.joined, closing)\n", ""),
-            ("forget_before=due.window - settings.forget_after", "forget_before=due.window + 1"),
+            ("forget_before=due.window - FORGET_AFTER", "forget_before=due.window + 1"),
             ("            if again:", "            if False:"),
         ),
     ),

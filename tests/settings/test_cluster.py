@@ -88,7 +88,7 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
         ("current.every_s", {"current": {"every_s": 1}}),
         ("forms.cloudevents", {"forms": {"cloudevents": True}}),
         ("forms.ngsi_ld_topic", {"forms": {"ngsi_ld_topic": "entities"}}),
-        ("home_assistant", {"home_assistant": {"enabled": True}}),
+        ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
         ("fixed", {"inputs": [{"kind": "fixed"}]}),
         ("at most one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "a/+/{device}"}]}),

@@ -11,7 +11,8 @@ from anonymizer.app.gateway.preflight import check_files
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from anonymizer.settings.base import overlap
-from anonymizer.settings.toml_file import load_settings
+from anonymizer.settings.mistakes import REMOVED
+from anonymizer.settings.toml_file import load_settings, validated
 
 NETWORK = '[network]\nsource = "grid:5x5"\n'
 WRONG = [
@@ -283,7 +284,10 @@ WRONG = [
         '[broker]\nurl="mqtt://localhost"\nnetwork.source="grid:5x5"\n',
         "broker.network: there is no such setting; did you mean [network]?",
     ),
-    ('[broker]\nsource="grid:5x5"\n', "broker.source: there is no such setting"),
+    (
+        '[broker]\nsource="grid:5x5"\n',
+        "broker.source: there is no such setting; did you mean network.source?",
+    ),
     ("ANONYMIZER__HTTP__PORT=80\n", "network.ANONYMIZER__HTTP__PORT: there is no such setting"),
     (
         '[network]\nsource="grid:5x5\n',
@@ -372,6 +376,26 @@ def test_filters_overlap_where_a_topic_matches_both(one: str, other: str, togeth
     assert overlap(other, one) is together
 
 
+@pytest.mark.parametrize("key", REMOVED)
+def test_a_setting_of_an_earlier_version_is_refused_with_what_holds_in_its_place(key: str) -> None:
+    *path, name = key.split(".")
+    table: dict[str, object] = {name: 1}
+    if path[:1] == ["streams"]:
+        attribute = {"name": "a", "lo": 0, "hi": 1}
+        stream = {
+            "name": "s",
+            "sources": [{"name": "t", "tells": ["a"]}],
+            "attributes": [attribute],
+        }
+        (attribute if path[-1] == "attributes" else stream)[name] = 1
+        table = {"streams": [stream]}
+    elif path:
+        table = {path[0]: table}
+    with pytest.raises(SettingsError, match="there is no such setting; ") as caught:
+        validated(table, "")
+    assert REMOVED[key] in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("tables", "key"),
     [
@@ -383,7 +407,11 @@ def test_filters_overlap_where_a_topic_matches_both(one: str, other: str, togeth
         ('[[inputs]]\ntopic = "ok/{device}"\n[[inputs]]\ntopic = "+/+/{device}"', "inputs (no. 2)"),
         ('[device_zones]\nenabled = true\ntopic = "public/{device}"', "device_zones: "),
         ('[broker]\nstatus_topic = "positions/gateway"', "inputs (no. 1): "),
-        ('[home_assistant]\ntopic = "positions/gateway"', "inputs (no. 1): "),
+        (
+            '[[inputs]]\ntopic = "own/{device}"\n[broker]\nstatus_topic = "own/status"',
+            "inputs (no. 1): ",
+        ),
+        ('[[inputs]]\ntopic = "out/{device}"\n[output]\ntopic = "out/regions"', "inputs (no. 1): "),
         ('[forms]\nngsi_ld_topic = "positions"', "inputs (no. 1): "),
         ('[[inputs]]\necho = "positions/{pseudonym}"\n[output]\nqos = 1', "inputs (no. 1): "),
         ('[[inputs]]\necho = "positions"\n[output]\nqos = 1', "inputs (no. 1): "),

@@ -96,14 +96,6 @@ def test_silence_lasts_a_window_and_its_lateness_where_nothing_is_said() -> None
         (NUMBER | {"bands": [3, 3]}, "bands: must rise, above lo and up to hi"),
         (NUMBER | {"bands": [0, 3]}, "bands: must rise, above lo and up to hi"),
         (NUMBER | {"bands": [3, 9.5]}, "bands: must rise, above lo and up to hi"),
-        (
-            {
-                "time_of_day": True,
-                "label": "hours",
-                "periods": [{"from_h": 3, "to_h": 3, "zh": "x", "en": "x"}],
-            },
-            "must differ",
-        ),
     ],
 )
 def test_an_attribute_has_one_domain(values: dict[str, Any], said: str) -> None:
@@ -138,10 +130,6 @@ def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], sai
         ({"promise": {"k": 1}}, "greater than or equal to 2"),
         ({"model": "kld"}, "requires promise.l of 2"),
         ({"promise": {"min_spread": {"type": 1.0}}}, "numeric quasi-identifiers"),
-        ({"offset_s": 60}, "offset_s must be below window_s"),
-        ({"lateness_s": 600}, "max_open_windows: must be at least 12"),
-        ({"max_open_windows": 1}, "max_open_windows: must be at least 2"),
-        ({"max_ahead_s": 3600}, "max_open_windows: must be at least 62"),
         ({"per": "record"}, "requires a single source"),
         ({"count_as": "age"}, "published_as: names must be unique"),
         ({"method": "fast"}, 'method: must be auto or hilbert or best for "kd"'),
@@ -212,11 +200,13 @@ def test_kaca_asks_for_k_alone_unless_more_is_said() -> None:
     ("window_s", "utc_offset_h", "begins"),
     [(86_400, 8, 57_600), (86_400, -5, 18_000), (3600, 5.5, 1800), (60, 8, 0), (86_400, 0, 0)],
 )
-def test_windows_begin_with_local_days_unless_told_otherwise(
-    window_s: float, utc_offset_h: float, begins: float
-) -> None:
+def test_windows_begin_with_local_days(window_s: float, utc_offset_h: float, begins: float) -> None:
     assert fleet(window_s=window_s, utc_offset_h=utc_offset_h).begin_s == begins
-    assert fleet(window_s=window_s, utc_offset_h=utc_offset_h, offset_s=7).begin_s == 7
+
+
+@pytest.mark.parametrize(("lateness_s", "n"), [(30, 8), (600, 12)])
+def test_so_many_windows_are_open_that_they_close_in_time(lateness_s: float, n: int) -> None:
+    assert fleet(window_s=60, lateness_s=lateness_s).rule.max_open == n
 
 
 def two_streams(**changes: Any) -> Settings:  # noqa: ANN401  settings of any kind

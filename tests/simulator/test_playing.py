@@ -131,7 +131,7 @@ async def test_traffic_continues_after_a_restart_of_the_broker(broker: LocalBrok
     traffic = Traffic(load_network(NETWORK), 20)
     source = FleetSource(traffic, rate_hz=5.0)
     tally = Tally(was_heard=np.zeros(20, np.bool_))
-    settings = BrokerSettings(url=broker.url, reconnect_min_s=0.05, reconnect_max_s=0.1)
+    settings = BrokerSettings(url=broker.url, reconnect_max_s=0.1)
     encode = positions_to("positions/{device}", source.device_id)
     playing = asyncio.create_task(
         play(source, Outlet(broker=settings), tally, encode=encode, quiet=True)

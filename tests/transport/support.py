@@ -74,5 +74,5 @@ async def running(link: RunningLink, *, connected: bool = True) -> AsyncIterator
 
 def settings(url: str, **changes: object) -> BrokerSettings:
     """Return settings that reconnect quickly."""
-    quick = {"reconnect_min_s": 0.01, "reconnect_max_s": 0.05}
+    quick = {"reconnect_max_s": 0.05}
     return BrokerSettings.model_validate({"url": url, **quick, **changes})

@@ -113,7 +113,7 @@ class Generalized:
         names = sorted(qi.label[code] for code in real)
         if style.form is Form.PREFIX:
             prefix = common_prefix(names)
-            return Prefix(None if prefix is None else prefix[: style.longest], missing)
+            return Prefix(prefix, missing)
         return Values(tuple(names), missing)
 
     def texts(
@@ -130,7 +130,7 @@ class Generalized:
             return [text(self.value(c, j)) for c in range(len(self))]
         _check_form(self.qis[j], style.form)
         values = [self.joinable_value(c, j, style) for c in range(len(self))]
-        return [text(value, language, style.periods) for value in values]
+        return [text(value, language) for value in values]
 
     def rank(self) -> Int32Array:
         """Return a number for each generalized value of a column, shape (classes, qis).

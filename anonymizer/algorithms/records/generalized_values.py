@@ -5,7 +5,7 @@ KACA (toll records: common prefix of the sections, part of the day) come from he
 else. `published_values` reads them back and shares no code with this module.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -234,19 +234,12 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A named part of the day, from an hour (0 to 23) to an end (1 to 24).
-
-    It passes through midnight where it ends before it begins.
-    """
+    """A named part of the day, from an hour to an end."""
 
     from_h: int
     to_h: int
     zh: str
     en: str
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.from_h < 24 and 0 < self.to_h <= 24 and self.from_h != self.to_h):
-            raise ValueError("a period goes from one hour of 0 to 23 to another of 1 to 24")
 
     @property
     def hours(self) -> set[int]:
@@ -269,26 +262,20 @@ class LabelStyle:
 
     Attributes
     ----------
-    longest
-        Greatest length of a `PREFIX`; None: no limit.
     per_day, midnight
         For `HOURS`: the length of a day in positions (1440 where they are minutes), and a position
         at which a day begins.
-    periods
-        Named parts of the day; the first that holds all hours gives the label its name.
     """
 
     form: Form = Form.PLAIN
-    longest: int | None = None
     per_day: float = 1440.0
     midnight: float = 0.0
-    periods: tuple[Period, ...] = DAY
 
 
 # Text
 
 
-def text(value: Value, language: Language = Language.ZH, periods: Sequence[Period] = DAY) -> str:
+def text(value: Value, language: Language = Language.ZH) -> str:
     r"""Return a generalized value as text.
 
     Notes
@@ -317,7 +304,7 @@ def text(value: Value, language: Language = Language.ZH, periods: Sequence[Perio
             plain = _area(prefix, language)
         case Hours(arc, missing):
             missing &= arc is not None
-            plain = _part_of_day(arc, language, periods)
+            plain = _part_of_day(arc, language)
     return _set_of([plain, MISSING]) if missing else plain
 
 
@@ -338,7 +325,7 @@ def _area(prefix: str | None, language: Language) -> str:
     return prefix + ("区域" if chinese else " area")
 
 
-def _part_of_day(arc: tuple[int, int] | None, language: Language, periods: Sequence[Period]) -> str:
+def _part_of_day(arc: tuple[int, int] | None, language: Language) -> str:
     chinese = language is Language.ZH
     if arc is None:
         return "未知时段" if chinese else "unknown time"
@@ -346,7 +333,7 @@ def _part_of_day(arc: tuple[int, int] | None, language: Language, periods: Seque
     name = "时段" if chinese else "period"
     if arc == (0, _HOURS):
         name = "全天时段" if chinese else "all day"
-    for period in periods:
+    for period in DAY:
         if _hours_between(from_h, to_h) <= period.hours:
             name = period.zh if chinese else period.en
             break

@@ -111,7 +111,7 @@ def _positions(settings: Settings) -> Iterator[Output]:
         f"positions of mobile devices, mode `{region.mode}`", where, promise, but, "positions"
     )
     forms = [f"`{topic}`" for topic in settings.echoes]
-    forms += [f"`{settings.current.topic}`"] if settings.current.every_s else []
+    forms += [f"`{settings.topics.current}`"] if settings.current.every_s else []
     ngsi = settings.forms.ngsi_ld_topic
     forms += [f"`{ngsi}`"] if ngsi else []
     if forms:
@@ -135,7 +135,7 @@ def _fixed(settings: Settings) -> Iterator[Output]:
     if "cloaked" in ways:
         yield Output(
             "positions of fixed devices",
-            f"`{settings.fixed.topic}`",
+            f"`{settings.topics.fixed}`",
             f"as of mobile ones in mode `{settings.region.mode}`, among fixed devices",
             "that the place of a device which never moves stays unknown",
         )
@@ -165,7 +165,7 @@ def _counts(settings: Settings) -> Iterator[Output]:
     if settings.inputs and settings.output.kafka is None:
         yield Output(
             "counts of rejected positions, by reason",
-            f"`{settings.output.rejected_topic}`",
+            f"`{settings.topics.rejected}`",
             "in steps of k, one interval late",
             "",
         )

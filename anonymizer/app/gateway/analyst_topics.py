@@ -65,8 +65,8 @@ class NetworkTopics:
             version = network_version(network)
             found.append(cells_message(settings.counts, network, version=version))
         if settings.public_network.enabled:
-            topic = settings.public_network.topic
-            about, bodies = parts(network, most_bytes=settings.public_network.part_bytes)
+            topic = settings.topics.network
+            about, bodies = parts(network)
             found += [
                 Outgoing(f"{topic}/parts/{i}", body, retain=True) for i, body in enumerate(bodies)
             ]

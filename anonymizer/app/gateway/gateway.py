@@ -188,9 +188,8 @@ class Gateway:
         )
         self._current = (
             CurrentGroups(
-                topic=settings.current.topic,
+                topic=settings.topics.current,
                 network=network_version(network),
-                part_bytes=settings.current.part_bytes,
                 grace_s=2 * settings.tick.interval_s,
             )
             if settings.current.every_s

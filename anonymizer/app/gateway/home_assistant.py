@@ -5,6 +5,7 @@ References
 .. [1] Home Assistant, "MQTT Discovery", device discovery payload.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -53,20 +54,26 @@ class GatewayState(msgspec.Struct, frozen=True):
 
 def discovery_topic(settings: Settings) -> str:
     """Return the topic on which the device is described."""
-    return f"{settings.home_assistant.prefix}/device/{settings.home_assistant.id}/config"
+    return f"{settings.forms.home_assistant}/device/{_id_of(settings)}/config"
+
+
+def _id_of(settings: Settings) -> str:
+    """Return the id of the device: the path of the gateway's status."""
+    path = settings.broker.status_topic.rpartition("/")[0]
+    return re.sub(r"[^A-Za-z0-9_-]", "-", path) or "anonymizer"
 
 
 def discovery(settings: Settings) -> Outgoing:
     """Return the retained message that describes the device and its entities [1]_."""
-    own = settings.home_assistant
+    own = _id_of(settings)
     body: dict[str, Any] = {
         "device": {
-            "identifiers": [own.id],
-            "name": "Anonymizer" if own.id == "anonymizer" else f"Anonymizer {own.id}",
+            "identifiers": [own],
+            "name": "Anonymizer" if own == "anonymizer" else f"Anonymizer {own}",
             "sw_version": __version__,
         },
         "origin": {"name": "anonymizer", "sw_version": __version__},
-        "state_topic": own.topic,
+        "state_topic": settings.topics.state,
         "availability_topic": settings.broker.status_topic,
         "availability_template": "{{ 'online' if value == '"
         + ONLINE.decode()
@@ -74,7 +81,7 @@ def discovery(settings: Settings) -> Outgoing:
         "components": {
             name: {
                 **entity,
-                "unique_id": f"{own.id}_{name}",
+                "unique_id": f"{own}_{name}",
                 "value_template": "{{ value_json." + name + " }}",
             }
             for name, entity in _ENTITIES.items()
@@ -93,4 +100,4 @@ def state(settings: Settings, figures: Figures, *, ready: bool) -> Outgoing:
         published=figures.n_of.get(Outcome.PUBLISHED.label, 0),
         suppressed=suppressed,
     )
-    return Outgoing(settings.home_assistant.topic, msgspec.json.encode(body), retain=True)
+    return Outgoing(settings.topics.state, msgspec.json.encode(body), retain=True)

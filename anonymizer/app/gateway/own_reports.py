@@ -70,7 +70,7 @@ class OwnReports:
         }
         if fresh:
             body = msgspec.json.encode({"time": round(time.time(), 3), "rejected": fresh})
-            message = Outgoing(self._settings.output.rejected_topic, body)
+            message = Outgoing(self._settings.topics.rejected, body)
             if all(await self._link.publish([message], qos=0, timeout_s=_TIMEOUT_S)):
                 self._reported = counts
 
@@ -94,7 +94,7 @@ class OwnReports:
 
     async def publish_state(self) -> None:
         """Publish the state for Home Assistant, and before it, at each connection, what it is."""
-        if not self._settings.home_assistant.enabled or not self._link.connected:
+        if self._settings.forms.home_assistant is None or not self._link.connected:
             return
         from anonymizer.app.gateway.home_assistant import (  # noqa: PLC0415  few gateways need it
             discovery,

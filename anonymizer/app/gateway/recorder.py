@@ -299,7 +299,6 @@ class Recorder:
                 self._streams,
                 store,
                 settings.limits,
-                max_unpublished=settings.store.max_unpublished,
                 at_s=time.monotonic(),
             )
         except BaseException:  # also if interrupted: the lock must be released

@@ -14,7 +14,7 @@ import structlog
 
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.ports import Delivery, LinkCounts
-from anonymizer.pipeline.positions.device_zones import DeviceZones
+from anonymizer.pipeline.positions.device_zones import ZONES_BYTES, DeviceZones
 from anonymizer.pipeline.positions.topics import subscription
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
@@ -49,7 +49,7 @@ class ZonesLink:
             settings.broker.model_copy(update={"session_expiry_s": 0}),
             subscriptions=[(subscription(settings.device_zones.topic), 1)],
             close_timeout_s=_GOODBYE_S,
-            max_payload_bytes=settings.device_zones.max_payload_bytes,
+            max_payload_bytes=ZONES_BYTES,
             on_quarantined=partial(log_quarantined, "zones"),
         )
         self._link = make_link(

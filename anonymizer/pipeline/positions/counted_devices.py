@@ -16,6 +16,10 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.device_rows import DeviceRows
 from anonymizer.settings import CountSettings
 
+_MOST_SPEED_MPS = 40.0
+"""Faster devices count as this fast, so that one of them cannot move a mean by much."""
+_MOST_DWELL_S = 600.0
+"""Likewise of longer stays."""
 _COLUMNS = (
     "_node",
     "_cell",
@@ -192,8 +196,8 @@ class CountedDevices:
             self._rows.key[seen],
             self._cell[seen].astype(np.int64),
             self._before[seen].astype(np.int64),
-            np.minimum(speed, settings.most_speed_mps),
-            np.minimum(dwell, settings.most_dwell_s),
+            np.minimum(speed, _MOST_SPEED_MPS),
+            np.minimum(dwell, _MOST_DWELL_S),
             settings.cells,
         )
 

@@ -10,6 +10,8 @@ import msgspec
 from anonymizer.pipeline.ports import Outgoing
 
 FORM_VERSION = 1
+PART_BYTES = 120_000
+"""Largest size of a part. Brokers limit packets; that of AWS IoT Core, the smallest, is 128 KiB."""
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -44,7 +46,9 @@ class CurrentGroups:
         How long a message is kept beyond its `until`: the next one may be on its way.
     """
 
-    def __init__(self, *, topic: str, network: str, part_bytes: int, grace_s: float) -> None:
+    def __init__(
+        self, *, topic: str, network: str, grace_s: float, part_bytes: int = PART_BYTES
+    ) -> None:
         self._topic = topic
         self._network = network
         self._part_bytes = part_bytes

@@ -25,6 +25,10 @@ _HIDDEN = -3
 _NAMES_PER_PLACE = 20
 """So many times `max_devices` are remembered by name alone."""
 _EVERYWHERE = Zones(circles=[Circle(0.0, 0.0, 1e9)])
+ZONES_BYTES = 8192
+"""Largest message: as large as that of 20 polygons of 16 corners."""
+_MAX_ZONES = 20
+"""Of one device: a home, a workplace and some more. Each costs time in every tick."""
 _MOST_RECENT = 256
 """Devices that may restate their zones before all zones are compiled anew."""
 
@@ -117,7 +121,7 @@ class DeviceZones:
         for delivery in deliveries:
             levels = delivery.topic.split("/")
             device = "/".join(levels[i] for i in self._levels)
-            too_large = len(delivery.payload) > self._settings.max_payload_bytes
+            too_large = len(delivery.payload) > ZONES_BYTES
             payload = b"?" if too_large else delivery.payload
             self._arrived.append(_Statement(device, payload, by, beside, again))
 
@@ -256,10 +260,7 @@ class DeviceZones:
         stated = decode(payload)
         if isinstance(stated, Outcome):
             return _EVERYWHERE
-        if (
-            stated.everywhere
-            or len(stated.circles) + len(stated.polygons) > self._settings.max_zones
-        ):
+        if stated.everywhere or len(stated.circles) + len(stated.polygons) > _MAX_ZONES:
             return _EVERYWHERE
         try:
             zones = _zones_of(stated)

@@ -62,7 +62,7 @@ class Echoes:
         self._echoes_of: dict[str, list[_Echo]] = {}
         for each in settings.inputs:
             if each.echo is not None:
-                source = settings.output.topic if each.kind == "mobile" else settings.fixed.topic
+                source = settings.output.topic if each.kind == "mobile" else settings.topics.fixed
                 echo = _Echo(each.echo, each.make_encoder())
                 self._echoes_of.setdefault(source, []).append(echo)
         self._circles = RegionCircles(network) if self._echoes_of else None

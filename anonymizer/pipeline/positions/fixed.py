@@ -228,11 +228,11 @@ class _Cloaked:
         shapes = settings.shapes
         self._encoder = ReleaseEncoder(
             zoned.network,
-            topic=settings.fixed.topic,
+            topic=settings.topics.fixed,
             form=settings.output.form,
             contract=Contract(
                 network_version(zoned.network),
-                shapes_of(zoned.network, shapes.fixed, h3_resolution=shapes.h3_resolution),
+                shapes_of(zoned.network, shapes.regions, h3_resolution=shapes.h3_resolution),
             ),
         )
 

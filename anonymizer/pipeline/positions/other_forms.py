@@ -43,7 +43,7 @@ class OtherForms:
 
     def __init__(self, link: Link, settings: Settings) -> None:
         self._link = link
-        self._source = settings.forms.source
+        self._source = event_source(settings)
         self._kind_of = kinds_of(settings) if settings.forms.cloudevents else {}
         self._groups_topic = settings.output.topic
         self._entities_topic = settings.forms.ngsi_ld_topic
@@ -85,12 +85,17 @@ class OtherForms:
         return message._replace(headers=cloudevent(message, kind=kind, source=self._source))
 
 
+def event_source(settings: Settings) -> str:
+    """Return the attribute `source` of the events of a gateway: the path of its status."""
+    return "/" + settings.broker.status_topic.rpartition("/")[0]
+
+
 def kinds_of(settings: Settings) -> Mapping[str, str]:
     """Return the name of the messages on each topic that carries events."""
     region = "Group" if settings.output.form == "group" else "Device"
     return {
         settings.output.topic: region,
-        settings.fixed.topic: region,
+        settings.topics.fixed: region,
         settings.fixed.public_topic: "PublicDevice",
         settings.counts.topic: "PrivateCounts" if settings.counts.privacy == "dp" else "Counts",
     }

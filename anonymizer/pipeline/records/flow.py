@@ -21,6 +21,7 @@ from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.store_port import (
+    FORGET_AFTER,
     ClosedWindow,
     Store,
     Taken,
@@ -34,6 +35,8 @@ UNMATCHED = ""
 """Name of the accounts of messages that belong to no stream."""
 MOST_RECENT = 65_536
 """Most messages that a client can have in flight."""
+_MAX_UNPUBLISHED = 1_000_000
+"""Classes of a stream: about a gigabyte on the disk."""
 _HASH_BYTES = 16
 
 
@@ -102,7 +105,7 @@ class RecordFlow:
     limits
         Limits on a single message.
     max_unpublished
-        Most classes of a stream that may wait to be published; see `StoreSettings`.
+        Most classes of a stream that may wait for the broker; further windows are suppressed.
     at_s
         Current seconds of a monotonic clock.
     """
@@ -113,8 +116,8 @@ class RecordFlow:
         store: Store,
         limits: LimitSettings,
         *,
-        max_unpublished: int,
         at_s: float,
+        max_unpublished: int = _MAX_UNPUBLISHED,
     ) -> None:
         self._store = store
         self._max_unpublished = max_unpublished
@@ -220,7 +223,7 @@ class RecordFlow:
                 messages=closing.messages,
                 n_parts=closing.n_parts,
                 memory=closing.memory,
-                forget_before=due.window - settings.forget_after,
+                forget_before=due.window - FORGET_AFTER,
                 newest=state.windows.newest_open,
                 floor=state.windows.floor,
                 news=state.accounts.news(),

@@ -17,7 +17,7 @@ from anonymizer.pipeline.records.join import Joined, OpenRecords, numbered
 from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.part_intake import PartIntake
-from anonymizer.pipeline.records.store_port import PartRow
+from anonymizer.pipeline.records.store_port import FORGET_AFTER, PartRow
 from anonymizer.pipeline.records.topics import KEY_BYTES, Route
 from anonymizer.pipeline.records.window_messages import (
     UNPLANNED,
@@ -290,7 +290,7 @@ class JoinedStream:
         closing = self._closing
         if closing is None or closing.range_of is None or len(closing.answered) < closing.n_pieces:
             return None
-        before = closing.window - self.stream.settings.forget_after
+        before = closing.window - FORGET_AFTER
         self._memories = {v: m for v, m in self._memories.items() if m[0] >= before}
         self._closing = None
         return self._begin()

@@ -16,12 +16,10 @@ from anonymizer.algorithms.records.classes import (
 )
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import (
-    DAY,
     Form,
     JoinableValue,
     LabelStyle,
     Language,
-    Period,
     text,
     to_json,
 )
@@ -178,10 +176,7 @@ class Clustering(WindowModel):
 
     def _texts(self, columns: Sequence[Sequence[JoinableValue]]) -> list[list[str]]:
         language = Language(self.stream.settings.language)
-        return [
-            [text(value, language, style.periods) for value in column]
-            for column, style in zip(columns, self.styles, strict=True)
-        ]
+        return [[text(value, language) for value in column] for column in columns]
 
     def _own(self, records: Records, seed: int) -> BoolArray:
         return own_records(records.person, seed) if self.own is None else self.own
@@ -206,9 +201,7 @@ def label_styles(stream: Stream) -> list[LabelStyle]:
     return [
         LabelStyle(
             form=Form(attribute.label),
-            longest=attribute.prefix_chars,
             per_day=_DAY_MINUTES,
-            periods=tuple(Period(p.from_h, p.to_h, p.zh, p.en) for p in attribute.periods) or DAY,
         )
         for attribute in _qis(stream)
     ]

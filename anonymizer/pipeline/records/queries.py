@@ -20,7 +20,7 @@ from anonymizer.algorithms.records.generalized_values import (
     text,
 )
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.kaca_model import label_styles, mean_of
+from anonymizer.pipeline.records.kaca_model import mean_of
 from anonymizer.pipeline.records.store_port import Release, ReleaseStore
 
 MOST_RELEASES = 1000
@@ -101,7 +101,6 @@ class Queries:
     def __init__(self, stream: Stream, store: ReleaseStore) -> None:
         self.stream = stream
         self.store = store
-        self._styles = label_styles(stream)
         self._decoder = msgspec.json.Decoder(_Class)
         self._known: OrderedDict[tuple[int, float], _Published] = OrderedDict()
         self._n_cells = 0
@@ -154,10 +153,8 @@ class Queries:
         """Return the values of a cell, by the field names of messages."""
         settings, shown = self.stream.settings, self.stream.shown_as
         row: dict[str, str | int | float | None] = {
-            shown[qi.name]: text(value, language, style.periods)
-            for qi, value, style in zip(
-                self.stream.schema.qis, cell.values, self._styles, strict=True
-            )
+            shown[qi.name]: text(value, language)
+            for qi, value in zip(self.stream.schema.qis, cell.values, strict=True)
         }
         row[settings.count_as] = cell.n_persons
         for measure, total in zip(self.stream.measures, cell.totals, strict=True):

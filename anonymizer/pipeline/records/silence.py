@@ -15,6 +15,9 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 
+_SILENT_SHARE = 0.05
+"""Of the vehicles of a window: of twenty classes one would still have values of the source."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Heard:
@@ -98,14 +101,14 @@ def silent_in(stream: Stream, n: int, n_reported: IntArray) -> tuple[int, ...]:
 
     Notes
     -----
-    A source is silent if fewer vehicles than k, or than `silent_share` of them, have a part of
+    A source is silent if fewer vehicles than k, or than 5 % of them, have a part of
     it. Only where d values are promised, or under `kd` and `kld`. If no quasi-identifier would be
     left, no source is.
     """
     settings = stream.settings
     if n < stream.promise.k or (stream.promise.d == 1 and settings.model not in {"kd", "kld"}):
         return ()
-    least = max(stream.promise.k, settings.silent_share * n)
+    least = max(stream.promise.k, _SILENT_SHARE * n)
     silent = tuple(np.flatnonzero(n_reported < least).tolist())
     return silent if heard_of(stream, silent).qis else ()
 

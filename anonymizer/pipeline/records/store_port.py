@@ -10,6 +10,10 @@ from typing import NamedTuple, Protocol
 
 from anonymizer.pipeline.ports import Outgoing
 
+FORGET_AFTER = 1000
+"""Windows after which a vehicle that was not published is forgotten: at five minutes each, three
+days and a half. Who comes later is a newcomer."""
+
 
 class PartRow(NamedTuple):
     """The newest part of one source of one vehicle in one window.

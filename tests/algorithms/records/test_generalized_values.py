@@ -6,13 +6,11 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, join_identical
 from anonymizer.algorithms.records.generalization import Generalized, generalize
 from anonymizer.algorithms.records.generalized_values import (
-    DAY,
     Form,
     Hours,
     LabelStyle,
     Language,
     Node,
-    Period,
     Prefix,
     Range,
     Value,
@@ -54,10 +52,8 @@ def test_a_region_is_what_all_sections_begin_with_and_not_what_most_do(sections:
     assert text(prefix, EN) == (f"{common} area" if common else "all areas")
 
 
-def part_of_day(
-    hours: list[int], language: Language = ZH, periods: tuple[Period, ...] = DAY
-) -> str:
-    return text(Hours(covering_hours(hours) if len(hours) else None), language, periods)
+def part_of_day(hours: list[int], language: Language = ZH) -> str:
+    return text(Hours(covering_hours(hours) if len(hours) else None), language)
 
 
 @pytest.mark.parametrize(
@@ -77,18 +73,7 @@ def test_the_periods_of_the_source_keep_their_names(there: list[int], zh: str, e
     assert (part_of_day(there, ZH), part_of_day(there, EN)) == (zh, en)
 
 
-def test_a_night_that_goes_through_midnight_has_its_name_from_the_settings() -> None:
-    night = (Period(22, 6, "夜间时段", "night"),)
-    assert part_of_day([22, 5], EN, night) == "night (22-06)"
-    assert part_of_day([21, 5], EN, night) == "period (21-06)"
-    for wrong in ((6, 6), (24, 3), (3, 25), (-1, 5), (3, 0)):
-        with pytest.raises(ValueError, match="period"):
-            Period(*wrong, "", "")
-
-
-def test_a_prefix_is_no_longer_than_it_may_be_and_an_unknown_one_has_words_of_its_own() -> None:
-    told = generalize(toll([1], [0]).qi, classes_of(np.zeros(1, np.int32)), TOLL)
-    assert told.texts(0, LabelStyle(Form.PREFIX, longest=4)) == ["G561区域"]
+def test_an_unknown_prefix_has_words_of_its_own() -> None:
     assert text(Prefix(None, missing=True), EN) == "unknown area"
 
 

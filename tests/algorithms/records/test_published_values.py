@@ -134,15 +134,15 @@ def covers(published: PublishedValue, code: int, attribute: Attribute) -> bool:
         return False
 
 
-@given(exits(), st.data(), st.sampled_from(list(Language)), st.sampled_from([None, 4]))
+@given(exits(), st.data(), st.sampled_from(list(Language)))
 def test_every_label_covers_every_member(
-    records: Records, data: st.DataObject, language: Language, longest: int | None
+    records: Records, data: st.DataObject, language: Language
 ) -> None:
     drawn = data.draw(st.lists(st.integers(0, 4), min_size=records.n, max_size=records.n))
     class_of = np.unique(drawn, return_inverse=True)[1].astype(np.int32)
     told = generalize(records.qi, classes_of(class_of), TOLL)
     for j, style in (
-        (0, LabelStyle(Form.PREFIX, longest=longest)),
+        (0, LabelStyle(Form.PREFIX)),
         (1, LabelStyle(Form.HOURS)),
         (1, LabelStyle()),
     ):

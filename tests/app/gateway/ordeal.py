@@ -40,9 +40,7 @@ LAST_VEHICLE = "the-last"
 
 
 def patient(url: str, **more: object) -> BrokerSettings:
-    return BrokerSettings.model_validate(
-        {"url": url, "reconnect_min_s": 0.02, "reconnect_max_s": 0.1, **more}
-    )
+    return BrokerSettings.model_validate({"url": url, "reconnect_max_s": 0.1, **more})
 
 
 @dataclass

@@ -42,7 +42,6 @@ def write_records_settings(
         "broker": {
             "url": url,
             "client_id": "gateway",
-            "reconnect_min_s": 0.02,
             "reconnect_max_s": 0.1,
             **(broker or {}),
         },

@@ -30,7 +30,7 @@ def late(watching: Witness, topic: str) -> list[dict[str, Any]]:
 
 
 async def test_a_late_subscriber_gets_the_network_that_regions_name(broker: LocalBroker) -> None:
-    gateway = gateway_for(broker, public_network={"part_bytes": 20_000})
+    gateway = gateway_for(broker)
     async with running(gateway), witness(broker.url, "early") as early:
         await early.until(lambda: bool(early.on("anonymizer/network")))
         async with client(broker.url, "publisher") as publisher:
@@ -189,7 +189,7 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
 async def test_home_assistant_is_shown_public_counts_at_every_connection(
     broker: LocalBroker,
 ) -> None:
-    gateway = gateway_for(broker, home_assistant={"enabled": True})
+    gateway = gateway_for(broker, forms={"home_assistant": "homeassistant"})
     step = public_step(gateway._settings)
     async with running(gateway):
         async with client(broker.url, "publisher") as publisher, witness(broker.url) as watching:

@@ -14,7 +14,7 @@ from anonymizer.pipeline.positions.zone_statements import ZoneRouting
 from anonymizer.settings import DeviceZoneSettings, InputSettings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
-ENABLED = {"enabled": True, "max_devices": 2, "max_zones": 2, "max_payload_bytes": 400}
+ENABLED = {"enabled": True, "max_devices": 2}
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
 FAR = {"circle": {"lat": -10.0, "lon": 0.0, "radius_m": 30}}
 SQUARE = {
@@ -116,8 +116,8 @@ def test_a_statement_may_come_before_or_after_the_first_position() -> None:
     [
         b"?",
         b"{}",
-        json.dumps([AROUND_12] * 3).encode(),
-        b"[" + b" " * 400 + b"]",
+        json.dumps([FAR] * 21).encode(),
+        b"[" + b" " * 8192 + b"]",
         b'[{"polygon": [[0, 0], [0, 0], [0, 1]]}]',
     ],
     ids=["malformed", "schema", "too many", "too large", "no area"],

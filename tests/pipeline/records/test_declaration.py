@@ -73,7 +73,7 @@ def test_the_shape_changes_only_with_the_meaning_of_stored_parts() -> None:
     attributes = FLEET["attributes"]
     others: list[dict[str, Any]] = [
         {"window_s": 61},
-        {"offset_s": 1},
+        {"utc_offset_h": 0.005},
         {"attributes": [{**a, "lasting": False} for a in attributes]},
         {"attributes": [{**a, "hi": 91} if a["name"] == "age" else a for a in attributes]},
         {"sources": [FLEET["sources"][1], FLEET["sources"][0], FLEET["sources"][2]]},

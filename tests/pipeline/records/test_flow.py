@@ -232,7 +232,7 @@ def test_a_second_report_within_the_window_replaces_the_first_or_is_superseded(r
 
 
 def test_records_and_windows_are_bounded_and_refused_parts_are_counted() -> None:
-    with rig_for(max_records=2, max_open_windows=2) as rig:
+    with rig_for(max_records=2) as rig:
         rig.take(*(one(f"v{i}", ts=1) for i in range(3)))
         assert rig.accounts() == {"received": 3, "suppressed/overload": 1}
         rig.take(one("v0", ts=2, age=31))
@@ -241,9 +241,10 @@ def test_records_and_windows_are_bounded_and_refused_parts_are_counted() -> None
             "suppressed/overload": 1,
             "suppressed/superseded": 1,
         }
-    with rig_for(max_open_windows=2) as rig:
-        rig.take(one("v0", ts=500), one("v0", ts=600), one("v0", ts=300), one("v0", ts=700))
-        assert rig.accounts() == {"received": 4, "suppressed/too_many_windows": 1}
+    with rig_for(lateness_s=480) as rig:
+        newest = [one("v0", ts=1000 + 60 * i) for i in range(10)]
+        rig.take(*newest, one("v0", ts=700), one("v0", ts=1600))
+        assert rig.accounts() == {"received": 12, "suppressed/too_many_windows": 1}
         assert rig.flow.n_due == 1
 
 

@@ -250,10 +250,7 @@ def test_own_records_are_one_of_each_person_and_the_same_for_the_same_seed() -> 
 def test_every_way_of_telling_and_comparing_can_be_set(tmp_path: Path) -> None:
     attributes = [dict(a) for a in TOLL["attributes"]]
     attributes[0] |= {"label": "plain", "scale": "apart"}
-    attributes[1] |= {
-        "scale": "circle",
-        "periods": [{"from_h": 22, "to_h": 4, "zh": "夜间", "en": "night"}],
-    }
+    attributes[1] |= {"scale": "circle"}
     attributes.append({"name": "real_money", "lo": 0, "hi": 50, "scale": "circle"})
     source = TOLL["sources"][0] | {"tells": [*TOLL["sources"][0]["tells"], "real_money"]}
     rig = Rig(
@@ -275,6 +272,6 @@ def test_every_way_of_telling_and_comparing_can_be_set(tmp_path: Path) -> None:
         "real_money": {"range": [0, 0], "missing": True},
     }
     assert message["section_region"] == "{G5615530120}"
-    assert message["time_period"] == "night (23-01)"
+    assert message["time_period"] == "period (23-01)"
     assert (message["real_money"], message["own"]) == ("{[0-0]|?}", 8)
     rig.store.close()

@@ -33,7 +33,7 @@ def n_above(**changes: float) -> int:
 
 
 def test_a_stream_prefers_classes_in_which_no_value_prevails() -> None:
-    assert n_above(prefer_share=0.6, share_price=1.0) < 0.7 * n_above()
+    assert n_above(prefer_share=0.6) < 0.7 * n_above()
 
 
 def test_a_share_is_preferred_of_values_and_not_of_what_stands_for_their_loss() -> None:
