@@ -18,8 +18,7 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
-from anonymizer.networks import load_network
-from anonymizer.networks.construction import node_ids
+from anonymizer.networks.node_ids import node_ids
 from anonymizer.networks.publication import roads_of
 
 Geometry: TypeAlias = dict[str, Any]
@@ -188,6 +187,8 @@ def read_network(source: "str | PathLike[str] | RoadNetwork | Network") -> Netwo
             return _from_geojson(Path(name))
         if name.endswith(".parquet"):
             return _from_geoparquet(Path(name))
+        from anonymizer.networks import load_network  # noqa: PLC0415  few analysts have the source
+
         source = load_network(name)
     if not source.has_coordinates:
         raise InputError("the network has no coordinates, so nothing can be placed")

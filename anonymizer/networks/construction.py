@@ -1,6 +1,5 @@
 """Construction of a `RoadNetwork` from columns of roads."""
 
-from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -20,7 +19,6 @@ from anonymizer.networks.drawn_roads import (
     corners_of_arcs,
     with_nodes_between,
 )
-from anonymizer.unfolding import check_texts
 
 MIN_LENGTH_M = 0.01
 """Shorter roads count as this: every road takes time, and sparse solvers read 0 as *no road*."""
@@ -29,28 +27,6 @@ UNKNOWN_LENGTH_M = 1.0
 """Length of a road with neither a length nor coordinates: distances then count roads."""
 
 Kind = TypeVar("Kind", bound=np.generic)
-
-
-def node_ids(names: Iterable[object]) -> NodeNames:
-    """Return a source's own names as one array: int64 where all are integers, else text.
-
-    Text that spells an integer in the canonical way counts as an integer, because GraphML has
-    text only; `007` does not, because it could not be distinguished from `7` afterwards.
-    """
-    texts = [str(name) for name in names]
-    try:
-        numbers = np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):
-        return text_ids(texts)
-    if [str(number) for number in numbers.tolist()] == texts:
-        return numbers
-    return text_ids(texts)
-
-
-def text_ids(texts: Collection[str]) -> NDArray[np.str_]:
-    """Return ids as one array, in which each takes the place of the longest."""
-    check_texts(texts)
-    return np.array(texts, dtype=np.str_)
 
 
 def index_of(ids: NodeNames, wanted: NodeNames) -> IntArray:

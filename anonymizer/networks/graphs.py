@@ -13,7 +13,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.construction import from_arcs, node_ids
+from anonymizer.networks.construction import from_arcs
 from anonymizer.networks.drawn_roads import (
     MAX_SPACING_M,
     Corners,
@@ -21,6 +21,7 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     read_wkt,
 )
+from anonymizer.networks.node_ids import node_ids
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.construction import from_arrays, index_of, text_ids
+from anonymizer.networks.construction import from_arrays, index_of
 from anonymizer.networks.drawn_roads import (
     MAX_SPACING_M,
     Corners,
@@ -18,6 +18,7 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     read_wkt,
 )
+from anonymizer.networks.node_ids import text_ids
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
 from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 

@@ -11,7 +11,7 @@ from pyproj.exceptions import ProjError
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.construction import from_arrays, node_ids, text_ids
+from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.drawn_roads import (
     MAX_SPACING_M,
     Corners,
@@ -19,6 +19,7 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     no_corners,
 )
+from anonymizer.networks.node_ids import node_ids, text_ids
 
 
 def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:

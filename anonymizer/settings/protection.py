@@ -1,11 +1,11 @@
 """Settings of privacy zones and of protected trip ends."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from anonymizer.algorithms.positions.protection import Circle, Polygon, TripRule, Zones
+from anonymizer.domain.protection import Circle, Polygon, TripRule
 from anonymizer.settings.base import (
     AtLeastOne,
     Group,
@@ -17,6 +17,9 @@ from anonymizer.settings.base import (
     check_filter,
     id_levels,
 )
+
+if TYPE_CHECKING:
+    from anonymizer.algorithms.positions.protection import Zones
 
 
 class CircleSettings(Group):
@@ -51,8 +54,10 @@ class ZoneSettings(Group):
         return Polygon(self.polygon or ())
 
 
-def zones_of(settings: Sequence[ZoneSettings]) -> Zones:
+def zones_of(settings: Sequence[ZoneSettings]) -> "Zones":
     """Return all zones of the settings as one object."""
+    from anonymizer.algorithms.positions.protection import Zones  # noqa: PLC0415  with kernels
+
     shapes = [zone.shape for zone in settings]
     return Zones(
         circles=[shape for shape in shapes if isinstance(shape, Circle)],

@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
+from anonymizer.domain.readings import SAFE_STATISTICS, ReadingAttribute
 from anonymizer.settings.base import FieldName, Group, NotNegative, like
 
 Bound = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]

@@ -11,7 +11,8 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks import from_arrays
-from anonymizer.networks.construction import MIN_LENGTH_M, UNKNOWN_LENGTH_M, index_of, node_ids
+from anonymizer.networks.construction import MIN_LENGTH_M, UNKNOWN_LENGTH_M, index_of
+from anonymizer.networks.node_ids import node_ids
 from tests.networks.twins import arcs, as_digraph, as_graph, components, neighbours
 
 

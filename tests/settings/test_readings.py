@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from anonymizer.algorithms.positions.readings import ReadingAttribute
+from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.settings.readings import DeclaredReadings, ReadingSettings
 
 SPEED = {"name": "speed_mps", "lo": 0, "hi": 50}

@@ -15,8 +15,9 @@ import numpy as np
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState
+from anonymizer.algorithms.positions.readings import ReadingsState
 from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import starts_of
 
 _ONE_SIDED = 1.0

@@ -11,10 +11,10 @@ from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
 from anonymizer.algorithms.attacks.pieces import Regions, read_pieces
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.positions.protection import Circle
-from anonymizer.algorithms.positions.readings import ReadingAttribute
 from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.readings import ReadingAttribute
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
-from anonymizer.algorithms.positions.readings import ReadingAttribute, rounded
+from anonymizer.algorithms.positions.readings import rounded
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable

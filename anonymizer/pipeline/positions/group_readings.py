@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
-from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState, summarize
+from anonymizer.algorithms.positions.readings import ReadingsState, summarize
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
 from anonymizer.pipeline.positions.device_rows import NO_ROW, DeviceRows, KeyRows

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, last_sensed, link_values
-from anonymizer.algorithms.positions.readings import ReadingAttribute
 from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.readings import ReadingAttribute
 from tests.algorithms.attacks.made import Line, observed_of
 
 NONE = math.nan

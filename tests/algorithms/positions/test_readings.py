@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.readings import (
-    ReadingAttribute,
     ReadingsState,
     Summaries,
     summarize,
 )
 from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import starts_of
 
 ALL = ("count", "mean", "min", "max", "p10", "p25", "p50", "p75")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState
+from anonymizer.algorithms.positions.readings import ReadingsState
+from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.fixed import published
 from anonymizer.pipeline.positions.public_counts import exact_figures

@@ -2,15 +2,14 @@
 
 from anonymizer.algorithms.positions.protection.owned_zones import OwnedZones
 from anonymizer.algorithms.positions.protection.stand_ins import NO_ZONE, StandIns
-from anonymizer.algorithms.positions.protection.trips import TripEnds, TripRule, TripTick
+from anonymizer.algorithms.positions.protection.trips import TripEnds, TripTick
 from anonymizer.algorithms.positions.protection.zones import (
     IN_ZONE,
-    Circle,
-    Polygon,
     ZonedNetwork,
     Zones,
     keep_out,
 )
+from anonymizer.domain.protection import Circle, Polygon, TripRule
 
 __all__ = [
     "IN_ZONE",

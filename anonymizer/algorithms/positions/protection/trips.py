@@ -40,48 +40,7 @@ from anonymizer.domain.arrays import (
     RecordArray,
     UInt8Array,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TripRule:
-    """Which positions of a trip are suppressed, and what a trip is.
-
-    Attributes
-    ----------
-    start_m, start_s
-        A position is passed on only if it is at least this far from the start of its trip, and
-        this long after it.
-    end_m, end_s, delay_s
-        A position is passed on only if, `delay_s` later, the device is at least this far from it
-        and has travelled on for this long (until the start of its current stay).
-    gap_s
-        A device that was silent for longer is on another trip.
-    dwell_m, dwell_s
-        Reports within this distance of the first of them are a stay; a stay that lasts this long
-        ends the trip.
-    max_held
-        Most positions held for one device; beyond that the oldest are suppressed.
-
-    Raises
-    ------
-    ValueError
-        If the delay is too short to observe that a trip continues.
-    """
-
-    start_m: float = 200.0
-    start_s: float = 60.0
-    end_m: float = 200.0
-    end_s: float = 60.0
-    delay_s: float = 120.0
-    gap_s: float = 300.0
-    dwell_m: float = 50.0
-    dwell_s: float = 120.0
-    max_held: int = 600
-
-    def __post_init__(self) -> None:
-        if not self.delay_s >= self.end_s:
-            raise ValueError("delay_s must not be below end_s")
-
+from anonymizer.domain.protection import TripRule
 
 _RULE = np.dtype([(field.name, np.float64) for field in fields(TripRule)])
 _COLUMNS = ("slot", "ts", "lat", "lon", "tag", "heading")

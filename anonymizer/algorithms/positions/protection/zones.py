@@ -19,8 +19,8 @@ import numpy as np
 from anonymizer.algorithms.geodesy import chord_of_m, unit_vectors
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.protection import Circle, Polygon
 from anonymizer.domain.release import starts_of
 
 IN_ZONE = -2
@@ -28,67 +28,6 @@ IN_ZONE = -2
 
 _ROUNDING = 1e-15
 """Added to the chords of circles on the unit sphere (6 nm), so that the rim is inside."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Circle:
-    """All positions within a distance of a place.
-
-    Attributes
-    ----------
-    lat, lon
-        WGS84 degrees.
-    radius_m
-        Great-circle distance; the rim is inside.
-
-    Raises
-    ------
-    ValueError
-        If the centre is not on the earth, or the radius is not above 0.
-    """
-
-    lat: float
-    lon: float
-    radius_m: float
-
-    def __post_init__(self) -> None:
-        _check_place(self.lat, self.lon)
-        if not self.radius_m > 0:
-            raise ValueError("a circle needs a radius above 0")
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Polygon:
-    """The area enclosed by straight lines in the plane of longitude and latitude.
-
-    Attributes
-    ----------
-    corners
-        Latitude and longitude of each corner in WGS84 degrees; the last is joined to the first.
-        Lines may cross: a point is inside if a ray from it crosses an odd number of them
-        (even-odd rule). The lines themselves are inside.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than three different corners, if one is not on the earth, or if they
-        span more than 180 degrees of longitude, which would leave open on which side of the
-        earth the inside is. A zone across the antimeridian is two polygons, one on each side.
-    """
-
-    corners: tuple[tuple[float, float], ...]
-
-    def __post_init__(self) -> None:
-        for lat, lon in self.corners:
-            _check_place(lat, lon)
-        if len(set(self.corners)) < 3:
-            raise ValueError("a polygon needs three different corners")
-        lons = [lon for _, lon in self.corners]
-        if max(lons) - min(lons) > 180:
-            raise ValueError(
-                "a polygon must not span more than 180 degrees of longitude; "
-                "split one across the antimeridian in two"
-            )
 
 
 class Zones:
@@ -236,11 +175,6 @@ class ZonedNetwork:
         """
         inside = None if lat is None or lon is None else self.zones.contains(lat, lon)
         return keep_out(node, closed=self.closed, inside=inside)
-
-
-def _check_place(lat: float, lon: float) -> None:
-    if not on_earth(lat, lon):
-        raise ValueError("a zone must lie on the earth, in WGS84 degrees")
 
 
 @kernel
