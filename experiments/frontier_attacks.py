@@ -9,10 +9,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.known_positions import likelihood_of_regions, linked
 from anonymizer.algorithms.attacks.lives import Lives, no_lives
 from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.attacks.noisy_tracking import NoisyPlaces, track_noisy
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.attacks.tracking import track
@@ -25,6 +23,8 @@ from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGE
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import starts_of
+from experiments.known_positions import likelihood_of_regions, linked
+from experiments.noisy_tracking import NoisyPlaces, track_noisy
 
 Counts: TypeAlias = Sequence[tuple[IntArray, float]]
 """Nodes of each area, and its devices."""

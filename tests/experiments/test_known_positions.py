@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.attacks.evidence import SLIP
-from anonymizer.algorithms.attacks.known_positions import likelihood_of_regions, linked
 from anonymizer.algorithms.attacks.observed import Observed
+from experiments.known_positions import likelihood_of_regions, linked
 
 NEVER = -np.inf
 

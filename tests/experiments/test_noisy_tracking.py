@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.attacks.motion import Motion, learn_motion
-from anonymizer.algorithms.attacks.noisy_tracking import NoisyPlaces, track_noisy
 from anonymizer.algorithms.attacks.observed import tangent_plane
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.networks import load_network
+from experiments.noisy_tracking import NoisyPlaces, track_noisy
 
 NETWORK = load_network("grid:6x6")
 X_M, Y_M = tangent_plane(NETWORK)
