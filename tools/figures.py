@@ -25,7 +25,7 @@ _OWN = ROOT / "anonymizer"
 _LOADED = {
     "client": "import anonymizer.client",
     "tables": "import anonymizer.api.anonymizing",
-    "settings": "import anonymizer.settings",
+    "settings": "from anonymizer.settings import Settings",
     "MQTT": "import anonymizer.transport.mqtt",
     "positions": "import anonymizer.pipeline.positions.flow",
 }
@@ -70,20 +70,33 @@ def figures() -> Iterator[tuple[str, str]]:
     """Yield the name and the value of each figure."""
     for package in ("anonymizer", "simulator", "experiments", "tests", "tools", "benchmarks"):
         yield package, _size((ROOT / package).rglob("*.py"))
-    for reader, statement in _LOADED.items():
-        yield f"import closure: {reader}", _size(_told(f"{statement}\n{_TELL_LOADED}"))
+    for wanted in _LOADED:
+        yield f"import closure: {wanted}", _size(_loaded(wanted))
     yield "entered by one tick of positions", _size(_told(_TELL_ENTERED))
     yield "options of the command line", str(_n_options(app))
-    yield "keys of the settings", str(_n_keys(json_schema()))
+    yield "keys of the settings", str(n_keys(json_schema()))
     families = metrics_page().partition("## Outcomes and reasons")[0].count("\n| `anonymizer_")
     yield "families of metrics", str(families)
     pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
     yield "pages", f"{len(pages)} files, {sum(page.stat().st_size for page in pages) / 1e3:.0f} kB"
 
 
+def n_lines_loaded(wanted: str) -> int:
+    """Return the lines of this package that a new process loads for what a reader wants."""
+    return _n_lines(_loaded(wanted))
+
+
+def _loaded(wanted: str) -> list[Path]:
+    return _told(f"{_LOADED[wanted]}\n{_TELL_LOADED}")
+
+
 def _size(files: Iterable[Path]) -> str:
-    texts = [file.read_bytes() for file in files]
-    return f"{len(texts)} files, {sum(len(text.splitlines()) for text in texts):,} lines"
+    found = list(files)
+    return f"{len(found)} files, {_n_lines(found):,} lines"
+
+
+def _n_lines(files: Iterable[Path]) -> int:
+    return sum(len(file.read_bytes().splitlines()) for file in files)
 
 
 def _told(program: str) -> list[Path]:
@@ -106,11 +119,11 @@ def _n_options(commands: typer.Typer) -> int:
     return n_options
 
 
-def _n_keys(schema: Mapping[str, Any], table: Mapping[str, Any] | None = None) -> int:
+def n_keys(schema: Mapping[str, Any], table: Mapping[str, Any] | None = None) -> int:
     """Return the number of keys in a table and those in it that are no tables themselves."""
     inner = tables(schema, table)
     own = (schema if table is None else table)["properties"].keys() - inner.keys()
-    return len(own) + sum(_n_keys(schema, deeper) for deeper, _ in inner.values())
+    return len(own) + sum(n_keys(schema, deeper) for deeper, _ in inner.values())
 
 
 if __name__ == "__main__":

@@ -11,55 +11,44 @@ Sensor values are returned as readings, under the names that each codec document
 is left out; it does not invalidate the position.
 """
 
-from anonymizer.codecs import (
-    etsi_cam,
-    gtfs_rt,
-    gtfs_rt_json,
-    hfp,
-    home_assistant,
-    j2735,
-    meshtastic,
-    msgpack,
-    native,
-    ngsi_ld,
-    owntracks,
-    traccar,
-    ttn,
-)
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TypeVar
+
 from anonymizer.codecs._fields import Codec
 from anonymizer.codecs.coarse import CoarsePoint, Encoder
 
 __all__ = ["CODECS", "ENCODERS", "NAMED_BY_TOPIC", "CoarsePoint", "Codec", "Encoder"]
 
-CODECS: dict[str, Codec] = {
-    "native": native.decode,
-    "msgpack": msgpack.decode,
-    "owntracks": owntracks.decode,
-    "hfp": hfp.decode,
-    "traccar": traccar.decode,
-    "home_assistant": home_assistant.decode,
-    "gtfs_rt_json": gtfs_rt_json.decode,
-    "gtfs_rt": gtfs_rt.decode,
-    "j2735": j2735.decode,
-    "etsi_cam": etsi_cam.decode,
-    "meshtastic": meshtastic.decode,
-    "ttn": ttn.decode,
-    "ngsi_ld": ngsi_ld.decode,
-}
+_Kind = TypeVar("_Kind")
+_WRITTEN = (
+    "native", "msgpack", "owntracks", "traccar", "home_assistant", "gtfs_rt_json", "gtfs_rt",
+    "j2735", "etsi_cam", "meshtastic", "ngsi_ld",
+)  # fmt: skip
 
-ENCODERS: dict[str, Encoder] = {
-    "native": native.encode,
-    "msgpack": msgpack.encode,
-    "owntracks": owntracks.encode,
-    "traccar": traccar.encode,
-    "home_assistant": home_assistant.encode,
-    "gtfs_rt_json": gtfs_rt_json.encode,
-    "gtfs_rt": gtfs_rt.encode,
-    "j2735": j2735.encode,
-    "etsi_cam": etsi_cam.encode,
-    "meshtastic": meshtastic.encode,
-    "ngsi_ld": ngsi_ld.encode,
-}
+
+class _Functions(Mapping[str, _Kind]):
+    """A function of each of the modules below; a module is imported when it is first used."""
+
+    def __init__(self, name: str, modules: tuple[str, ...]) -> None:
+        self._name = name
+        self._modules = modules
+
+    def __getitem__(self, module: str) -> _Kind:
+        if module not in self._modules:
+            raise KeyError(module)
+        function: _Kind = getattr(import_module(f"anonymizer.codecs.{module}"), self._name)
+        return function
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+CODECS = _Functions[Codec]("decode", (*_WRITTEN, "hfp", "ttn"))
+ENCODERS = _Functions[Encoder]("encode", _WRITTEN)
 """Writers of coarse points, by the names of the codecs; the other formats cannot be written."""
 NAMED_BY_TOPIC = frozenset({"owntracks", "home_assistant"})
 """Formats whose messages leave it to their topic to name the device."""

@@ -15,8 +15,6 @@ from anonymizer.codecs import (
     Encoder,
     any_json,
     guard,
-    owntracks,
-    placeless,
 )
 from anonymizer.settings.base import (
     EchoTopic,
@@ -210,12 +208,18 @@ class InputSettings(Group):
         if self.payload is not None:
             return any_json.codec_of(self.payload.paths)
         if secrets:
+            from anonymizer.codecs import owntracks  # noqa: PLC0415  few inputs need it
+
             codec = owntracks.decrypting(secrets)
         elif self.codec in CODECS:
             codec = CODECS[self.codec]
         else:
             codec = guard.guarded(plugins.load_plugin(plugins.CODECS, self.codec))
-        return codec if self.registry is None else placeless.or_placeless(self.codec, codec)
+        if self.registry is None:
+            return codec
+        from anonymizer.codecs.placeless import or_placeless  # noqa: PLC0415  few inputs need it
+
+        return or_placeless(self.codec, codec)
 
     @model_validator(mode="after")
     def _mobile_devices_are_cloaked_where_they_are(self) -> Self:

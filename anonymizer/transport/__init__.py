@@ -1,6 +1,15 @@
 """Transport: messages in and out over MQTT, and an in-memory broker that replaces it."""
 
-from anonymizer.transport.memory import MemoryBroker, MemoryLink
-from anonymizer.transport.mqtt import MqttLink
+from typing import TYPE_CHECKING
 
-__all__ = ["MemoryBroker", "MemoryLink", "MqttLink"]
+from anonymizer.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from anonymizer.transport.memory import MemoryBroker as MemoryBroker
+    from anonymizer.transport.memory import MemoryLink as MemoryLink
+    from anonymizer.transport.mqtt import MqttLink as MqttLink
+
+__getattr__ = on_first_use(__name__, {
+    "memory": ("MemoryBroker", "MemoryLink"),
+    "mqtt": ("MqttLink",),
+})  # fmt: skip

@@ -1,16 +1,21 @@
 """Audit of a release: every attack, and the bars that each mode or promise must meet."""
 
-from anonymizer.app.audit.case import Case
-from anonymizer.app.audit.findings import AuditReport, Finding, Mode
-from anonymizer.app.audit.stream_audit import ATTACKS, PROMISED, audit_release, case_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ATTACKS",
-    "PROMISED",
-    "AuditReport",
-    "Case",
-    "Finding",
-    "Mode",
-    "audit_release",
-    "case_of",
-]
+from anonymizer.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from anonymizer.app.audit.case import Case as Case
+    from anonymizer.app.audit.findings import AuditReport as AuditReport
+    from anonymizer.app.audit.findings import Finding as Finding
+    from anonymizer.app.audit.findings import Mode as Mode
+    from anonymizer.app.audit.stream_audit import ATTACKS as ATTACKS
+    from anonymizer.app.audit.stream_audit import PROMISED as PROMISED
+    from anonymizer.app.audit.stream_audit import audit_release as audit_release
+    from anonymizer.app.audit.stream_audit import case_of as case_of
+
+__getattr__ = on_first_use(__name__, {
+    "case": ("Case",),
+    "findings": ("AuditReport", "Finding", "Mode"),
+    "stream_audit": ("ATTACKS", "PROMISED", "audit_release", "case_of"),
+})  # fmt: skip

@@ -1,0 +1,24 @@
+"""Names of a package that are imported when they are first used.
+
+A package that imported all that it names would load the house for whoever needs one of them.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+
+def on_first_use(package: str, names_of: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """Return the `__getattr__` of a package, by the names that are in each of its modules."""
+    module_of = {
+        name: f"{package}.{module}" for module, names in names_of.items() for name in names
+    }
+
+    def attribute(name: str) -> object:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(module_of[name]), name)
+        setattr(sys.modules[package], name, value)  # the next access does not come here
+        return value
+
+    return attribute
