@@ -2,7 +2,8 @@
 
 import csv
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -70,11 +71,31 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     """
     path = Path(path)
     wanted = None if columns is None else list(dict.fromkeys(columns))
+    with reading(path, _form(path).removeprefix("."), fault=_fault):
+        check_unfolding(path, wanted)
+        frame = _parquet(path, wanted) if _form(path) == ".parquet" else _csv(path, wanted)
+    if not len(frame):
+        raise InputError(f"{path}: has no rows")
+    return Table(path, frame)
+
+
+@contextmanager
+def reading(
+    path: Path, form: str, *, fault: Callable[[Path], str | None] = lambda _: None
+) -> Iterator[None]:
+    """Say in one line why a file of data cannot be read, without quoting a row of it.
+
+    Parameters
+    ----------
+    form
+        Format of the file.
+    fault
+        Returns what is wrong with one that is not well-formed, if it is known.
+    """
     try:
         with path.open("rb"):
             pass  # the system reports a folder and a missing file in one way, polars in many
-        check_unfolding(path, wanted)
-        frame = _parquet(path, wanted) if _form(path) == ".parquet" else _csv(path, wanted)
+        yield
     except UnfoldingError as error:
         raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
@@ -84,11 +105,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     except pl.exceptions.NoDataError:
         raise InputError(f"{path}: is empty") from None
     except (pl.exceptions.PolarsError, EOFError, UnicodeDecodeError):  # may quote a row
-        form = _form(path).removeprefix(".")
-        raise InputError(f"{path}: {_fault(path) or f'is not well-formed {form}'}") from None
-    if not len(frame):
-        raise InputError(f"{path}: has no rows")
-    return Table(path, frame)
+        raise InputError(f"{path}: {fault(path) or f'is not well-formed {form}'}") from None
 
 
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:

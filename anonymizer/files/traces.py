@@ -15,7 +15,8 @@ from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.unfolding import UnfoldingError, check_frame, check_texts, check_unfolding
+from anonymizer.files.tables import reading
+from anonymizer.unfolding import check_frame, check_texts, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
@@ -156,9 +157,7 @@ def _ending(path: Path) -> str:
 def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
     """Return the columns that matter; those of a csv as text."""
     form = "parquet" if _ending(path) == ".parquet" else "csv"
-    try:
-        with path.open("rb"):
-            pass  # polars tells a folder from a missing file in many ways; the system in one
+    with reading(path, form):
         if form == "parquet":
             wanted = _wanted(path, list(pl.read_parquet_schema(path)), readings)
             check_unfolding(path, wanted)
@@ -167,16 +166,6 @@ def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
         header = pl.read_csv(path, n_rows=0, infer_schema=False)
         wanted = _wanted(path, header.columns, readings)
         return pl.read_csv(path, columns=wanted, infer_schema=False)
-    except UnfoldingError as error:
-        raise InputError(f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or 'damaged'}") from None
-    except pl.exceptions.NoDataError:
-        raise InputError(f"{path}: is empty") from None
-    except pl.exceptions.PolarsError:  # its message may quote a row
-        raise InputError(f"{path}: is not well-formed {form}") from None
 
 
 def _wanted(path: Path, columns: list[str], readings: Sequence[str]) -> list[str]:
