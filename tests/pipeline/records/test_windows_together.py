@@ -100,6 +100,8 @@ class Outcomes:
     published: list[float] = field(default_factory=list)
     waited: float = 0.0
     read: list[Read] = field(default_factory=list)
+    alone: list[list[Read]] = field(default_factory=list)
+    """What each window tells by itself: the control."""
     by_labels: list[Read] = field(default_factory=list)
     """By who knows what is left of all vehicles and who was present."""
     by_covers: list[Read] = field(default_factory=list)
@@ -133,6 +135,15 @@ def covers_in(stream: Stream, memory: Sequence[bytes | None]) -> dict[int, Shown
             possible[i, codes] = True
         shown[j] = Shown(possible, is_known, np.array(possible.any(axis=1)))
     return shown
+
+
+def told_alone(
+    stream: Stream, labels: Sequence[Labels], keys: Sequence[bytes], cells: Int32Array
+) -> list[Read]:
+    """Return what one window tells."""
+    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
+    attack.window(labels, keys, cells)
+    return attack.read()
 
 
 def run(
@@ -226,9 +237,9 @@ def run(
             Labels.of([reader.runs(of[qi.name]) for of in published])
             for qi, reader in zip(stream.schema.qis, readers, strict=True)
         ]
-        attack.window(
-            labels, [key for key, k in zip(keys, kept, strict=True) if k], cells[kept, :7]
-        )
+        shown = [key for key, k in zip(keys, kept, strict=True) if k], cells[kept, :7]
+        attack.window(labels, *shown)
+        outcomes.alone.append(told_alone(stream, labels, *shown))
         if cumulative == "enforce":
             company.window(labels, keys, cells[:, :7])
             blobs = [closing.memory.get(key) for key in keys]
@@ -275,6 +286,42 @@ def test_an_adversary_reads_most_types_of_other_models_unless_they_are_in_cohort
     assert all(r.n_victims > 100 for r in found.read)
     assert np.mean(found.published) > 0.95
     assert np.mean(found.gcp) <= 1.5 * np.mean(reported.gcp)
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "kd, hilbert": {"like": KD, "method": "hilbert"},
+    "kd, best": {"like": KD, "method": "best"},
+    "kd, hilbert, two extra": {
+        "like": {"model": "kd", "promise": {"k": 5, "d": 2, "k_extra": 2, "d_extra": 2}},
+        "method": "hilbert",
+    },
+    "kld, hilbert": {
+        "like": {"model": "kld", "promise": {"k": 5, "d": 2, "l": 2}},
+        "method": "hilbert",
+    },
+    "kaca": {"like": KACA, "method": "auto"},
+    "cells, ranges": {"like": CELLS, "method": "auto"},
+}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", MODELS)
+def test_of_every_model_28_windows_tell_much_unless_they_are_in_cohorts(name: str) -> None:
+    """Prints a row of the table in notes/streams.md for each of the two ways."""
+    fleet: dict[str, Any] = {"n": 200, "n_windows": 28, "presence": 0.9, "churn": 0.02}
+    found = {how: run(how, **fleet, **MODELS[name]) for how in ("report", "enforce")}
+    for how, each in found.items():
+        together = {r.attribute: f"{r.share:.1%}" for r in each.read}
+        alone = {
+            r.attribute: f"{np.mean([w[a].share for w in each.alone]):.1%}"
+            for a, r in enumerate(each.read)
+        }
+        print(name, how, together, "one window:", alone, f"{np.mean(each.gcp):.3f}")  # noqa: T201
+    reported, kept = found["report"], found["enforce"]
+    assert {r.attribute: r.share > 0.3 for r in reported.read}["type"]
+    assert unsafe(kept) == []
+    assert not any(r.n_read for window in kept.alone for r in window)
 
 
 FLEET: dict[str, Any] = {"n": 100, "presence": 0.9, "churn": 0.02, "method": "hilbert"}
