@@ -50,9 +50,8 @@ def shows_green(roads: RoadNetwork, traffic: Traffic, arc: IntArray, at_s: float
     """Return which roads have green at their end, by the rule in words."""
     _, arcs = traffic.roads
     tail, head = arcs["tail"][arc], arcs["head"][arc]
-    corner = roads.lat[head], roads.lon[tail]
-    north_m = haversine_m(roads.lat[tail], roads.lon[tail], *corner)
-    east_m = haversine_m(*corner, roads.lat[head], roads.lon[head])
+    north_m = haversine_m(roads.lat[tail], roads.lon[tail], roads.lat[head], roads.lon[tail])
+    east_m = haversine_m(roads.lat[head], roads.lon[tail], roads.lat[head], roads.lon[head])
     half = ((at_s + CYCLE_S * (head * 0.6180339887498949 % 1)) % CYCLE_S) // (CYCLE_S / 2)
     has_signal = np.diff(roads.first_arc_of)[head] > 2
     green: BoolArray = ~has_signal | ((half == 0) == (north_m > east_m))
@@ -167,8 +166,9 @@ def test_devices_stay_near_the_roads_within_the_limits_and_parked_ones_stay(lon:
         on = np.flatnonzero(arc >= 0)
         tail, head = arcs["tail"][arc[on]], arcs["head"][arc[on]]
         whole_m = haversine_m(roads.lat[tail], roads.lon[tail], roads.lat[head], roads.lon[head])
-        behind_m = haversine_m(roads.lat[tail], roads.lon[tail], *here[:, on])
-        ahead_m = haversine_m(*here[:, on], roads.lat[head], roads.lon[head])
+        lat, lon = here[:, on]
+        behind_m = haversine_m(roads.lat[tail], roads.lon[tail], lat, lon)
+        ahead_m = haversine_m(lat, lon, roads.lat[head], roads.lon[head])
         assert (behind_m + ahead_m - whole_m).max() < 2 * STEP_S * roads.speed_mps.max()
         n_on_road += len(on)
         before = here

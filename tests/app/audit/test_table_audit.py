@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -382,7 +383,7 @@ def test_who_owns_rows_is_reported_beside_who_owns_none(tmp_path: Path) -> None:
         made.table, made.out, DECLARED, ASKED, auditor_map=made.map, bands={}, n_own=2, seed=1
     )
     assert report.holds
-    found = {
+    found: dict[str, list[Any]] = {
         attack: [f.figures for f in report.findings if f.attack == f"own rows: {attack}"]
         for attack in ("none", "2 drawn", "2 in its class")
     }
