@@ -3,6 +3,10 @@
 "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets", Applied Sciences
 14(8), 3230, 2024: utility and time over k, d, l, the number of quasi-identifiers and of records.
 Its tables 4 to 7 are in `leak_tables`.
+
+References
+----------
+.. [1] V. S. Iyengar, "Transforming data to satisfy privacy constraints", KDD 2002.
 """
 
 import time
@@ -17,6 +21,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.linkability import Knowledge, Leak, link
 from anonymizer.algorithms.attacks.released_classes import publish
 from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from experiments.compared_methods import Method, compile_methods, form_classes
@@ -67,6 +72,9 @@ class Run:
         one: where records are equal to the algorithm, their order decides.
     measures
         Measures of the classes.
+    misclassified
+        Share of the records whose sensitive value is not the most frequent one of their class, or
+        which are suppressed: the classification metric [1]_. None: nothing is sensitive.
     leaks
         Values of one source that Algorithm 1, the adversary of the paper, learns from the other;
         empty but for the first repeat.
@@ -78,6 +86,7 @@ class Run:
     trial: Trial
     repeat: int
     measures: Measures
+    misclassified: float | None
     leaks: tuple[Leak, ...]
     seconds: float
 
@@ -241,9 +250,22 @@ def _run(study: Study, trial: Trial, repeat: int, plan: Plan) -> Run:
         trial=trial,
         repeat=repeat,
         measures=measure(records, schema, class_of),
+        misclassified=misclassified(class_of, records.sensitive[:, 0])
+        if schema.sensitive
+        else None,
         leaks=tuple(x for x in leaks if x.knows is Knowledge.LABELS and x.learned is not None),
         seconds=seconds,
     )
+
+
+def misclassified(class_of: Int32Array, value: Int32Array) -> float:
+    """Return the classification metric of some classes, 0 to 1, by one value of each record."""
+    kept = class_of >= 0
+    pairs = np.column_stack([class_of[kept], value[kept]])
+    each, n = np.unique(pairs, axis=0, return_counts=True)
+    most = np.zeros(int(class_of.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(most, each[:, 0], n)
+    return 1.0 - float(most.sum()) / max(len(class_of), 1)
 
 
 def _part(records: Records, schema: Schema, trial: Trial) -> tuple[Records, Schema]:

@@ -234,6 +234,7 @@ def _run_row(experiment: Multisource, run: Run) -> Row:
         "gcp_set": measured.gcp[Cost.SET],
         "gcp_taxonomy": measured.gcp[Cost.TAXONOMY] if _has_taxonomy(schema) else None,
         "dm": measured.dm,
+        "misclassified": run.misclassified,
     }
     of = {leak.known: leak for leak in run.leaks}
     for known in range(2):

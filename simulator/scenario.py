@@ -128,7 +128,7 @@ class Scenario:
         Number of sensors.
     duration_s
         When to end, in seconds; None: never.
-    seed, noise_m, parked_share, begins_s
+    seed, noise_m, parked_share, begins_s, queues
         As for `Traffic` and `FleetSource`.
 
     Notes
@@ -149,9 +149,15 @@ class Scenario:
         noise_m: float = 3.0,
         parked_share: float = 0.1,
         begins_s: float | None = None,
+        queues: bool = False,
     ) -> None:
         self._traffic = Traffic(
-            network, n_vehicles, seed=seed, parked_share=parked_share, begins_s=begins_s
+            network,
+            n_vehicles,
+            seed=seed,
+            parked_share=parked_share,
+            begins_s=begins_s,
+            queues=queues,
         )
         self._fleet = FleetSource(
             self._traffic,

@@ -176,6 +176,8 @@ def audit_table(
         As for `anonymize`.
     keep, measures
         Likewise; a column of the release that is named nowhere fails the audit.
+    own, seed
+        Also attack as somebody to whom the rows of so many people belong, some drawn by the seed.
 
     Returns
     -------
@@ -218,6 +220,8 @@ def audit_table(
         bands=required.bands or {},
         labels=required.labels,
         measures=measures,
+        n_own=required.own,
+        seed=required.seed,
     )
 
 

@@ -80,6 +80,8 @@ class AuditKeywords(CommonKeywords, total=False):
     l: int  # noqa: E741  likewise
     max_share: float
     max_source_share: float
+    own: int
+    seed: int
 
 
 def takes_keywords(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:

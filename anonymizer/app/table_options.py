@@ -313,6 +313,15 @@ class AuditOptions(ColumnOptions):
     t: Annotated[
         float | None, Option("Largest distance of its distribution from the table's.", least=0)
     ] = None
+    own: Annotated[
+        int,
+        Option(
+            "Also attack as somebody to whom the rows of so many people belong: some that the seed "
+            "draws, and made-up ones in the victim's class.",
+            least=0,
+        ),
+    ] = 0
+    seed: Annotated[int, Option("Seed of the people of --own.", least=0)] = 0
 
 
 def kinds_of(model: type[Any]) -> Mapping[str, tuple[Any, Option]]:

@@ -259,6 +259,8 @@ def table(
             bands=options.bands or {},
             labels=options.labels,
             measures=measures,
+            n_own=options.own,
+            seed=options.seed,
         )
     as_json = report.model_dump_json(indent=2) + "\n"
     beside = _write_json(as_json, json_out)

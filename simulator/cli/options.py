@@ -74,6 +74,13 @@ Begins = Annotated[
         show_default="always the rush hour",
     ),
 ]
+Queues = Annotated[
+    bool,
+    typer.Option(
+        "--queues",
+        help="Devices follow each other, and queue at signals; else each drives as if alone.",
+    ),
+]
 Broker = Annotated[
     str,
     typer.Option(

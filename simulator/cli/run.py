@@ -24,6 +24,7 @@ from simulator.cli.options import (
     Parked,
     PasswordFile,
     Qos,
+    Queues,
     Quiet,
     Rate,
     Seed,
@@ -65,6 +66,7 @@ def run(
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
     begins: Begins = None,
+    queues: Queues = False,
     everything: Annotated[
         bool,
         typer.Option(
@@ -99,7 +101,8 @@ def run(
     """Simulate devices that drive over a road network and report their positions.
 
     Each device takes the fastest path from one destination to the next, slows down at junctions,
-    stops at some, and dwells at its destination. The movement depends only on the seed.
+    stops at some, and dwells at its destination. With --queues it follows the one ahead, by the
+    Intelligent Driver Model, and stands at red signals. The movement depends only on the seed.
     """
     from anonymizer.networks import load_network
     from simulator.fleet import FleetSource
@@ -137,10 +140,13 @@ def run(
             noise_m=gps_noise,
             parked_share=parked,
             begins_s=begins,
+            queues=queues,
         )
         play_source(scenario, outlet, encode=scenario.encode, quiet=quiet)
         return
-    traffic = Traffic(roads, devices, seed=seed, parked_share=parked, begins_s=begins)
+    traffic = Traffic(
+        roads, devices, seed=seed, parked_share=parked, begins_s=begins, queues=queues
+    )
     source = FleetSource(
         traffic,
         rate_hz=rate,
@@ -170,6 +176,7 @@ def trace(
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
     begins: Begins = None,
+    queues: Queues = False,
 ) -> None:
     """Write the traffic of `run` to a file as fast as possible; no broker is needed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -183,7 +190,12 @@ def trace(
         from anonymizer.files.traces import TraceWriter
 
     traffic = Traffic(
-        load_network(network), devices, seed=seed, parked_share=parked, begins_s=begins
+        load_network(network),
+        devices,
+        seed=seed,
+        parked_share=parked,
+        begins_s=begins,
+        queues=queues,
     )
     source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
     with TraceWriter(out, device_id=source.device_id) as writer:

@@ -205,6 +205,24 @@ def test_rows_that_fit_in_no_class_count_towards_the_limit_too() -> None:
     assert report.settings.suppress == 0.05
 
 
+def test_mondrian_warns_where_the_published_algorithm_loses_far_less() -> None:
+    """Of numbers most of which are 0, no median leaves two values on either side."""
+    n, rng = 500, np.random.default_rng(1)
+    x = np.arange(n)
+    mostly_0 = {name: np.where(rng.random(n) < 0.7, 0, each) for name, each in (("x", x), ("y", x))}
+    declared = Declared(qis=["x", "y"])
+    plan = replace(PLAN, promise=Promise(k=5, d=2), method="mondrian")
+    for columns, warns in ((mostly_0, True), ({"x": x, "y": rng.permutation(n)}, False)):
+        table = Table(Path("x.csv"), pl.DataFrame(columns))
+        by_mondrian, by_hilbert = (
+            anonymize(table, declared, replace(plan, method=method)).report
+            for method in ("mondrian", "hilbert")
+        )
+        times = by_mondrian.gcp.range / by_hilbert.gcp.range
+        said = f"mondrian loses {times:.1f} times as much as hilbert would: choose another method"
+        assert (said in by_mondrian.warnings) == warns == (times >= 3)
+
+
 @pytest.mark.parametrize("method", ["best", "mondrian"])
 def test_the_loss_of_a_heavy_column_falls_and_that_of_the_others_rises(method: str) -> None:
     table = mostly_one_city()

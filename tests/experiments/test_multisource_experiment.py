@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import re
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -31,6 +34,7 @@ from experiments.multisource_experiment import (
     Ranges,
     Run,
     Trial,
+    misclassified,
     run_multisource,
     trials,
     varied,
@@ -439,3 +443,14 @@ def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size(tmp_path: 
     paths = write_results(whole, summary(whole), tmp_path)
     drawn = {each.stem for each in paths if each.suffix == ".png"}
     assert {f"over_{x}_census" for x in ("k", "d", "l", "qis", "records")} <= drawn
+
+
+@given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 2)), min_size=1, max_size=12))
+def test_who_is_not_of_the_majority_of_a_class_is_misclassified(
+    rows: list[tuple[int, int]],
+) -> None:
+    right = 0
+    for each in {of for of, _ in rows} - {-1}:
+        right += max(Counter(value for of, value in rows if of == each).values())
+    class_of, value = np.array(rows, np.int32).T
+    assert misclassified(class_of, value) == pytest.approx(1 - right / len(rows))

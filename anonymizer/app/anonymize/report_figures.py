@@ -197,8 +197,18 @@ def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
     )
 
 
+_MUCH = 3.0
+"""Times the loss of `hilbert` that are worth a warning."""
+
+
 def warnings_of(
-    coded: CodedTable, declared: Declared, plan: Plan, *, in_time: bool, n_withheld: int
+    coded: CodedTable,
+    declared: Declared,
+    plan: Plan,
+    *,
+    in_time: bool,
+    n_withheld: int,
+    times_hilbert: float,
 ) -> tuple[str, ...]:
     """Return the warnings that a reader of the figures needs."""
     names = [qi.name for qi in coded.schema.qis if coded.origin[qi.name] == "data"]
@@ -222,6 +232,8 @@ def warnings_of(
             n_withheld
         ),
         "the time budget ended the search: another run may end elsewhere": not in_time,
+        f"{plan.method} loses {times_hilbert:.1f} times as much as hilbert would: choose another "
+        "method": times_hilbert >= _MUCH,
     }
     unusual = [
         f"{name}: the cells were taken for {how}"

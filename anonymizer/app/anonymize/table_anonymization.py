@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.records.criteria import ROUNDING
+from anonymizer.algorithms.records.measures import measure as measure_loss
 from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
@@ -25,6 +26,7 @@ from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publ
 from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.app.anonymize.report_figures import HALF, report_of, settings_of, warnings_of
 from anonymizer.app.anonymize.statistics import measured, with_summaries
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import check_cells_promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
@@ -96,6 +98,7 @@ def anonymize(
             progress=steps.report,
         )
         class_of = formed.class_of
+        times_hilbert = _times_hilbert(table, coded, plan, model, class_of)
         if model.has_labels:
             class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
     with steps.timed("verify"):
@@ -124,11 +127,39 @@ def anonymize(
             settings=settings_of(table, declared, plan),
             share=plan.prefer_share if plan.prefer_share < 1 else HALF,
             warnings=warnings_of(
-                coded, declared, plan, in_time=formed.in_time, n_withheld=n_withheld
+                coded,
+                declared,
+                plan,
+                in_time=formed.in_time,
+                n_withheld=n_withheld,
+                times_hilbert=times_hilbert,
             ),
             n_chosen=formed.n_chosen,
         )
     return Anonymized(publication, report.model_copy(update={"seconds": dict(steps.seconds)}))
+
+
+def _times_hilbert(
+    table: Table, coded: CodedTable, plan: Plan, model: Model, class_of: Int32Array
+) -> float:
+    """Return how many times the loss of `hilbert` the classes of `mondrian` lose; else 1."""
+    if plan.method != "mondrian" or "hilbert" not in model.methods:
+        return 1.0
+    beside = form_classes(
+        table,
+        coded,
+        replace(plan, method="hilbert", weights={}),
+        model.methods["hilbert"],
+        features=(),
+        clock=lambda: 0.0,
+        progress=lambda *_: None,
+    )
+    cost = COSTS[plan.cost]
+    own, its = (
+        measure_loss(coded.records, coded.schema, each).gcp[cost]
+        for each in (class_of, beside.class_of)
+    )
+    return own / its if its else 1.0
 
 
 class _Steps:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from anonymizer.algorithms.attacks import own_rows
 from anonymizer.algorithms.attacks.linkability import Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import Published
 from anonymizer.algorithms.kaca.class_statistics import summarize
@@ -76,6 +77,8 @@ def audit_table(
     bands: Mapping[str, Sequence[float]],
     labels: Mapping[str, LabelForm] | None = None,
     measures: Sequence[str] = (),
+    n_own: int = 0,
+    seed: int = 0,
 ) -> TableAuditReport:
     """Audit a published table from the files alone.
 
@@ -92,6 +95,9 @@ def audit_table(
     promise
         What is required of each class. Parts with their neutral value (k below 2, d and l below
         1, the others at their default) are only reported.
+    n_own, seed
+        Number of people whose rows are the adversary's own: drawn by the seed, and in the class of
+        each victim. Only reported, beside the same without any.
 
     Raises
     ------
@@ -121,6 +127,7 @@ def audit_table(
         *_soundness(case, labels or {}),
         *_promised(banded, case.class_of, reached, promise),
         *_attacks(case, promise),
+        *_own_rows(banded.records, case.class_of, banded.schema, n_own=n_own, seed=seed),
     )
     return TableAuditReport(
         holds=not any(finding.fails for finding in findings),
@@ -334,6 +341,31 @@ def _attacks(case: _Case, promise: Promise) -> Iterator[Finding]:
             holds=alike.n_classes == 0 if promise.l >= 2 else None,
             required=promise.l >= 2,
         )
+
+
+def _own_rows(
+    records: Records, class_of: Int32Array, schema: Schema, *, n_own: int, seed: int
+) -> Iterator[Finding]:
+    """Attack as somebody who has some of the rows; the control has none."""
+    if not n_own:
+        return
+    person, sensitive = records.person, records.sensitive
+    who = np.unique(person[class_of >= 0])
+    own = np.random.default_rng(seed).permutation(who)[:n_own]
+    attacks = {
+        "own rows: none": own_rows.in_its_class(class_of, person, sensitive, 0),
+        f"own rows: {n_own} drawn": own_rows.of_own(
+            class_of, person, sensitive, np.isin(person, own)
+        ),
+        f"own rows: {n_own} in its class": own_rows.in_its_class(
+            class_of, person, sensitive, n_own
+        ),
+    }
+    for attack, found in attacks.items():
+        others: dict[str, Figure] = {"persons_min": found.persons_min, "n_alone": found.n_alone}
+        yield Finding(attack=attack, figures=others)
+        for attribute, n_read in zip(schema.sensitive, found.n_read, strict=True):
+            yield Finding(attack=attack, attribute=attribute.name, figures={"n_people": n_read})
 
 
 def _direction(schema: Schema, leak: Leak) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -374,3 +375,22 @@ def test_on_adult_k_alone_leaks_in_both_directions_and_two_values_nothing(
     between = [f for f in report.findings if (f.attribute or "").endswith(("status", "country"))]
     leaks = [f.figures for f in between if f.attack.startswith("linkability")]
     assert [(leak["n_cells"], leak["n_people"]) for leak in leaks] == cells_and_people
+
+
+def test_who_owns_rows_is_reported_beside_who_owns_none(tmp_path: Path) -> None:
+    made = Release(tmp_path)
+    report = audit_table(
+        made.table, made.out, DECLARED, ASKED, auditor_map=made.map, bands={}, n_own=2, seed=1
+    )
+    assert report.holds
+    found: dict[str, list[Any]] = {
+        attack: [f.figures for f in report.findings if f.attack == f"own rows: {attack}"]
+        for attack in ("none", "2 drawn", "2 in its class")
+    }
+    none, drawn, inside = found.values()
+    assert none[0]["persons_min"] >= ASKED.k
+    assert inside[0]["persons_min"] == none[0]["persons_min"] - 2
+    assert none[1] == {"n_people": 0}
+    assert all(len(each) == 1 + len(DECLARED.sensitive) for each in found.values())
+    assert drawn[1]["n_people"] <= inside[1]["n_people"]
+    assert not any(f.required for f in report.findings if f.attack.startswith("own rows"))

@@ -1,7 +1,7 @@
 """Windows together: an adversary who intersects them reads nothing, and little is lost by it."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -100,6 +100,8 @@ class Outcomes:
     published: list[float] = field(default_factory=list)
     waited: float = 0.0
     read: list[Read] = field(default_factory=list)
+    alone: list[list[Read]] = field(default_factory=list)
+    """What each window tells by itself: the control."""
     by_labels: list[Read] = field(default_factory=list)
     """By who knows what is left of all vehicles and who was present."""
     by_covers: list[Read] = field(default_factory=list)
@@ -135,6 +137,15 @@ def covers_in(stream: Stream, memory: Sequence[bytes | None]) -> dict[int, Shown
     return shown
 
 
+def told_alone(
+    stream: Stream, labels: Sequence[Labels], keys: Sequence[bytes], cells: Int32Array
+) -> list[Read]:
+    """Return what one window tells."""
+    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
+    attack.window(labels, keys, cells)
+    return attack.read()
+
+
 def run(
     cumulative: str,
     *,
@@ -150,22 +161,26 @@ def run(
     refused: bool = False,
     seen: Callable[[Sequence[bytes], Int32Array, Mapping[bytes, bytes]], None] | None = None,
     like: Mapping[str, Any] = KD,
+    roads: Roads | None = None,
+    owned: Collection[bytes] = (),
 ) -> Outcomes:
     """Return what becomes of a fleet under the shipped settings with k = 5, and with those `like`.
 
     Each source reports a share of the vehicles in a window; a share moves to another region. The
     first source is silent in the first windows. `refused`: a class of each window is not published.
-    `seen` gets the vehicles, the cells and the new memories of each window.
+    `seen` gets the vehicles, the cells and the new memories of each window. The adversary who knows
+    the company has vehicles of its own, `owned`.
     """
     table = tomllib.loads(SETTINGS)["streams"][0]
     table |= {**like, "method": method, "cumulative": cumulative}
     stream = declare(StreamSettings.model_validate(table))
     model = OneRefused(stream) if refused else WINDOW_MODELS[stream.settings.model](stream)
-    roads = Roads(n, presence=presence, churn=churn, seed=1, moves=moves)
+    roads = roads or Roads(n, presence=presence, churn=churn, seed=1, moves=moves)
     rng = np.random.default_rng(2)
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
     company, covers = (
-        KnownCompany(stream.schema, stream.lasting, d=stream.promise.d) for _ in range(2)
+        KnownCompany(stream.schema, stream.lasting, d=stream.promise.d, owned=owned)
+        for _ in range(2)
     )
     each = (
         readers_of(stream)
@@ -226,9 +241,9 @@ def run(
             Labels.of([reader.runs(of[qi.name]) for of in published])
             for qi, reader in zip(stream.schema.qis, readers, strict=True)
         ]
-        attack.window(
-            labels, [key for key, k in zip(keys, kept, strict=True) if k], cells[kept, :7]
-        )
+        shown = [key for key, k in zip(keys, kept, strict=True) if k], cells[kept, :7]
+        attack.window(labels, *shown)
+        outcomes.alone.append(told_alone(stream, labels, *shown))
         if cumulative == "enforce":
             company.window(labels, keys, cells[:, :7])
             blobs = [closing.memory.get(key) for key in keys]
@@ -275,6 +290,88 @@ def test_an_adversary_reads_most_types_of_other_models_unless_they_are_in_cohort
     assert all(r.n_victims > 100 for r in found.read)
     assert np.mean(found.published) > 0.95
     assert np.mean(found.gcp) <= 1.5 * np.mean(reported.gcp)
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "kd, hilbert": {"like": KD, "method": "hilbert"},
+    "kd, best": {"like": KD, "method": "best"},
+    "kd, hilbert, two extra": {
+        "like": {"model": "kd", "promise": {"k": 5, "d": 2, "k_extra": 2, "d_extra": 2}},
+        "method": "hilbert",
+    },
+    "kld, hilbert": {
+        "like": {"model": "kld", "promise": {"k": 5, "d": 2, "l": 2}},
+        "method": "hilbert",
+    },
+    "kaca": {"like": KACA, "method": "auto"},
+    "cells, ranges": {"like": CELLS, "method": "auto"},
+}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", MODELS)
+def test_of_every_model_28_windows_tell_much_unless_they_are_in_cohorts(name: str) -> None:
+    """Prints a row of the table in notes/streams.md for each of the two ways."""
+    fleet: dict[str, Any] = {"n": 200, "n_windows": 28, "presence": 0.9, "churn": 0.02}
+    found = {how: run(how, **fleet, **MODELS[name]) for how in ("report", "enforce")}
+    for how, each in found.items():
+        together = {r.attribute: f"{r.share:.1%}" for r in each.read}
+        alone = {
+            r.attribute: f"{np.mean([w[a].share for w in each.alone]):.1%}"
+            for a, r in enumerate(each.read)
+        }
+        print(name, how, together, "one window:", alone, f"{np.mean(each.gcp):.3f}")  # noqa: T201
+    reported, kept = found["report"], found["enforce"]
+    assert sum(r.n_read for r in reported.read) > 0
+    assert unsafe(kept) == []
+    assert not any(r.n_read for window in kept.alone for r in window)
+
+
+class Escorted(Roads):
+    """Vehicles that stay, and in each window from the fourth on a newcomer with an escort.
+
+    The escort are crafted vehicles: like the newcomer in all but the type. Theirs is a rare one, so
+    that few others can have it.
+    """
+
+    def __init__(self, n: int, *, n_windows: int, escort: int, seed: int) -> None:
+        super().__init__(n, presence=0.9, churn=0.0, seed=1)
+        self._seed = seed
+        names = 4 * n + np.arange(n_windows * (1 + escort))
+        self._names = names.reshape(n_windows, 1 + escort)
+        self._joined: list[tuple[IntArray, Int32Array]] = []
+        self.owned = {name.to_bytes(8, "big") for name in self._names[:, 1:].ravel().tolist()}
+
+    def window(self, number: int) -> tuple[IntArray, Int32Array]:
+        """Return those of `Roads`, and all that have joined them."""
+        vehicle, cells = super().window(number)
+        if number >= 3:
+            rng = np.random.default_rng([self._seed, number])
+            names = self._names[number]
+            rows = np.repeat(cells[rng.integers(len(cells))][None], len(names), axis=0)
+            rows[0, 0] = rng.integers(5)
+            rows[1:, 0] = 0 if rows[0, 0] else 4
+            self._joined.append((names, rows))
+        joined = [(vehicle, cells), *self._joined]
+        return np.concatenate([v for v, _ in joined]), np.concatenate([c for _, c in joined])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("escort", "margin"), [(4, 0), (2, 2)])
+def test_a_newcomer_with_a_crafted_escort_is_read_unless_the_margin_is_as_large(
+    escort: int, margin: int
+) -> None:
+    promise = {"k": 5, "d": 2, "k_extra": margin, "d_extra": margin}
+    like = {"model": "kd", "promise": promise}
+    n_short = n_read = 0
+    for seed in range(3):
+        roads = Escorted(100, n_windows=12, escort=escort, seed=seed)
+        found = run("enforce", n_windows=12, like=like, roads=roads, owned=roads.owned, **FLEET)
+        n_read += sum(r.n_read for r in found.by_labels)
+        n_short += sum(r.n_short for r in (*found.by_labels, *found.by_covers))
+    print(f"escort {escort}, margin {margin}: {n_read} of 27 newcomers read")  # noqa: T201
+    assert (n_short > 0) == (margin < escort)
 
 
 FLEET: dict[str, Any] = {"n": 100, "presence": 0.9, "churn": 0.02, "method": "hilbert"}
