@@ -29,7 +29,7 @@ _ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class TextTable:
     """A table that was read from a file.
 
     Attributes
@@ -49,10 +49,10 @@ class Table:
 
     def __repr__(self) -> str:
         """Return the size alone: no value may appear in a log."""
-        return f"Table({len(self.frame)} rows, {len(self.frame.columns)} columns)"
+        return f"TextTable({len(self.frame)} rows, {len(self.frame.columns)} columns)"
 
 
-def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
+def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTable:
     """Read a table with a header; cells of a csv are separated by `,`, `;` or tabs.
 
     Parameters
@@ -88,7 +88,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
         raise InputError(f"{path}: {_fault(path) or f'is not well-formed {form}'}") from None
     if not len(frame):
         raise InputError(f"{path}: has no rows")
-    return Table(path, frame)
+    return TextTable(path, frame)
 
 
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
@@ -117,11 +117,11 @@ def _escaped(name: str) -> pl.Expr:
     return pl.when(runs).then("'" + cell).otherwise(cell).alias(name)
 
 
-def without_escapes(table: Table) -> Table:
+def without_escapes(table: TextTable) -> TextTable:
     """Return a csv that `write_table` has written, with its cells as they were."""
     if _form(table.path) == ".parquet":
         return table
-    return Table(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
+    return TextTable(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
 
 
 def ending(path: Path) -> str:

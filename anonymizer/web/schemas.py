@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 
-class Problem(BaseModel):
+class Unanswered(BaseModel):
     """Why there is no answer."""
 
     detail: str = Field(

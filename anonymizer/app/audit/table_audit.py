@@ -27,12 +27,12 @@ from anonymizer.files.coded_columns import plain_numbers, texts
 from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table
 from anonymizer.files.published_tables import (
     CLASS_COLUMN,
-    Release,
+    PublishedTable,
     numbered,
     read_published,
     read_row_map,
 )
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 _LAST_DIGIT = 0.0051
 """Means are rounded to two digits."""
@@ -54,12 +54,12 @@ class _Case:
         Published rows whose original has no identifier.
     """
 
-    original: Table
+    original: TextTable
     declared: Declared
     records: Records
     schema: Schema
     row: IntArray
-    release: Release
+    release: PublishedTable
     seen: Published
     class_of: Int32Array
     row_of: IntArray
@@ -67,12 +67,12 @@ class _Case:
 
 
 def audit_table(
-    table: Table,
-    release: Path | Table,
+    table: TextTable,
+    release: Path | TextTable,
     declared: Declared,
     promise: Promise,
     *,
-    auditor_map: Path | Table,
+    auditor_map: Path | TextTable,
     bands: Mapping[str, Sequence[float]],
     labels: Mapping[str, LabelForm] | None = None,
     measures: Sequence[str] = (),
@@ -139,7 +139,11 @@ def audit_table(
 
 
 def _case(
-    original: Table, declared: Declared, coded: CodedTable, release: Release, out_row: IntArray
+    original: TextTable,
+    declared: Declared,
+    coded: CodedTable,
+    release: PublishedTable,
+    out_row: IntArray,
 ) -> _Case:
     row_of = out_row[coded.row]
     class_of = np.where(row_of >= 0, release.class_of[row_of], -1).astype(np.int32)
