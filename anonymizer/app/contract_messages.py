@@ -396,7 +396,7 @@ CLASS = MessageKind("Class", "An equivalence class of records.", schema_of(Class
 
 
 def current(region: MessageKind) -> MessageKind:
-    """Return the message with the groups that live, as messages about regions say them."""
+    """Return the message with the groups that live now, in the form of those about regions."""
     return MessageKind(
         "Current",
         "The groups that live now, as they were last published.",
@@ -416,7 +416,7 @@ def current(region: MessageKind) -> MessageKind:
 
 
 def echo(input_: InputSettings) -> MessageKind:
-    """Return the message in the format of an input, as an example of it shows."""
+    """Return the message of an echo, described by an example in the format of the input."""
     topic = (input_.echo or "").replace(PSEUDONYM, _ECHOED.pseudonym)
     written = input_.make_encoder()(_ECHOED._replace(topic=topic))
     kind = input_.codec

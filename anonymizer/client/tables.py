@@ -190,7 +190,7 @@ class Table:
 
 
 def times(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
-    """Return unix seconds as datetimes; not a time where they are infinite."""
+    """Return unix seconds as datetimes, `NaT` where they are infinite."""
     known = np.isfinite(seconds)
     whole = np.round(np.where(known, seconds, 0.0) * 1000).astype("datetime64[ms]")
     found: NDArray[np.datetime64] = np.where(known, whole, np.datetime64("NaT", "ms"))

@@ -1,7 +1,7 @@
-"""Algorithm 3 as its listing is drawn up [1]_: an order H, and a bucket F of each sensitive value.
+"""Algorithm 3 as printed [1]_: records in an order H, and a bucket F for each sensitive value.
 
-`sweep` asks l values of the order itself; here a class takes the values that it still lacks out of
-their buckets, from further along the order.
+In `sweep` a class grows along the order until it has l values; here it takes those that it still
+lacks out of their buckets, from further along the order.
 
 References
 ----------

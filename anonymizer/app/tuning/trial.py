@@ -297,7 +297,7 @@ def _minimized(
 
 
 def no_time(configuration: Configuration) -> Trial:
-    """Return the trial of a configuration that the time budget did not suffice for."""
+    """Return the trial of a configuration for which the time budget did not suffice."""
     why = "the time budget ended before it was tried"
     return Trial(configuration=configuration, state="no_time", why=why)
 
