@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import binomtest
 
-from anonymizer.algorithms.records.verification import Part
+from anonymizer.algorithms.records.verification import PromisePart
 from anonymizer.app import audit
 from anonymizer.app.audit.findings import AuditReport, Figure, Finding, RegionStatistics
 from anonymizer.app.evidence import Conclusion, Criterion, EvidenceReport, evidence_of, page
@@ -48,7 +48,9 @@ def attacks_in_the_code() -> set[str]:
 def test_every_attack_of_the_audit_is_read() -> None:
     found = attacks_in_the_code()
     assert {"soundness", "tracking", "zone ends", "homogeneity", "re-identification"} <= found
-    parts = {part.value.replace("max_", "").replace("min_", "").replace("_", " ") for part in Part}
+    parts = {
+        part.value.replace("max_", "").replace("min_", "").replace("_", " ") for part in PromisePart
+    }
     roots = {"centre", "prefix", "linkability (age)", "known company, 3 its own"}
     unread = {
         each for each in found | parts | roots | set(CONTROLS.values()) if not reading_of(each)
