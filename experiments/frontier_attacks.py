@@ -12,7 +12,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.lives import Lives, no_lives
 from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
-from anonymizer.algorithms.attacks.pieces import Regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.app.audit import Case
@@ -133,7 +133,7 @@ def _lives(steps: Iterable[tuple[int, int]], counts: Sequence[Counts], n_steps: 
     areas = [(step, *area) for step, t in steps for area in counts[t]]
     step = np.array([step for step, _, _ in areas], np.int64)
     number = np.arange(len(areas))
-    regions = Regions(
+    regions = PieceRegions(
         np.arange(len(areas) + 1),
         starts_of(np.array([len(nodes) for _, nodes, _ in areas], np.int64)),
         np.concatenate([np.zeros(0, np.int32), *(nodes for _, nodes, _ in areas)]).astype(np.int32),

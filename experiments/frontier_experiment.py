@@ -14,9 +14,9 @@ import numpy as np
 from anonymizer.app.audit import Case
 from anonymizer.app.audit.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
 from anonymizer.app.audit.publications import (
-    Division,
-    Reading,
-    ReleaseReader,
+    NodeDivision,
+    PlaceReading,
+    RegionReader,
     Traffic,
     counting_times,
     grid,
@@ -24,7 +24,7 @@ from anonymizer.app.audit.publications import (
     read_devices,
     true_traffic,
 )
-from anonymizer.app.audit.tracking_attack import WITH_RELEASE, Heard, beliefs
+from anonymizer.app.audit.tracking_attack import WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.app.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -85,8 +85,8 @@ class _Scene(NamedTuple):
 
     network: RoadNetwork
     traffic: Traffic
-    divisions: tuple[Division, ...]
-    truth: tuple[Reading, ...]
+    divisions: tuple[NodeDivision, ...]
+    truth: tuple[PlaceReading, ...]
     tracker: Tracker
     known: Known
     seed: int
@@ -95,7 +95,7 @@ class _Scene(NamedTuple):
         self,
         kind: str,
         setting: str,
-        readings: Sequence[Reading],
+        readings: Sequence[PlaceReading],
         belief: dict[int, float],
         none: dict[int, float] | None = None,
         *,
@@ -193,11 +193,11 @@ def _release_point(
 ) -> Point:
     times, until = scene.traffic.times, release.until + GRACE_TICKS * tick_s
     n_nodes = scene.network.n_nodes
-    reader = ReleaseReader(
+    reader = RegionReader(
         case.observed, until=until, times=times, n_nodes=n_nodes, piece_of=case.piece_of
     )
     found = beliefs(
-        Heard(case.observed, case.class_of, release.until),
+        HeardRelease(case.observed, case.class_of, release.until),
         case.truth,
         case.network,
         case.piece_of,
@@ -265,7 +265,7 @@ def _baselines(scene: _Scene, case: Case) -> Iterator[Point]:
         yield _counted(scene, "central DP", f"{epsilon}", readings)
 
 
-def _counted(scene: _Scene, kind: str, setting: str, readings: Sequence[Reading]) -> Point:
+def _counted(scene: _Scene, kind: str, setting: str, readings: Sequence[PlaceReading]) -> Point:
     """Return the point of a publication of counts; the tracker reads those of the finest grid."""
     cell_of = grid_cells(scene.network, scene.divisions[-1].side)
     order = np.argsort(cell_of, kind="stable")

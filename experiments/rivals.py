@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.released_classes import Labels, Published, publish
+from anonymizer.algorithms.attacks.released_classes import Published, ReleasedLabels, publish
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
@@ -247,7 +247,7 @@ def full_domain_labels(
         np.minimum.at(low, group_of, codes)
         np.maximum.at(high, group_of, codes)
         group = group_of[column[member]]
-        labels.append(Labels(np.arange(n_classes + 1), low[group], high[group]))
+        labels.append(ReleasedLabels(np.arange(n_classes + 1), low[group], high[group]))
     return Published(n_classes, tuple(labels), publish(records, schema, class_of).sensitive)
 
 

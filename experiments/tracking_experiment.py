@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from anonymizer.app.audit import Case, case_of
-from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, WITH_RELEASE, Heard, beliefs
+from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -180,7 +180,7 @@ def _attack(
     case = attacked(trace, network, choice.settings, seed=seed)
     nodes = float(case.observed.region_size[case.observed.region_of].mean())
     found = beliefs(
-        Heard(case.observed, case.class_of, case.until),
+        HeardRelease(case.observed, case.class_of, case.until),
         case.truth,
         network,
         case.piece_of,

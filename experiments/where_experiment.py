@@ -44,7 +44,7 @@ from anonymizer.app.audit import Case
 from anonymizer.app.audit.tracking_attack import (
     ADVERSARIES,
     Beliefs,
-    Heard,
+    HeardRelease,
     beliefs,
     exposed,
     most_exposed_tenth,
@@ -292,7 +292,9 @@ class _Levels:
             self.level_at[at, slot] = level_of.get(slot, 0)
 
 
-def _heard(trace: Trace, network: RoadNetwork, settings: Settings) -> tuple[Case, Released, Heard]:
+def _heard(
+    trace: Trace, network: RoadNetwork, settings: Settings
+) -> tuple[Case, Released, HeardRelease]:
     """Cloak a trace; return it for an adversary who is told the true pieces and levels."""
     levels = _Levels()
     case, release = released(trace, network, settings, watch=levels)
@@ -305,7 +307,7 @@ def _heard(trace: Trace, network: RoadNetwork, settings: Settings) -> tuple[Case
         ]
         place = case.true_node_of(np.arange(observed.n_records)).astype(np.int64)
         handed = Handed(np.array(level_of), place, case.piece_of)
-    return case, release, Heard(observed, case.class_of, release.until, handed)
+    return case, release, HeardRelease(observed, case.class_of, release.until, handed)
 
 
 def served(case: Case, release: Released) -> tuple[float, float, float]:

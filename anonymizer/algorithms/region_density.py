@@ -16,7 +16,7 @@ References
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.pieces import Regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, IntArray
 
@@ -28,7 +28,7 @@ _LEAST = 1e-9
 
 
 def estimate_density(
-    regions: Regions, n_devices: FloatArray, weight: FloatArray, *, n_nodes: int
+    regions: PieceRegions, n_devices: FloatArray, weight: FloatArray, *, n_nodes: int
 ) -> FloatArray:
     """Return the density of devices over the nodes that explains the regions, shape (nodes,).
 
@@ -69,13 +69,13 @@ def estimate_density(
     return density
 
 
-def nodes_in(regions: Regions) -> IntArray:
+def nodes_in(regions: PieceRegions) -> IntArray:
     """Return the number of nodes in the pieces of each region, shape (regions,)."""
     found: IntArray = np.diff(regions.first_node_of[regions.first_piece_of])
     return found
 
 
-def shares(regions: Regions, n_devices: FloatArray, density: FloatArray) -> FloatArray:
+def shares(regions: PieceRegions, n_devices: FloatArray, density: FloatArray) -> FloatArray:
     """Return the share of a region's devices at each of its nodes, in the order of `regions.node`.
 
     Parameters
@@ -90,7 +90,7 @@ def shares(regions: Regions, n_devices: FloatArray, density: FloatArray) -> Floa
 
 
 @kernel
-def _shares(regions: Regions, n_devices: FloatArray, density: FloatArray) -> FloatArray:
+def _shares(regions: PieceRegions, n_devices: FloatArray, density: FloatArray) -> FloatArray:
     share = np.empty(len(regions.node))
     for r in range(len(n_devices)):
         first, end = regions.first_piece_of[r], regions.first_piece_of[r + 1]

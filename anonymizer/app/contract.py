@@ -34,7 +34,7 @@ from anonymizer.app.contract_messages import (
     STATUS,
     WHY_SILENT,
     ZONES_IN,
-    Message,
+    MessageKind,
     current,
     echo,
 )
@@ -64,7 +64,7 @@ class Channel(NamedTuple):
     """
 
     address: str
-    message: Message
+    message: MessageKind
     incoming: bool
     retained: bool = False
 
@@ -131,7 +131,7 @@ def _channel(channel: Channel) -> dict[str, Any]:
     }
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: MessageKind) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": message.name,
         "summary": message.summary,
@@ -186,7 +186,9 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
             message = READINGS_IN
         elif each.codec != "native":
             name = f"Position_{each.codec}"
-            message = Message(name, f"A message in the format {each.codec}; see its codec.", None)
+            message = MessageKind(
+                name, f"A message in the format {each.codec}; see its codec.", None
+            )
         yield Channel(each.topic, message, incoming=True)
     if settings.device_zones.enabled:
         yield Channel(settings.device_zones.topic, ZONES_IN, incoming=True, retained=True)
@@ -196,7 +198,9 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
             told = ", ".join(source.tells)
             besides = "its time" if source.vehicle is None else "its time and its vehicle"
             summary = f"Part of a record of {stream.name}: {told}; and {besides}."
-            yield Channel(source.topic, Message(name, summary, {"type": "object"}), incoming=True)
+            yield Channel(
+                source.topic, MessageKind(name, summary, {"type": "object"}), incoming=True
+            )
 
 
 def _outgoing(settings: Settings) -> Iterator[Channel]:

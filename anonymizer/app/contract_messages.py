@@ -43,7 +43,7 @@ _STAMPED = ("v", "network", "group", "until")
 """Fields that every message of a service has, and a line of a file lacks."""
 
 
-class Message(NamedTuple):
+class MessageKind(NamedTuple):
     """A kind of message.
 
     Attributes
@@ -121,19 +121,19 @@ _POSITION_IN = _object(
     "lat",
     "lon",
 )
-NATIVE = Message(
+NATIVE = MessageKind(
     "Position",
     "A position as a device states it, or an array of these.",
     {"anyOf": [_POSITION_IN, {"type": "array", "minItems": 1, "items": _POSITION_IN}]},
     {"lat": 60.1699, "lon": 24.9384, "ts": 1800000000.2, "readings": {"speed_mps": 8.3}},
 )
-READINGS_IN = Message(
+READINGS_IN = MessageKind(
     "Readings",
     "Readings of a registered device, or its position in the format of the codec.",
     {"type": ["object", "array"]},
     {"no2": 12},
 )
-ZONES_IN = Message(
+ZONES_IN = MessageKind(
     "Zones",
     "Privacy zones of a device, retained by it.",
     {
@@ -173,25 +173,25 @@ _EXAMPLE_OF_A_REGION: Mapping[str, Any] = {
     "k": 2,
     "region": [2, 6, 7, 12],
 }
-GROUP = Message(
+GROUP = MessageKind(
     "Group",
     "A group: all devices that publish one region at one time.",
     schema_of(GroupMessage, also_required=_STAMPED),
     {**_EXAMPLE_OF_A_REGION, "pseudonyms": ["3nG0cQ9kPqAz", "fU2x1bpQ7zdw"]},
 )
-DEVICE = Message(
+DEVICE = MessageKind(
     "Device",
     "One member of a group.",
     schema_of(DeviceMessage, also_required=_STAMPED),
     {**_EXAMPLE_OF_A_REGION, "pseudonym": "3nG0cQ9kPqAz"},
 )
-PUBLIC = Message(
+PUBLIC = MessageKind(
     "PublicDevice",
     "A public device that stands still.",
     schema_of(PublicMessage),
     {"time": 1800000000.3, "device": "air-1", "lat": 60.1699, "lon": 24.9384},
 )
-REJECTED = Message(
+REJECTED = MessageKind(
     "Rejected",
     "How many positions were not published since the previous report, in steps of k.",
     _object(
@@ -207,14 +207,14 @@ REJECTED = Message(
     ),
     {"time": 1800000000.3, "rejected": {"suppressed/other": 10}},
 )
-STATUS = Message(
+STATUS = MessageKind(
     "Status",
     "Whether the gateway is connected; `lost` is its last will.",
     {"enum": [state.decode() for state in (ONLINE, OFFLINE, LOST)]},
     ONLINE.decode(),
     "text/plain",
 )
-WHY_SILENT = Message(
+WHY_SILENT = MessageKind(
     "WhySilent",
     "Why positions arrive and none is published, in one sentence; nothing is retained otherwise.",
     {"type": "string"},
@@ -251,7 +251,7 @@ _ROAD = _object(
     *("kind", "u", "v", "length_m", "speed_mps", "forward", "backward"),
 )
 _CELL = _object({"cell": {"type": "integer"}, "nodes": {"type": "integer"}}, "cell", "nodes")
-NETWORK = Message(
+NETWORK = MessageKind(
     "Network",
     "Description of the road network.",
     schema_of(NetworkAbout),
@@ -259,7 +259,7 @@ NETWORK = Message(
         NetworkAbout(1, "bec64b210518afc4", 400, 760, (24.9, 60.1, 25.0, 60.2), 2).encoded()
     ),
 )
-NETWORK_PART = Message(
+NETWORK_PART = MessageKind(
     "NetworkPart",
     "A part of the road network: nodes and roads as GeoJSON.",
     _object(
@@ -272,7 +272,7 @@ NETWORK_PART = Message(
         *("type", "network", "part", "features"),
     ),
 )
-COUNTS = Message(
+COUNTS = MessageKind(
     "Counts",
     "Safe counts of devices by cells.",
     schema_of(CountsMessage),
@@ -295,7 +295,7 @@ COUNTS = Message(
         ],
     },
 )
-PRIVATE_COUNTS = Message(
+PRIVATE_COUNTS = MessageKind(
     "PrivateCounts",
     "Counts of devices by cells, with differential privacy.",
     schema_of(PrivateCountsMessage),
@@ -317,7 +317,7 @@ PRIVATE_COUNTS = Message(
         "devices": [31, -4, 12, 55, 8, -17, 0, 23, 41, 6, 19, -9, 2, 37, 14, 28],
     },
 )
-CELLS = Message(
+CELLS = MessageKind(
     "Cells",
     "The cells of the counts, as GeoJSON boxes.",
     _object(
@@ -329,7 +329,7 @@ CELLS = Message(
         *("type", "network", "features"),
     ),
 )
-ENTITY = Message(
+ENTITY = MessageKind(
     "Entity",
     "A group, or one member of it, as an NGSI-LD entity in normalized form.",
     {
@@ -363,13 +363,13 @@ ENTITY = Message(
     msgspec.json.decode(entity(msgspec.json.encode(GROUP.example))),
     "application/ld+json",
 )
-STATE = Message(
+STATE = MessageKind(
     "State",
     "Public counts of the gateway, and whether it is ready, for Home Assistant.",
     schema_of(GatewayState),
     {"v": 1, "ready": True, "devices": 120, "published": 5030, "suppressed": 20},
 )
-DISCOVERY = Message(
+DISCOVERY = MessageKind(
     "Discovery",
     "The gateway as a device of Home Assistant.",
     {
@@ -392,12 +392,12 @@ DISCOVERY = Message(
     },
     msgspec.json.decode(discovery(Settings()).payload),
 )
-CLASS = Message("Class", "An equivalence class of records.", schema_of(ClassMessage))
+CLASS = MessageKind("Class", "An equivalence class of records.", schema_of(ClassMessage))
 
 
-def current(region: Message) -> Message:
-    """Return the message with the groups that live, as messages about regions say them."""
-    return Message(
+def current(region: MessageKind) -> MessageKind:
+    """Return the message with the groups that live now, in the form of those about regions."""
+    return MessageKind(
         "Current",
         "The groups that live now, as they were last published.",
         _object(
@@ -415,8 +415,8 @@ def current(region: Message) -> Message:
     )
 
 
-def echo(input_: InputSettings) -> Message:
-    """Return the message in the format of an input, as an example of it shows."""
+def echo(input_: InputSettings) -> MessageKind:
+    """Return the message of an echo, described by an example in the format of the input."""
     topic = (input_.echo or "").replace(PSEUDONYM, _ECHOED.pseudonym)
     written = input_.make_encoder()(_ECHOED._replace(topic=topic))
     kind = input_.codec
@@ -425,9 +425,9 @@ def echo(input_: InputSettings) -> Message:
     name, summary = f"Echo_{kind}", f"A pseudonym in its region, in the format {input_.codec}."
     media = _MEDIA.get(input_.codec)
     if media is not None:
-        return Message(name, summary, None, content_type=media)
+        return MessageKind(name, summary, None, content_type=media)
     example = msgspec.json.decode(written)
-    return Message(name, summary, _schema_like(example), example)
+    return MessageKind(name, summary, _schema_like(example), example)
 
 
 _ECHOED = CoarsePoint(60.1699, 24.9384, 412, 1800000000.3, "3nG0cQ9kPqAz", "")
@@ -454,5 +454,5 @@ _TYPE_OF: Mapping[type, str] = {
 }
 
 
-def _root_of(message: Message) -> str:
+def _root_of(message: MessageKind) -> str:
     return str((message.schema or {})["$ref"]).rpartition("/")[2]

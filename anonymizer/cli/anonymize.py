@@ -67,11 +67,11 @@ def anonymize(
     require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
     from rich.console import Console
 
-    from anonymizer.app.anonymize import Places, declared_of, make_plan, write_release
+    from anonymizer.app.anonymize import ReleasePaths, declared_of, make_plan, write_release
     from anonymizer.app.anonymize import anonymize as run
     from anonymizer.files.tables import read_table
 
-    places = Places(
+    places = ReleasePaths(
         table=table,
         out=out,
         report=report,

@@ -64,7 +64,7 @@ def hierarchy(
     from anonymizer.algorithms.records.generalized_values import number
     from anonymizer.algorithms.records.interval_hierarchy import branches_of
     from anonymizer.domain.records import NO_CODE
-    from anonymizer.files.atomic_write import Part, write_whole
+    from anonymizer.files.atomic_write import FileToWrite, write_whole
     from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared, code_declared, intervals_of
     from anonymizer.files.tables import no_column, read_table
@@ -92,7 +92,7 @@ def hierarchy(
     )
     text = io.StringIO()
     csv.writer(text, delimiter=";", lineterminator="\n").writerows(branches)
-    write_whole({out: Part(lambda file: file.write(text.getvalue().encode()))})
+    write_whole({out: FileToWrite(lambda file: file.write(text.getvalue().encode()))})
     typer.echo(f"{out}: {len(branches):,} numbers, {max(map(len, branches)) - 2} levels")
 
 

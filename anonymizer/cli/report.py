@@ -65,7 +65,7 @@ def report(
     """
     from anonymizer.app.evidence import assessed, evidence_of, page
     from anonymizer.app.evidence.assessment import OPEN
-    from anonymizer.files.atomic_write import Part, write_whole
+    from anonymizer.files.atomic_write import FileToWrite, write_whole
 
     settings = None if config is None else settings_of(config)
     as_json = out.with_suffix(".json")
@@ -80,7 +80,7 @@ def report(
     texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
     if assessment is not None:
         texts[assessment] = assessed(evidence, settings)
-    write_whole({path: Part(partial(_write, text)) for path, text in texts.items()})
+    write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
     if sign is not None:
         _sign(as_json, sign)
     for criterion, answer in evidence.answers.items():

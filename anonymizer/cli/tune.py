@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.own_model import OwnModel
-    from anonymizer.app.tuning.recording import Message
-    from anonymizer.app.tuning.search import Search
-    from anonymizer.files.tables import Table
+    from anonymizer.app.tuning.recording import RecordedMessage
+    from anonymizer.app.tuning.search import SearchSettings
+    from anonymizer.files.tables import TextTable
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
@@ -265,12 +265,12 @@ def _check(options: TuneOptions, table: Path | None) -> None:
         raise SettingsError("there must be either a file or, for a stream, --tap")
 
 
-def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -> "Search":
-    from anonymizer.app.tuning.search import Search
+def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -> "SearchSettings":
+    from anonymizer.app.tuning.search import SearchSettings
     from anonymizer.app.tuning.space import Space
 
     usual: Literal["score", "deletion"] = "deletion" if options.target is None else "score"
-    return Search(
+    return SearchSettings(
         name=options.stream or (table.name if table else ""),
         space=Space(
             models=names(options.model or (stream.settings.model if stream else "cells")),
@@ -307,7 +307,9 @@ def _table_bench(
         return bench_of_table(read, columns, trained, bands=options.bands or {}, seed=options.seed)
 
 
-def _validated(trained: "Trained", table: "Table", folds: int | None, repeats: int) -> "Trained":
+def _validated(
+    trained: "Trained", table: "TextTable", folds: int | None, repeats: int
+) -> "Trained":
     """Return the training with its folds; None: as many as are usual for the table."""
     from anonymizer.app.tuning.bench import predicts_numbers
     from anonymizer.app.tuning.cross_validation import CrossValidation, usual_folds
@@ -367,7 +369,7 @@ def _stream_bench(
     )
 
     target_column(stream, trained.target)
-    messages: Iterator[Message] | list[Message]
+    messages: Iterator[RecordedMessage] | list[RecordedMessage]
     if path is not None:
         messages = read_messages(path)
     else:

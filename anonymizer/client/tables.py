@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anonymizer.client.network import Geometry
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
-from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.files.atomic_write import FileToWrite, write_whole
 
 Column: TypeAlias = NDArray[Any] | Sequence[Any]
 _WKB = {"Point": 1, "LineString": 2, "Polygon": 3, "MultiLineString": 5, "MultiPolygon": 6}
@@ -133,7 +133,7 @@ class Table:
         if path.suffix not in makers:
             raise InputError(f"{path}: must end in {', '.join(makers)}")
         content = makers[path.suffix]()
-        write_whole({path: Part(lambda file: file.write(content))})
+        write_whole({path: FileToWrite(lambda file: file.write(content))})
 
     def _places(self) -> Sequence[Geometry]:
         if self._geometry is None:
@@ -190,7 +190,7 @@ class Table:
 
 
 def times(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
-    """Return unix seconds as datetimes; not a time where they are infinite."""
+    """Return unix seconds as datetimes, `NaT` where they are infinite."""
     known = np.isfinite(seconds)
     whole = np.round(np.where(known, seconds, 0.0) * 1000).astype("datetime64[ms]")
     found: NDArray[np.datetime64] = np.where(known, whole, np.datetime64("NaT", "ms"))

@@ -9,7 +9,7 @@ from typing import Any
 from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.resident import Input, LostInputsError, Place, StandstillError
 from anonymizer.extras import extra
-from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.files.atomic_write import FileToWrite, write_whole
 from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
 with extra("cluster"):
@@ -70,7 +70,7 @@ class Journals:
             )
         self._known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps(known | {topic: origin}).encode()
-        write_whole({self._known: Part(lambda file: file.write(text), private=True)})
+        write_whole({self._known: FileToWrite(lambda file: file.write(text), private=True)})
         return origin
 
     def _origin(self, topic: str) -> str:

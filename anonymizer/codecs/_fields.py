@@ -160,7 +160,7 @@ def stated_fix(
 
 
 def numeral(text: str) -> float | None:
-    """Return the finite number that a text is, or None; no space, no comma, no name of a number."""
+    """Return the finite number that a text spells; None for spaces, commas, or names like `inf`."""
     value = float(text) if _NUMERAL.fullmatch(text) else inf
     return value if isfinite(value) else None
 

@@ -128,7 +128,7 @@ def encode(point: CoarsePoint) -> bytes:
 
 
 def feed_of(point: CoarsePoint) -> dict[str, Any]:
-    """Return a coarse point as a feed of one entity, beside which others stay as they were."""
+    """Return a coarse point as a feed of one entity, which leaves all others unchanged."""
     at = int(point.time)
     vehicle = {
         "vehicle": {"id": point.pseudonym},

@@ -24,7 +24,7 @@ _DOT = re.compile(r"\.(?![^\[\]]*\])")
 """A dot that is not in brackets."""
 
 
-class Search(NamedTuple):
+class ArraySearch(NamedTuple):
     """The first object of an array that has a value under a key; numbers by their digits."""
 
     key: str
@@ -35,7 +35,7 @@ class Search(NamedTuple):
         return f"[{self.key}={self.value}]"
 
 
-Step: TypeAlias = str | int | Search
+Step: TypeAlias = str | int | ArraySearch
 
 
 class JsonPath(NamedTuple):
@@ -68,7 +68,7 @@ class JsonPath(NamedTuple):
         parts = parts[of_message:]
         if not parts or any(part == "" or (type(part) is int and part < 0) for part in parts):
             raise ValueError("must be keys separated by dots, such as gps.latitude")
-        if isinstance(parts[-1], Search):
+        if isinstance(parts[-1], ArraySearch):
             raise ValueError("must name a key of what it searches for: data[key=a].value")  # noqa: TRY004  likewise
         return cls(tuple(parts), of_message)
 
@@ -81,7 +81,7 @@ def _steps(part: str) -> list[Step]:
     """Return what the text between two dots stands for."""
     found = _SEARCH.fullmatch(part)
     if found is not None:
-        return [found[1], Search(found[2], found[3])]
+        return [found[1], ArraySearch(found[2], found[3])]
     return [int(part) if _INDEX.fullmatch(part) else part]
 
 
@@ -199,7 +199,7 @@ class _Searched(NamedTuple):
 
     kind: Any
     slots: list[int]
-    children: Sequence[tuple[Search, Decoder[Any], Decoder[Any], "_Node"]]
+    children: Sequence[tuple[ArraySearch, Decoder[Any], Decoder[Any], "_Node"]]
 
     def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  list of Raw
         for search, key_decoder, decoder, child in self.children:
@@ -214,7 +214,7 @@ class _Searched(NamedTuple):
         return None
 
 
-def _has(part: Raw, search: Search, decoder: Decoder[Any]) -> bool:
+def _has(part: Raw, search: ArraySearch, decoder: Decoder[Any]) -> bool:
     """Return whether a part of an array is an object with the value that is searched for."""
     found = read_part(decoder, part)
     return not isinstance(found, Outcome) and str(found.key) == search.value
@@ -256,7 +256,7 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
             if isinstance(key, int)
         ]
         return _Array(list[Raw], slots, elements)
-    if all(isinstance(key, Search) for key, _ in children):
+    if all(isinstance(key, ArraySearch) for key, _ in children):
         return _Searched(list[Raw], slots, [_searched(key, child) for key, child in children])
     if not all(isinstance(key, str) for key, _ in children):
         raise ValueError("a part of the message cannot be an object and an array")
@@ -278,7 +278,7 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
     return _Object(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
 
 
-def _searched(key: Any, child: _Node) -> tuple[Search, Decoder[Any], Decoder[Any], _Node]:  # noqa: ANN401  a search
+def _searched(key: Any, child: _Node) -> tuple[ArraySearch, Decoder[Any], Decoder[Any], _Node]:  # noqa: ANN401  a search
     fields: list[Any] = [("key", str | int)]
     keyed = msgspec.defstruct("Keyed", fields, bases=(Stated,), rename={"key": key.key}, gc=False)
     return key, Decoder(keyed), Decoder(child.kind), child
@@ -355,7 +355,7 @@ def _json_of(tree: Any) -> Any:  # noqa: ANN401  any JSON
     parts = {key: _json_of(below) for key, below in tree.items()}
     if all(isinstance(key, str) for key in parts):
         return parts
-    if all(isinstance(key, Search) for key in parts):
+    if all(isinstance(key, ArraySearch) for key in parts):
         return [{key.key: key.value} | below for key, below in parts.items()]
     if not all(isinstance(key, int) for key in parts):
         raise ValueError("a part of the message cannot be an object and an array")

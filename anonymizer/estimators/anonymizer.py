@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 from sklearn.utils.validation import check_is_fitted
 
-from anonymizer.algorithms.cells.pruning import Cells, cells
+from anonymizer.algorithms.cells.pruning import TreeCells, cells
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree_features import encode
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
@@ -277,7 +277,7 @@ class Anonymizer(RowTransformer):
         rows: ColumnArray,
     ) -> Int32Array:
         schema = self.columns_.schema
-        self.cells_: Cells | None = None
+        self.cells_: TreeCells | None = None
         self.known_: dict[bytes, int] = {}
         seed = seed_of(self.random_state)
         if self.model == "cells":

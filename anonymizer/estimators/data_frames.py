@@ -39,7 +39,7 @@ NO_PLACE = -1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Columns:
+class FrameColumns:
     """Roles and domains of columns, learned from the training rows.
 
     Attributes
@@ -161,7 +161,7 @@ def learn_columns(
     bands: Mapping[Column, Sequence[float]] | None = None,
     marker: str | None = "?",
     table: Any = None,  # noqa: ANN401  any table
-) -> Columns:
+) -> FrameColumns:
     """Return the roles and domains of columns.
 
     Parameters
@@ -229,7 +229,7 @@ def learn_columns(
         sensitive=tuple(attribute(j) for j in secret),
         sources=tuple((at,) for at in range(len(qis))),
     )
-    return Columns(
+    return FrameColumns(
         names=tuple(names),
         qi_columns=tuple(qis),
         sensitive_columns=tuple(secret),

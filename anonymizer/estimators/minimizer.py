@@ -18,7 +18,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from anonymizer.algorithms.cells.description import distinctions, widths
-from anonymizer.algorithms.cells.pruning import Cells, prune
+from anonymizer.algorithms.cells.pruning import TreeCells, prune
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree import grow, pruning_path
 from anonymizer.algorithms.records.classes import classes_of
@@ -57,13 +57,13 @@ class Level:
         Mean information loss of each quasi-identifier, 0 to 1, shape (qis,).
     """
 
-    cells: Cells
+    cells: TreeCells
     representative: FloatArray
     losses: FloatArray
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Levels:
+class GeneralizationLevels:
     """The levels of generalization, finest first; each is grown on demand.
 
     Attributes
@@ -154,7 +154,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LevelSearch:
     """Search for the coarsest generalization that keeps a score.
 
     Attributes
@@ -395,7 +395,7 @@ class Minimizer(RowTransformer):
         records = self.columns_.records(rows[train], who[train])
         if reason := why_impossible(make_problem(records, schema, promise), schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
-        levels = Levels(
+        levels = GeneralizationLevels(
             records, schema, promise, predicted[train], bool(is_regressor(self.estimator_)), seed
         )
         choice = self._search(X, rows[test], truth[test], levels)
@@ -433,7 +433,7 @@ class Minimizer(RowTransformer):
         X: ArrayLike,  # noqa: N803
         rows: ColumnArray,
         truth: ColumnArray,
-        levels: Levels,
+        levels: GeneralizationLevels,
     ) -> Choice:
         scorer = check_scoring(self.estimator_, scoring=self.scoring)
         qis = self.columns_.qi_columns
@@ -449,7 +449,7 @@ class Minimizer(RowTransformer):
         everything = frozenset(range(len(qis)))
         self.original_score_ = judge(0, everything)[0]
         tolerated = (1 - self.target_score) * abs(self.original_score_)
-        search = Search(
+        search = LevelSearch(
             judge=judge,
             losses=lambda level: levels[level].losses.tolist(),
             n_levels=len(levels),

@@ -11,7 +11,7 @@ from anonymizer.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FileToWrite:
     """One file to write.
 
     Attributes
@@ -26,7 +26,7 @@ class Part:
     private: bool = False
 
 
-def write_whole(parts: Mapping[Path, Part]) -> None:
+def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
     """Write several files, all of them or none.
 
     Each file is written under a temporary name in its folder. When all are complete, they are
@@ -58,7 +58,7 @@ def write_whole(parts: Mapping[Path, Part]) -> None:
                 new.unlink(missing_ok=True)
 
 
-def _write(path: Path, part: Part) -> None:
+def _write(path: Path, part: FileToWrite) -> None:
     mode = 0o600 if part.private else 0o666  # reduced by the umask
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
         part.write(file)

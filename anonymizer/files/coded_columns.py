@@ -22,7 +22,7 @@ from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 from anonymizer.files.time_columns import Level, TimeCells, read_times
 
 DEFAULT_MARKERS = (
@@ -84,7 +84,7 @@ class Coded:
     read_as: str
 
 
-def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
+def code_column(table: TextTable, name: str, rules: ColumnRules) -> Coded:
     """Return the attribute of one column and the code of each cell.
 
     Raises
@@ -113,7 +113,7 @@ def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
         raise InputError(f"{table.path}: column {name}: {error}") from None
 
 
-def texts(table: Table, name: str) -> pl.Series:
+def texts(table: TextTable, name: str) -> pl.Series:
     """Return a column as stripped text, null where a cell is empty.
 
     Raises
@@ -182,7 +182,7 @@ def _bare(column: pl.Series, how: str) -> pl.Series:
     return column.str.replace_all(thousands, "").str.replace(point, ".", literal=True)
 
 
-def _numbers(table: Table, name: str, rules: ColumnRules) -> tuple[_Numbers | None, str]:
+def _numbers(table: TextTable, name: str, rules: ColumnRules) -> tuple[_Numbers | None, str]:
     """Return a column as numbers, None if it holds categories, and how it was read."""
     leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
     by_order = rules.order is not None or rules.as_category
@@ -223,7 +223,9 @@ def _are_floats(column: pl.Series) -> bool:
     return all(Decimal(cell) == Decimal(repr(float(cell))) for cell in unsure if cell is not None)
 
 
-def _code_numbers(table: Table, name: str, rules: ColumnRules, values: _Numbers, how: str) -> Coded:
+def _code_numbers(
+    table: TextTable, name: str, rules: ColumnRules, values: _Numbers, how: str
+) -> Coded:
     branches = tuple(branch for branch in rules.branches if not _marks(branch[0], rules))
     if rules.calendar:
         raise ValueError("has a calendar, and holds numbers")
@@ -281,7 +283,7 @@ def _places_of_decimals(
     return np.array(code, np.int32), rising(exact), exact
 
 
-def _code_categories(table: Table, name: str, rules: ColumnRules, how: str) -> Coded:
+def _code_categories(table: TextTable, name: str, rules: ColumnRules, how: str) -> Coded:
     column = texts(table, name)
     column = column.set(pl.Series(is_missing(column, rules.markers)), MISSING)
     branches = tuple((_plain(branch[0], rules), *branch[1:]) for branch in rules.branches)
@@ -301,7 +303,7 @@ def _code_categories(table: Table, name: str, rules: ColumnRules, how: str) -> C
     return Coded(attribute, code, how)
 
 
-def _times(table: Table, name: str, rules: ColumnRules) -> TimeCells | str:
+def _times(table: TextTable, name: str, rules: ColumnRules) -> TimeCells | str:
     """Return the times of a column, or what it holds instead."""
     found = read_times(_present(table, name, rules)[0].drop_nulls().unique().sort())
     if rules.calendar and not isinstance(found, TimeCells):
@@ -320,14 +322,14 @@ def _is_of_categories(rules: ColumnRules) -> bool:
     )
 
 
-def _present(table: Table, name: str, rules: ColumnRules) -> tuple[pl.Series, BoolArray]:
+def _present(table: TextTable, name: str, rules: ColumnRules) -> tuple[pl.Series, BoolArray]:
     """Return a column as text, null where a value is missing, and where that is."""
     column = texts(table, name)
     missing = is_missing(column, rules.markers)
     return column.set(pl.Series(missing), None), missing
 
 
-def _code_times(table: Table, name: str, rules: ColumnRules, cells: TimeCells) -> Coded:
+def _code_times(table: TextTable, name: str, rules: ColumnRules, cells: TimeCells) -> Coded:
     column, missing = _present(table, name, rules)
     if rules.markers_are_values:
         _refuse(table, name, missing, "is missing, and no time can stand for that")
@@ -345,7 +347,7 @@ def _code_times(table: Table, name: str, rules: ColumnRules, cells: TimeCells) -
     return Coded(attribute, code.to_numpy(writable=True), cells.read_as)
 
 
-def _refuse(table: Table, name: str, faulty: BoolArray, why: str) -> None:
+def _refuse(table: TextTable, name: str, faulty: BoolArray, why: str) -> None:
     if faulty.any():
         row = int(np.argmax(faulty)) + 1
         raise InputError(f"{table.path}: column {name}, row {row}: {why}")
@@ -374,7 +376,7 @@ def _read_as_numbers(column: pl.Series) -> bool:
     )
 
 
-def with_minutes(table: Table, names: Iterable[str], markers: Sequence[str] = ()) -> Table:
+def with_minutes(table: TextTable, names: Iterable[str], markers: Sequence[str] = ()) -> TextTable:
     """Return a table whose columns of times hold minutes of the day, null where one is missing.
 
     Parameters
@@ -394,13 +396,13 @@ def with_minutes(table: Table, names: Iterable[str], markers: Sequence[str] = ()
     -----
     The hour is taken as written; times with a zone are not converted.
     """
-    return Table(
+    return TextTable(
         table.path,
         table.frame.with_columns([_minutes(table, name, markers) for name in names]),
     )
 
 
-def _minutes(table: Table, name: str, markers: Sequence[str]) -> pl.Series:
+def _minutes(table: TextTable, name: str, markers: Sequence[str]) -> pl.Series:
     column = table.frame[name]
     if column.dtype == pl.Time or isinstance(column.dtype, pl.Datetime):
         return column.dt.hour().cast(pl.Int64) * 60 + column.dt.minute()

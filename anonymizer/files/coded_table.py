@@ -22,7 +22,7 @@ from anonymizer.files.coded_columns import (
     texts,
     with_minutes,
 )
-from anonymizer.files.tables import Table, no_column
+from anonymizer.files.tables import TextTable, no_column
 from anonymizer.files.time_columns import Level
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
@@ -156,7 +156,7 @@ class CodedTable:
         return f"CodedTable({self.records.n} records of {self.n_rows} rows)"
 
 
-def code_table(table: Table, declared: Declared) -> CodedTable:
+def code_table(table: TextTable, declared: Declared) -> CodedTable:
     """Return a table with codes for values.
 
     Raises
@@ -200,7 +200,7 @@ def code_table(table: Table, declared: Declared) -> CodedTable:
     )
 
 
-def _persons(table: Table, declared: Declared) -> tuple[Int32Array, IntArray]:
+def _persons(table: TextTable, declared: Declared) -> tuple[Int32Array, IntArray]:
     """Return the person of each record, and the rows that have an identifier."""
     if declared.id is None:
         return np.arange(len(table), dtype=np.int32), np.arange(len(table))
@@ -212,14 +212,14 @@ def _persons(table: Table, declared: Declared) -> tuple[Int32Array, IntArray]:
     return (named.rank("dense") - 1).cast(pl.Int32).to_numpy(), row
 
 
-def cells_of(table: Table, declared: Declared, name: str) -> pl.Series:
+def cells_of(table: TextTable, declared: Declared, name: str) -> pl.Series:
     """Return a declared column as text, null where a value is missing; times as minutes."""
     is_time = name in declared.times
     column = texts(with_minutes(table, [name], declared.markers) if is_time else table, name)
     return column.set(pl.Series(is_missing(column, () if is_time else declared.markers)), None)
 
 
-def code_declared(table: Table, declared: Declared, name: str) -> Coded:
+def code_declared(table: TextTable, declared: Declared, name: str) -> Coded:
     """Return the attribute of one declared column, and the code of each of its cells.
 
     Raises
@@ -231,7 +231,7 @@ def code_declared(table: Table, declared: Declared, name: str) -> Coded:
     return _code(with_minutes(table, times, declared.markers), declared, name)
 
 
-def _code(table: Table, declared: Declared, name: str) -> Coded:
+def _code(table: TextTable, declared: Declared, name: str) -> Coded:
     is_time = name in declared.times
     rules = ColumnRules(
         branches=declared.hierarchies.get(name, ()),

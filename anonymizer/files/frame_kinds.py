@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from anonymizer.errors import InputError
-from anonymizer.files.tables import Table, no_column, read_table
+from anonymizer.files.tables import TextTable, no_column, read_table
 
 DataFrame: TypeAlias = Any
 """A `polars.DataFrame` or a `pandas.DataFrame`."""
@@ -23,7 +23,7 @@ FilePath: TypeAlias = str | PathLike[str]
 
 def as_table(
     source: DataFrame | FilePath, columns: Iterable[str] | None = None, *, name: str
-) -> Table:
+) -> TextTable:
     """Return some columns (None: all) of a file or a data frame as a table.
 
     Parameters
@@ -41,7 +41,7 @@ def as_table(
     frame = as_polars(source, columns, name=name)
     if not len(frame):
         raise InputError(f"{name}: has no rows")
-    return Table(Path(name), frame)
+    return TextTable(Path(name), frame)
 
 
 def as_polars(frame: DataFrame, columns: Iterable[str] | None = None, *, name: str) -> pl.DataFrame:

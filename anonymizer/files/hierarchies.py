@@ -66,7 +66,7 @@ def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
 
 
 def read_trees(path: str | Path) -> dict[str, Any]:
-    """Read the trees of `read_hierarchies` as they are, checked like there."""
+    """Read the trees of `read_hierarchies` unchanged, with the same checks."""
     path = Path(path)
     trees = _object(path)
     hierarchies_of(trees, path=path)

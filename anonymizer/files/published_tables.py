@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.attacks.released_classes import Labels, Published
+from anonymizer.algorithms.attacks.released_classes import Published, ReleasedLabels
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 from anonymizer.errors import InputError
 from anonymizer.files.coded_columns import is_missing, texts
-from anonymizer.files.tables import Table, no_column, read_table, without_escapes
+from anonymizer.files.tables import TextTable, no_column, read_table, without_escapes
 
 CLASS_COLUMN = "class_id"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Release:
+class PublishedTable:
     """A published table.
 
     Attributes
@@ -36,9 +36,9 @@ class Release:
         Code of each sensitive value, shape (rows, sensitive attributes).
     """
 
-    table: Table
+    table: TextTable
     class_of: Int32Array
-    labels: tuple[Labels, ...]
+    labels: tuple[ReleasedLabels, ...]
     label_texts: tuple[Sequence[str | None], ...]
     label_of: Int32Array
     sensitive: Int32Array
@@ -72,8 +72,8 @@ class Release:
 
 
 def read_published(
-    path: str | Path | Table, schema: Schema, *, markers: Sequence[str] = ()
-) -> Release:
+    path: str | Path | TextTable, schema: Schema, *, markers: Sequence[str] = ()
+) -> PublishedTable:
     """Read a table that `anonymize` has written.
 
     Parameters
@@ -91,7 +91,7 @@ def read_published(
         If the file cannot be read, lacks a column, or has a cell outside its attribute's domain;
         the message names column and row (from 1, without the header).
     """
-    table = path if isinstance(path, Table) else without_escapes(read_table(path))
+    table = path if isinstance(path, TextTable) else without_escapes(read_table(path))
     names = [a.name for a in (*schema.qis, *schema.sensitive)]
     for name in (CLASS_COLUMN, *names):
         if name not in table.frame.columns:
@@ -101,7 +101,7 @@ def read_published(
         row = int(np.argmax(number.is_null().to_numpy())) + 1
         raise InputError(f"{table.path}: column {CLASS_COLUMN}, row {row}: is empty")
     read = [_labels(table, attribute) for attribute in schema.qis]
-    return Release(
+    return PublishedTable(
         table=table,
         class_of=numbered(number)[1],
         labels=tuple(labels for labels, _, _ in read),
@@ -111,7 +111,7 @@ def read_published(
     )
 
 
-def read_row_map(path: str | Path | Table, *, n_rows: int, n_published: int) -> IntArray:
+def read_row_map(path: str | Path | TextTable, *, n_rows: int, n_published: int) -> IntArray:
     """Return the row of the release of each row of the table, -1 where suppressed, (n_rows,).
 
     `path` as for `read_published`.
@@ -121,7 +121,7 @@ def read_row_map(path: str | Path | Table, *, n_rows: int, n_published: int) -> 
     InputError
         If the file cannot be read, or does not name every row of both exactly once.
     """
-    table = path if isinstance(path, Table) else read_table(path, ["in_row", "out_row"])
+    table = path if isinstance(path, TextTable) else read_table(path, ["in_row", "out_row"])
     row, became = (_row_numbers(table, name) for name in ("in_row", "out_row"))
     if not np.array_equal(np.sort(row), np.arange(n_rows)):
         raise InputError(f"{table.path}: column in_row: does not name each row of the table once")
@@ -132,7 +132,7 @@ def read_row_map(path: str | Path | Table, *, n_rows: int, n_published: int) -> 
     return out_row
 
 
-def _row_numbers(table: Table, name: str) -> IntArray:
+def _row_numbers(table: TextTable, name: str) -> IntArray:
     column = table.frame[name]
     numbers = column.cast(pl.Int64, strict=False)
     faulty = ((numbers.is_null() & column.is_not_null()) | (numbers < 0)).fill_null(value=False)
@@ -142,7 +142,9 @@ def _row_numbers(table: Table, name: str) -> IntArray:
     return numbers.fill_null(-1).to_numpy()
 
 
-def _labels(table: Table, attribute: Attribute) -> tuple[Labels, Sequence[str | None], Int32Array]:
+def _labels(
+    table: TextTable, attribute: Attribute
+) -> tuple[ReleasedLabels, Sequence[str | None], Int32Array]:
     """Return the different labels of a column, as written too, and the index of each row's."""
     column = texts(table, attribute.name)
     different, of = numbered(column)
@@ -155,10 +157,10 @@ def _labels(table: Table, attribute: Attribute) -> tuple[Labels, Sequence[str | 
             row = int(np.argmax(of == number)) + 1
             message = f"{table.path}: column {attribute.name}, row {row}: {error}"
             raise InputError(message) from None
-    return Labels.of(runs), different, of
+    return ReleasedLabels.of(runs), different, of
 
 
-def _values(table: Table, attribute: Attribute, markers: Sequence[str]) -> Int32Array:
+def _values(table: TextTable, attribute: Attribute, markers: Sequence[str]) -> Int32Array:
     """Return the code of each cell of a column that is published unchanged."""
     column = texts(table, attribute.name)
     if "?" in attribute.label or attribute.missing >= 0:
@@ -192,11 +194,11 @@ def _stacked(columns: Sequence[Int32Array], n: int) -> Int32Array:
     return np.ascontiguousarray(np.column_stack(columns), np.int32)
 
 
-def _sets(class_of: Int32Array, code: Int32Array) -> Labels:
+def _sets(class_of: Int32Array, code: Int32Array) -> ReleasedLabels:
     """Return the set of codes in the rows of each class."""
     width = int(code.max(initial=0)) + 1
     there = np.unique(class_of.astype(np.int64) * width + code)
     sizes = np.bincount(there // width)
-    return Labels(
+    return ReleasedLabels(
         np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), there % width, there % width
     )

@@ -30,7 +30,7 @@ _ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class TextTable:
     """A table that was read from a file.
 
     Attributes
@@ -50,10 +50,10 @@ class Table:
 
     def __repr__(self) -> str:
         """Return the size alone: no value may appear in a log."""
-        return f"Table({len(self.frame)} rows, {len(self.frame.columns)} columns)"
+        return f"TextTable({len(self.frame)} rows, {len(self.frame.columns)} columns)"
 
 
-def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
+def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTable:
     """Read a table with a header; cells of a csv are separated by `,`, `;` or tabs.
 
     Parameters
@@ -76,7 +76,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
         frame = _parquet(path, wanted) if _form(path) == ".parquet" else _csv(path, wanted)
     if not len(frame):
         raise InputError(f"{path}: has no rows")
-    return Table(path, frame)
+    return TextTable(path, frame)
 
 
 @contextmanager
@@ -134,11 +134,11 @@ def _escaped(name: str) -> pl.Expr:
     return pl.when(runs).then("'" + cell).otherwise(cell).alias(name)
 
 
-def without_escapes(table: Table) -> Table:
+def without_escapes(table: TextTable) -> TextTable:
     """Return a csv that `write_table` has written, with its cells as they were."""
     if _form(table.path) == ".parquet":
         return table
-    return Table(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
+    return TextTable(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
 
 
 def ending(path: Path) -> str:

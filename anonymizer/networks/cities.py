@@ -99,7 +99,7 @@ def city(size: str) -> RoadNetwork:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class CityPlan:
     """Plan of a city: junctions, and the stretches between them that belong to through roads.
 
     Attributes
@@ -117,7 +117,7 @@ class Plan:
     class_of: IntArray
 
 
-def plan_city(n_nodes: int, rng: np.random.Generator) -> Plan:
+def plan_city(n_nodes: int, rng: np.random.Generator) -> CityPlan:
     """Return the plan of a city of exactly `n_nodes` junctions; O(n log n), vectorized."""
     # A junction takes about one unit of area; the outline deviates by a quarter at most.
     radius = 1.3 * np.sqrt(n_nodes / np.pi) + DISTRICT
@@ -125,7 +125,7 @@ def plan_city(n_nodes: int, rng: np.random.Generator) -> Plan:
     arterials = _arterials(centre, _lattice(rng, radius + 3 * BOROUGH, BOROUGH))
     inner = np.linalg.norm(centre, axis=1) < radius + DISTRICT
     streets = _streets(rng, centre, np.flatnonzero(inner))
-    whole = Plan(
+    whole = CityPlan(
         np.concatenate((arterials.xy, streets.xy)),
         np.concatenate((arterials.stretch, streets.stretch + len(arterials.xy))),
         np.concatenate((arterials.class_of, streets.class_of)),
@@ -135,7 +135,7 @@ def plan_city(n_nodes: int, rng: np.random.Generator) -> Plan:
     settled[np.argpartition(distance, n_nodes)[:n_nodes]] = True
     city = _restricted(whole, settled)
     return _in_strips(
-        Plan(_bent(rng, city.xy, distance[settled].max()), city.stretch, city.class_of)
+        CityPlan(_bent(rng, city.xy, distance[settled].max()), city.stretch, city.class_of)
     )
 
 
@@ -164,7 +164,7 @@ def _borders(centre: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
     return corner, sides[proper], ends[proper]
 
 
-def _arterials(centre: FloatArray, borough: FloatArray) -> Plan:
+def _arterials(centre: FloatArray, borough: FloatArray) -> CityPlan:
     """Return roads along the borders of the districts, with a junction at each unit of length."""
     corner, sides, ends = _borders(centre)
     begin, step = corner[ends[:, 0]], corner[ends[:, 1]] - corner[ends[:, 0]]
@@ -185,14 +185,14 @@ def _arterials(centre: FloatArray, borough: FloatArray) -> Plan:
     along = (begin[border] + step[border] * (at / n_steps[border])[:, None])[at > 0]
     borough_of = _nearest(centre, borough, 1)[1][:, 0]
     parts = borough_of[sides[:, 0]] != borough_of[sides[:, 1]]
-    return Plan(
+    return CityPlan(
         np.concatenate((corner, along)),
         stretch,
         np.where(parts, PRIMARY, SECONDARY)[border],
     )
 
 
-def _streets(rng: np.random.Generator, centre: FloatArray, districts: IntArray) -> Plan:
+def _streets(rng: np.random.Generator, centre: FloatArray, districts: IntArray) -> CityPlan:
     """Return the junctions inside the districts, each with an orientation of its own."""
     reach = int(DISTRICT)
     side = 2 * reach + 1
@@ -215,7 +215,7 @@ def _streets(rng: np.random.Generator, centre: FloatArray, districts: IntArray) 
         (np.stack((along_j, along_j + 1), axis=1), np.stack((along_i, along_i + side), axis=1))
     )
     xy += rng.normal(0, 0.07, xy.shape)
-    return _restricted(Plan(xy, stretch, np.full(len(stretch), COLLECTOR)), kept)
+    return _restricted(CityPlan(xy, stretch, np.full(len(stretch), COLLECTOR)), kept)
 
 
 def _well_inside(xy: FloatArray, district: IntArray, centre: FloatArray) -> BoolArray:
@@ -233,11 +233,11 @@ def _nearest(xy: FloatArray, among: FloatArray, n_nearest: int) -> tuple[FloatAr
     return np.asarray(distance, dtype=np.float64), np.asarray(index, dtype=np.int64)
 
 
-def _restricted(plan: Plan, kept: BoolArray) -> Plan:
+def _restricted(plan: CityPlan, kept: BoolArray) -> CityPlan:
     """Return the plan of the kept junctions, renumbered, with the stretches between them."""
     number = np.cumsum(kept) - 1
     whole = kept[plan.stretch].all(axis=1)
-    return Plan(plan.xy[kept], number[plan.stretch[whole]], plan.class_of[whole])
+    return CityPlan(plan.xy[kept], number[plan.stretch[whole]], plan.class_of[whole])
 
 
 def _ragged_distance(rng: np.random.Generator, xy: FloatArray) -> FloatArray:
@@ -263,15 +263,15 @@ def _bent(rng: np.random.Generator, xy: FloatArray, rim: float) -> FloatArray:
     return bent
 
 
-def _in_strips(plan: Plan) -> Plan:
+def _in_strips(plan: CityPlan) -> CityPlan:
     """Return the plan renumbered from south to north, so that neighbours are close in memory."""
     x, y = plan.xy.T
     order = np.lexsort((x, np.floor(y / DISTRICT)))
     number = np.argsort(order)
-    return Plan(plan.xy[order], number[plan.stretch], plan.class_of)
+    return CityPlan(plan.xy[order], number[plan.stretch], plan.class_of)
 
 
-def _roads(plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
+def _roads(plan: CityPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
     """Return the ends of each road and its class, sorted by its ends."""
     u, v, corner_cos = _triangulated(plan.xy)
     class_of = _classes(plan, u, v)
@@ -299,7 +299,7 @@ def _triangulated(xy: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     return u, v, cos[order][first]
 
 
-def _classes(plan: Plan, u: IntArray, v: IntArray) -> IntArray:
+def _classes(plan: CityPlan, u: IntArray, v: IntArray) -> IntArray:
     """Return the class of each edge; stretches that are not in the triangulation are dropped."""
     n_nodes = len(plan.xy)
     class_of = np.full(len(u), LOCAL)

@@ -200,7 +200,7 @@ def with_nodes_between(
 
 
 def corners_of_arcs(corners: Corners, arcs: Arcs, kept: IntArray) -> Corners:
-    """Return the corners of some arcs, each in its own direction, those with tail < head only."""
+    """Return the corners of those arcs whose tail is below their head, in their own direction."""
     road = arcs.road_of[kept]
     n_corners = np.diff(corners.first_corner_of)[road]
     n_corners[arcs.tail[kept] > arcs.head[kept]] = 0

@@ -26,6 +26,6 @@ def node_ids(names: Iterable[object]) -> NodeNames:
 
 
 def text_ids(texts: Collection[str]) -> NDArray[np.str_]:
-    """Return ids as one array, in which each takes the place of the longest."""
+    """Return ids as one array of text, each as wide as the longest."""
     check_texts(texts)
     return np.array(texts, dtype=np.str_)

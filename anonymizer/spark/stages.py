@@ -22,16 +22,16 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import TimeBudget
 from anonymizer.algorithms.records.ranges import at_borders, form, settle, verify
 from anonymizer.app.anonymize.class_labels import Labelling, n_faulty
-from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Records
 from anonymizer.errors import GuaranteeError
 from anonymizer.files.coded_table import CodedTable, Declared, open_codes
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 from anonymizer.spark.report import figures
-from anonymizer.spark.survey import TABLE, Survey
+from anonymizer.spark.survey import TABLE, TableSurvey
 
 PERSON = "person"
 _AT_ONCE = 100_000
@@ -59,8 +59,8 @@ class Job:
     """
 
     declared: Declared
-    plan: Plan
-    survey: Survey
+    plan: ReleasePlan
+    survey: TableSurvey
     whole: Whole
     labelling: Labelling
     has_labels: bool
@@ -146,7 +146,7 @@ def code(frame: pl.DataFrame, job: Job) -> pl.DataFrame:
         coded[f"s{j}"] = columns[name].index_of(frame[name])
     for j, name in enumerate(declared.keep):
         coded[f"o{j}"] = frame[name]
-    measures = measured(Table(TABLE, frame), declared, job.plan.measures)
+    measures = measured(TextTable(TABLE, frame), declared, job.plan.measures)
     for j in range(len(job.plan.measures)):
         coded[f"m{j}"] = measures[:, j].copy()
     return pl.DataFrame(coded)
@@ -213,7 +213,7 @@ def settle_group(table: Any, job: Job) -> Any:  # noqa: ANN401  likewise
     return _formed(frame, records, class_of, np.zeros(len(frame), bool), job)
 
 
-class Verified(NamedTuple):
+class VerifiedPartition(NamedTuple):
     """What was verified of one partition of the sorted records.
 
     Attributes
@@ -268,7 +268,7 @@ def checked(batches: Iterable[Any], job: Job, *, partition: int) -> Iterator[Any
 
 
 def published(
-    batches: Iterable[Any], job: Job, *, partition: int, verified: Mapping[int, Verified]
+    batches: Iterable[Any], job: Job, *, partition: int, verified: Mapping[int, VerifiedPartition]
 ) -> Iterator[Any]:
     """Yield the rows of the release of one partition of the sorted records.
 
@@ -287,7 +287,7 @@ def published(
         class. No row has been yielded then.
     """
     classes = list(_whole_classes(batches, job))
-    number, n_classes, checksum = verified.get(partition, Verified(0, 0, 0))
+    number, n_classes, checksum = verified.get(partition, VerifiedPartition(0, 0, 0))
     n_found = sum(int(class_of[-1]) + 1 for _, class_of in classes)
     if n_found != n_classes or _checksum(frame for frame, _ in classes) != checksum:
         raise GuaranteeError(

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from anonymizer.algorithms.records.attributes import MOST_STEPS
-from anonymizer.app.anonymize.plan import Plan, banded
+from anonymizer.app.anonymize.plan import ReleasePlan, banded
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 from anonymizer.errors import GuaranteeError, InputError
@@ -26,7 +26,7 @@ from anonymizer.files.coded_table import (
     origin_of,
     sources_of,
 )
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 TABLE = Path("table")
 """What messages call the table."""
@@ -85,7 +85,7 @@ class ColumnValues:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Survey:
+class TableSurvey:
     """What the first pass found.
 
     Attributes
@@ -114,7 +114,7 @@ class Survey:
         return {name: origin_of(declared, each.attribute) for name, each in self.columns.items()}
 
 
-def survey(frame: Any, declared: Declared, plan: Plan) -> Survey:  # noqa: ANN401  pyspark is an extra
+def survey(frame: Any, declared: Declared, plan: ReleasePlan) -> TableSurvey:  # noqa: ANN401  pyspark is an extra
     """Return the domains and the counts of a data frame of Spark.
 
     Raises
@@ -142,7 +142,7 @@ def survey(frame: Any, declared: Declared, plan: Plan) -> Survey:  # noqa: ANN40
         sensitive=tuple(columns[name].attribute for name in declared.sensitive),
         sources=sources_of(declared),
     )
-    return Survey(columns, schema)
+    return TableSurvey(columns, schema)
 
 
 def plain(cells: pl.Series) -> pl.Series:
@@ -154,7 +154,7 @@ def _values(counted: pl.DataFrame, declared: Declared, name: str) -> ColumnValue
     counted = counted.with_columns(plain(counted[name])).group_by(name).agg(pl.col("count").sum())
     counted = counted.sort(name, nulls_last=True)
     with _without_rows():
-        coded = code_declared(Table(TABLE, counted.select(name)), declared, name)
+        coded = code_declared(TextTable(TABLE, counted.select(name)), declared, name)
     count = counted["count"].to_numpy().astype(np.int64)
     return ColumnValues(coded.attribute, counted[name], coded.code, count, coded.read_as)
 

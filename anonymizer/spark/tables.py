@@ -29,7 +29,7 @@ from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.api.keywords import RangeKeywords, takes_keywords
-from anonymizer.app.anonymize import COSTS, Plan, declared_of, make_plan
+from anonymizer.app.anonymize import COSTS, ReleasePlan, declared_of, make_plan
 from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.table_anonymization import check_target, model_of
 from anonymizer.app.table_options import TableOptions
@@ -39,7 +39,7 @@ from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
 from anonymizer.spark.report import RangesReport, added
-from anonymizer.spark.stages import PERSON, Job, Verified
+from anonymizer.spark.stages import PERSON, Job, VerifiedPartition
 from anonymizer.spark.survey import TABLE, survey
 from anonymizer.spark.workers import SparkFrame
 
@@ -127,7 +127,7 @@ def anonymize(
 def _anonymize(
     frame: SparkFrame,
     declared: Declared,
-    plan: Plan,
+    plan: ReleasePlan,
     rows_per_range: int,
     clock: Callable[[], float],
 ) -> SparkRelease:
@@ -190,7 +190,7 @@ def _timed(seconds: dict[str, float], step: str, clock: Callable[[], float]) -> 
     seconds[step] = round(clock() - began, 3)
 
 
-def _prepared(frame: SparkFrame, declared: Declared, plan: Plan) -> SparkFrame:
+def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> SparkFrame:
     """Return the declared columns, times as short text, a number for each person."""
     from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
     from pyspark.sql.types import StringType, TimestampNTZType, TimestampType  # noqa: PLC0415
@@ -218,7 +218,7 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: Plan) -> SparkFrame:
 def _job(
     table: SparkFrame,
     declared: Declared,
-    plan: Plan,
+    plan: ReleasePlan,
     clock: Callable[[], float],
     rows_per_range: int,
 ) -> Job:
@@ -293,7 +293,7 @@ def _settled(formed: SparkFrame, job: Job, n_ranges: int) -> tuple[SparkFrame, i
     return formed.where(~meets).unionByName(settled), sum(n_left)
 
 
-def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, Verified]]:
+def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, VerifiedPartition]]:
     """Verify all classes; return their figures, and what was verified of each partition."""
     rows = ordered.mapInArrow(
         workers.checked(job),
@@ -308,7 +308,7 @@ def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, V
     for row in rows:
         found = json.loads(row["parts"])
         n_classes = sum(each["n_classes"] for each in found)
-        verified[row["partition"]] = Verified(number, n_classes, int(row["checksum"]))
+        verified[row["partition"]] = VerifiedPartition(number, n_classes, int(row["checksum"]))
         number += n_classes
         parts += found
     return added(parts), verified

@@ -12,7 +12,7 @@ from anonymizer.algorithms.records.division import Division
 from anonymizer.app.anonymize.publication import CLASS_COLUMN
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX
 from anonymizer.spark import stages
-from anonymizer.spark.stages import PERSON, Job, Verified
+from anonymizer.spark.stages import PERSON, Job, VerifiedPartition
 
 SparkFrame: TypeAlias = Any
 """A `pyspark.sql.DataFrame`; pyspark is an extra."""
@@ -82,7 +82,7 @@ def checked(job: Job) -> Callable[..., Any]:
     return _over_batches(lambda batches: stages.checked(batches, job, partition=_partition()))
 
 
-def published(job: Job, verified: Mapping[int, Verified]) -> Callable[..., Any]:
+def published(job: Job, verified: Mapping[int, VerifiedPartition]) -> Callable[..., Any]:
     """Return `stages.published` for a partition of the sorted records."""
     return _over_batches(
         lambda batches: stages.published(batches, job, partition=_partition(), verified=verified)

@@ -17,7 +17,7 @@ from anonymizer.transport.connecting import (
     reason_of,
 )
 from anonymizer.transport.exactly_once import ExactlyOnce
-from anonymizer.transport.mqtt_session import REST_S, Control, Memory, Session
+from anonymizer.transport.mqtt_session import REST_S, Control, Session, SessionMemory
 from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
 from anonymizer.transport.quarantine import OnQuarantined, Quarantine
 from anonymizer.transport.unsettled import Receipts
@@ -99,7 +99,7 @@ class BrokerLink(ABC):
         self._failure: Exception | None = None
         self._max_payload_bytes = max_payload_bytes
         receipts = Receipts()
-        self._memory = Memory(receipts, ExactlyOnce(receipts), Quarantine(on_quarantined))
+        self._memory = SessionMemory(receipts, ExactlyOnce(receipts), Quarantine(on_quarantined))
         self._receiving = True
         self._reading = True
         self.counts = LinkCounts()

@@ -1,8 +1,9 @@
 """An MQTT session: the messages of one connection to a broker, from acceptance to loss.
 
-All state but a `Memory` ends with the connection, and the link creates a new session. Receipts of
-the old one settle nothing there, but for what comes once. Messages that the old one could not
-publish are never sent by the new one: their failure has already been reported to the caller.
+All state but a `SessionMemory` ends with the connection, and the link creates a new session.
+Receipts of the old one settle nothing there, but for what comes once. Messages that the old one
+could not publish are never sent by the new one: their failure has already been reported to the
+caller.
 """
 
 import asyncio
@@ -90,7 +91,7 @@ class _InFlight(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SessionMemory:
     """What a link remembers over its connections."""
 
     receipts: Receipts
@@ -142,7 +143,7 @@ class Session:
         control: "Callable[[Session], Control]",
         deliver: Deliver,
         receiving: bool,
-        memory: Memory,
+        memory: SessionMemory,
         counts: LinkCounts,
         max_payload_bytes: int,
         rest_s: float = REST_S,

@@ -9,7 +9,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
 from anonymizer.pipeline.records.store_port import Release, ReleaseStore
 from anonymizer.web.schemas import (
-    Clustering,
+    ClusteringSummary,
     Generalization,
     PrivacyProtection,
     ReleaseEntry,
@@ -95,7 +95,7 @@ def toll_answer(
             k_value=answer.k,
             input_source=words.input_source,
             quasi_identifiers=[qi.name for qi in queries.stream.schema.qis],
-            clustering=Clustering(
+            clustering=ClusteringSummary(
                 algorithm=_algorithm(queries.stream),
                 clusters=len(answer.cells),
                 description=words.description,

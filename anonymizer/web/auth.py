@@ -74,7 +74,7 @@ _PREFIX_BITS = 64
 
 
 def address_of(scope: Scope) -> str:
-    """Return by what a client is told from others: its IPv4 address, or IPv6 network of 64 bits.
+    """Return what tells a client from others: its IPv4 address, or IPv6 network of 64 bits.
 
     It is the address of the connection, or the one that a proxy in `http.trusted_proxies` states.
     """

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 
-class Problem(BaseModel):
+class Unanswered(BaseModel):
     """Why there is no answer."""
 
     detail: str = Field(
@@ -43,7 +43,7 @@ class TollClass(BaseModel):
     algorithm: Literal["KACA"] = "KACA"
 
 
-class Clustering(BaseModel):
+class ClusteringSummary(BaseModel):
     """How the classes were formed."""
 
     algorithm: str = Field(description="Clustering algorithm.", examples=["K-Means"])
@@ -86,7 +86,7 @@ class PrivacyProtection(BaseModel):
     quasi_identifiers: list[str] = Field(
         description="Generalized attributes.", examples=[["section_id", "exit_time"]]
     )
-    clustering: Clustering
+    clustering: ClusteringSummary
     generalization: Generalization
     statistics: Statistics
 

@@ -18,7 +18,7 @@ from anonymizer.pipeline.records.queries import Queries, Refusal
 from anonymizer.pipeline.records.store_port import ReleaseStore
 from anonymizer.web.answers import MOST_K, MOST_ROWS, Lang, release_list, toll_answer
 from anonymizer.web.auth import RateLimit, bearer
-from anonymizer.web.schemas import Problem, ReleaseList, TollAnswer
+from anonymizer.web.schemas import ReleaseList, TollAnswer, Unanswered
 
 RULES = {
     "start_date": "start_date must be a day, written YYYY-MM-DD.",
@@ -158,7 +158,7 @@ def _add_analytics(
     router: APIRouter, queries: Queries, refusals: dict[int | str, Any], alone: asyncio.Lock
 ) -> None:
     k_too_small: dict[int | str, Any] = {
-        409: {"model": Problem, "description": "k is below the k of the releases."}
+        409: {"model": Unanswered, "description": "k is below the k of the releases."}
     }
 
     @router.get(
@@ -239,12 +239,12 @@ def _refusals(*, needs_token: bool) -> dict[int | str, Any]:
     refusals: dict[int | str, Any] = {
         200: {"headers": _PAGED},
         304: {"description": "The answer has not changed since the one in If-None-Match."},
-        422: {"model": Problem, "description": "The request is invalid; `detail` says why."},
+        422: {"model": Unanswered, "description": "The request is invalid; `detail` says why."},
         429: {
-            "model": Problem,
+            "model": Unanswered,
             "description": "Too many requests; Retry-After says how many seconds to wait.",
         },
     }
     if needs_token:
-        refusals[401] = {"model": Problem, "description": "A bearer token is needed."}
+        refusals[401] = {"model": Unanswered, "description": "A bearer token is needed."}
     return refusals

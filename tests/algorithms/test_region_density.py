@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.pieces import Regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.region_density import estimate_density, shares
 from anonymizer.domain.release import starts_of
 
@@ -19,9 +19,9 @@ regions_of = st.lists(
 )
 
 
-def as_arrays(regions: list[list[list[int]]]) -> Regions:
+def as_arrays(regions: list[list[list[int]]]) -> PieceRegions:
     pieces = [piece for region in regions for piece in region]
-    return Regions(
+    return PieceRegions(
         starts_of(np.array([len(region) for region in regions])),
         starts_of(np.array([len(piece) for piece in pieces])),
         np.array([node for piece in pieces for node in piece], np.int32),

@@ -19,8 +19,8 @@ from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.methods import MODELS, Model, Task
 from anonymizer.app.anonymize import (
     Anonymized,
-    Places,
-    Plan,
+    ReleasePaths,
+    ReleasePlan,
     anonymize,
     write_release,
 )
@@ -29,7 +29,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import Declared, code_table
-from anonymizer.files.tables import Table, write_table
+from anonymizer.files.tables import TextTable, write_table
 
 JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))
 DECLARED = Declared(
@@ -39,10 +39,10 @@ DECLARED = Declared(
     sources=[["age", "job"], ["city"]],
     hierarchies={"job": JOBS},
 )
-PLAN = Plan(model="kd", method="hilbert", promise=Promise(k=3, d=2), time_budget_s=5)
+PLAN = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=3, d=2), time_budget_s=5)
 
 
-def people(seed: int = 1, n: int = 80) -> Table:
+def people(seed: int = 1, n: int = 80) -> TextTable:
     """Some people, some of them twice, some cells empty."""
     rng = np.random.default_rng(seed)
     rows = {
@@ -52,7 +52,7 @@ def people(seed: int = 1, n: int = 80) -> Table:
         "city": [["North|Side", "South}", "West"][x] for x in rng.integers(0, 3, n)],
         "illness": [["flu", "cold", "gout"][x] for x in rng.integers(0, 3, n)],
     }
-    return Table(Path("people.csv"), pl.DataFrame(rows))
+    return TextTable(Path("people.csv"), pl.DataFrame(rows))
 
 
 def allows(published: str, cell: str | None) -> bool:
@@ -118,10 +118,10 @@ def test_a_bound_that_no_class_keeps_names_the_column_and_its_share_of_the_table
     rows = rows.with_columns(job=pl.Series(["b", *["a"] * 19]))
     plan = replace(PLAN, promise=Promise(k=2, max_share=0.6))
     with pytest.raises(InputError, match=r"job: one value has 95.0% of the table, 60.0% of a"):
-        anonymize(Table(Path("t.csv"), rows), Declared(qis=["age", "job"]), plan)
+        anonymize(TextTable(Path("t.csv"), rows), Declared(qis=["age", "job"]), plan)
 
 
-def mostly_one_city(n: int = 200) -> Table:
+def mostly_one_city(n: int = 200) -> TextTable:
     """People of whom 95 % live in one city; every tenth has two rows."""
     rng = np.random.default_rng(3)
     rows = {
@@ -130,7 +130,7 @@ def mostly_one_city(n: int = 200) -> Table:
         "city": ["other" if i % 20 == 0 else "main" for i in range(n)],
         "illness": [["flu", "cold", "gout"][x] for x in rng.integers(0, 3, n)],
     }
-    return Table(Path("people.csv"), pl.DataFrame(rows))
+    return TextTable(Path("people.csv"), pl.DataFrame(rows))
 
 
 WITH_LIMIT = [
@@ -230,7 +230,7 @@ def test_the_loss_of_a_heavy_column_falls_and_that_of_the_others_rises(method: s
     declared = Declared(qis=["age", "size"])
     plan = replace(PLAN, method=method, promise=Promise(k=5), time_budget_s=2)
     even, heavy = (
-        anonymize(Table(table.path, more), declared, replace(plan, weights=weights)).report
+        anonymize(TextTable(table.path, more), declared, replace(plan, weights=weights)).report
         for weights in ({}, {"age": 10.0})
     )
     assert heavy.qis[0].ncp.range < 0.7 * even.qis[0].ncp.range
@@ -261,7 +261,7 @@ def test_the_order_of_the_table_changes_no_byte_of_the_release(
 ) -> None:
     table = people(seed)
     shuffled = np.random.default_rng(mixed).permutation(len(table))
-    other = Table(table.path, table.frame[shuffled])
+    other = TextTable(table.path, table.frame[shuffled])
     one, two = (anonymize(each, DECLARED, replace(PLAN, method=method)) for each in (table, other))
     assert as_csv(one) == as_csv(two)
     assert one.report.gcp == two.report.gcp
@@ -301,7 +301,7 @@ def test_every_row_is_accounted_for_and_the_suppressed_by_their_reason() -> None
         pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.col("name")).alias("name")
     )
     made = anonymize(
-        Table(table.path, nameless), DECLARED, replace(PLAN, method="choosy"), models=OWN
+        TextTable(table.path, nameless), DECLARED, replace(PLAN, method="choosy"), models=OWN
     )
     report, out_row = made.report, made.publication.out_row
     assert report.suppressed == {"no_identifier": 3, "promise": 4}
@@ -364,7 +364,7 @@ def test_a_plan_that_does_not_fit_is_refused(
 
 
 def test_a_column_called_as_the_one_that_numbers_the_classes_is_refused() -> None:
-    table = Table(Path("t"), people().frame.rename({"city": "class_id"}))
+    table = TextTable(Path("t"), people().frame.rename({"city": "class_id"}))
     declared = replace(DECLARED, qis=["age", "job"], sources=(), keep=["class_id"])
     with pytest.raises(InputError, match="column class_id"):
         anonymize(table, declared, PLAN)
@@ -399,7 +399,7 @@ def test_the_report_says_what_was_asked_reached_lost_and_leaked() -> None:
 
 def test_plain_k_anonymity_is_attacked_and_the_leaks_are_counted() -> None:
     rows = [(20 + i // 3, "a" if i < 12 else "b") for i in range(24)]
-    table = Table(Path("t"), pl.DataFrame(rows, schema=["age", "job"], orient="row"))
+    table = TextTable(Path("t"), pl.DataFrame(rows, schema=["age", "job"], orient="row"))
     declared = Declared(qis=["age", "job"], sources=[["age"], ["job"]])
     made = anonymize(table, declared, replace(PLAN, promise=Promise(k=3, d=1)))
     assert made.report.n_learned(sensitive=False) > 0
@@ -407,7 +407,7 @@ def test_plain_k_anonymity_is_attacked_and_the_leaks_are_counted() -> None:
 
 def test_the_files_are_written_together_and_say_the_same(tmp_path: Path) -> None:
     made = anonymize(people(), DECLARED, replace(PLAN, model="kld", promise=Promise(k=3, d=2, l=2)))
-    places = Places(
+    places = ReleasePaths(
         table=tmp_path / "people.csv",
         out=tmp_path / "out.parquet",
         report=tmp_path / "report.json",
@@ -429,8 +429,10 @@ def test_the_files_are_written_together_and_say_the_same(tmp_path: Path) -> None
 def test_the_page_asks_for_nothing_from_outside_and_shows_names_as_text(tmp_path: Path) -> None:
     frame = people().frame.rename({"city": "<b>city</b>"})
     declared = replace(DECLARED, qis=["age", "job", "<b>city</b>"], sources=())
-    made = anonymize(Table(Path("people.csv"), frame), declared, PLAN)
-    write_release(made, Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html"))
+    made = anonymize(TextTable(Path("people.csv"), frame), declared, PLAN)
+    write_release(
+        made, ReleasePaths(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html")
+    )
     page = (tmp_path / "p.html").read_text()
     assert "<b>city" not in page
     assert "&lt;b&gt;city" in page
@@ -441,7 +443,9 @@ def test_the_page_asks_for_nothing_from_outside_and_shows_names_as_text(tmp_path
 
 def test_the_page_says_how_likely_a_person_is_found_and_what_its_words_mean(tmp_path: Path) -> None:
     made = anonymize(people(), DECLARED, replace(PLAN, promise=Promise(k=4, d=1)))
-    write_release(made, Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html"))
+    write_release(
+        made, ReleasePaths(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html")
+    )
     page = (tmp_path / "p.html").read_text()
     k, n, classes = made.report.k, made.report.n_published, made.report.n_classes
     assert f"at most {1 / k:.1%} (1 in {k}, in the smallest class)" in page
@@ -453,7 +457,9 @@ def test_the_page_says_how_likely_a_person_is_found_and_what_its_words_mean(tmp_
 def test_the_page_says_why_rows_are_left_out(tmp_path: Path) -> None:
     plan = replace(PLAN, promise=Promise(k=5, max_share=0.94), suppress=0.4)
     made = anonymize(mostly_one_city(), Declared(qis=["age", "city"]), plan)
-    write_release(made, Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html"))
+    write_release(
+        made, ReleasePaths(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html")
+    )
     n = made.report.suppressed["limit"]
     said = f"Left out: {n} chosen under the suppression limit, so that the others lose less."
     assert said in (tmp_path / "p.html").read_text()
@@ -462,7 +468,7 @@ def test_the_page_says_why_rows_are_left_out(tmp_path: Path) -> None:
 def test_the_page_says_so_where_there_is_nothing_to_link(tmp_path: Path) -> None:
     declared = replace(DECLARED, sensitive=[], sources=())
     made = anonymize(people(), declared, PLAN)
-    places = Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html")
+    places = ReleasePaths(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html")
     write_release(made, places)
     assert "nothing to learn" in (tmp_path / "p.html").read_text()
     assert made.report.leaks == ()
@@ -472,13 +478,13 @@ def test_no_file_may_be_another_one_or_the_table(tmp_path: Path) -> None:
     table, out = tmp_path / "people.csv", tmp_path / "out.csv"
     for other in (table, out):
         with pytest.raises(InputError, match="is named twice"):
-            Places(table=table, out=out, report=tmp_path / "." / other.name)
+            ReleasePaths(table=table, out=out, report=tmp_path / "." / other.name)
     with pytest.raises(InputError, match="a table ends in"):
-        Places(table=table, out=tmp_path / "out.txt")
+        ReleasePaths(table=table, out=tmp_path / "out.txt")
 
 
 TOLLS = Declared(qis=["section", "at"], id="plate", times=["at"])
-KACA = Plan(
+KACA = ReleasePlan(
     model="kaca",
     method="fast",
     promise=Promise(k=4),
@@ -487,7 +493,7 @@ KACA = Plan(
 )
 
 
-def tolls(seed: int = 1, n: int = 300) -> Table:
+def tolls(seed: int = 1, n: int = 300) -> TextTable:
     """Passages of some vehicles, some cells empty."""
     rng = np.random.default_rng(seed)
     sections = ["G5615530120", "G5611530010", "S0010530010", "S0010530020", None]
@@ -500,7 +506,7 @@ def tolls(seed: int = 1, n: int = 300) -> Table:
         ],
         "toll": [None if x < 10 else f"{x / 7:.2f}" for x in rng.integers(0, 60, n)],
     }
-    return Table(Path("tolls.csv"), pl.DataFrame(rows))
+    return TextTable(Path("tolls.csv"), pl.DataFrame(rows))
 
 
 def told_truly(section: str, at: str, row: dict[str, Any]) -> bool:
@@ -553,7 +559,7 @@ def test_kaca_tells_each_class_once_in_labels_that_cover_it_with_its_count_and_m
 def test_the_order_of_the_table_changes_no_label_count_or_mean(seed: int, mixed: int) -> None:
     table = tolls(seed)
     shuffled = np.random.default_rng(mixed).permutation(len(table))
-    other = Table(table.path, table.frame[shuffled])
+    other = TextTable(table.path, table.frame[shuffled])
     assert as_csv(anonymize(table, TOLLS, KACA)) == as_csv(anonymize(other, TOLLS, KACA))
 
 
@@ -615,17 +621,17 @@ def test_a_measure_that_is_no_number_and_a_name_that_is_taken_are_refused() -> N
     table = tolls()
     odd = table.frame.with_columns(pl.lit("secret").alias("toll"), pl.lit("1").alias("count"))
     with pytest.raises(InputError, match=r"column toll, row 1: is not a number$"):
-        anonymize(Table(table.path, odd), TOLLS, KACA)
+        anonymize(TextTable(table.path, odd), TOLLS, KACA)
     with pytest.raises(InputError, match=r"no column other"):
         anonymize(table, TOLLS, replace(KACA, measures=["other"]))
     kept = replace(TOLLS, keep=["count"])
     with pytest.raises(InputError, match=r"column count: the release has one of this name"):
-        anonymize(Table(table.path, odd), kept, replace(KACA, measures=[]))
+        anonymize(TextTable(table.path, odd), kept, replace(KACA, measures=[]))
 
 
 def test_sections_are_alike_where_their_numbers_are_as_in_the_source() -> None:
     rows = {"section": ["S1", "S20", "S21", "S3"] * 2, "plate": list("abcdefgh")}
     declared = Declared(qis=["section"], id="plate")
     plan = replace(KACA, labels={"section": "prefix"}, measures=[])
-    made = anonymize(Table(Path("t"), pl.DataFrame(rows)), declared, plan)
+    made = anonymize(TextTable(Path("t"), pl.DataFrame(rows)), declared, plan)
     assert set(made.publication.frame["section"]) == {"S区域", "S2区域"}

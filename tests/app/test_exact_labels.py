@@ -11,16 +11,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from anonymizer.app.anonymize import Plan, anonymize
+from anonymizer.app.anonymize import ReleasePlan, anonymize
 from anonymizer.app.audit.table_audit import audit_table
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 from anonymizer.files.time_columns import LEVELS
 
 K = 3
-PLAN = Plan(model="kd", method="hilbert", promise=Promise(k=K, d=1))
+PLAN = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=K, d=1))
 BY_NODE = replace(PLAN, cost="taxonomy")
 ROWS = 24
 
@@ -32,15 +32,15 @@ def ends(label: str) -> tuple[Decimal, Decimal]:
     return Decimal(found[1]), Decimal(found[2])
 
 
-def released(rows: Table, declared: Declared, plan: Plan = PLAN) -> pl.DataFrame:
+def released(rows: TextTable, declared: Declared, plan: ReleasePlan = PLAN) -> pl.DataFrame:
     """Return the release of a table, which the audit finds in order."""
     made = anonymize(rows, declared, plan)
     report = audit_table(
         rows,
-        Table(Path("out.csv"), made.publication.frame),
+        TextTable(Path("out.csv"), made.publication.frame),
         declared,
         Promise(k=K, d=0),
-        auditor_map=Table(Path("map.csv"), made.publication.row_map()),
+        auditor_map=TextTable(Path("map.csv"), made.publication.row_map()),
         bands={},
     )
     assert report.holds, [(f.attack, f.attribute, f.figures) for f in report.failures]
@@ -64,7 +64,7 @@ def test_labels_of_whole_numbers_of_64_bits_cover_their_members(
 ) -> None:
     numbers = [first + step * (i % 13) for i in range(ROWS)]
     cells = pl.Series("x", [str(n) for n in numbers] if dtype is pl.String else numbers, dtype)
-    frame = released(Table(Path("t.csv"), pl.DataFrame([cells])), Declared(qis=["x"]))
+    frame = released(TextTable(Path("t.csv"), pl.DataFrame([cells])), Declared(qis=["x"]))
     for label, number in zip(frame["x"], numbers, strict=True):
         lo, hi = ends(label)
         assert lo <= number <= hi
@@ -74,7 +74,7 @@ def test_labels_of_whole_numbers_of_64_bits_cover_their_members(
 
 def test_labels_of_long_decimals_cover_their_members() -> None:
     texts = [f"0.123456789012345678{i:02}" for i in range(ROWS)]
-    frame = released(Table(Path("t.csv"), pl.DataFrame({"x": texts})), Declared(qis=["x"]))
+    frame = released(TextTable(Path("t.csv"), pl.DataFrame({"x": texts})), Declared(qis=["x"]))
     for label, text in zip(frame["x"], texts, strict=True):
         lo, hi = ends(label)
         assert lo <= Decimal(text) <= hi
@@ -95,7 +95,7 @@ def test_labels_of_long_decimals_cover_their_members() -> None:
     ],
 )
 def test_the_audit_finds_times_outside_of_their_label(label: str, *, holds: bool) -> None:
-    rows = Table(
+    rows = TextTable(
         Path("t.csv"), pl.DataFrame({"x": ["2023-01-03", "2023-02-05", "2023-02-04"] * 2 + LATER})
     )
     declared = Declared(qis=["x"], calendars={"x": LEVELS})
@@ -105,10 +105,10 @@ def test_the_audit_finds_times_outside_of_their_label(label: str, *, holds: bool
     try:
         report = audit_table(
             rows,
-            Table(Path("out.csv"), out),
+            TextTable(Path("out.csv"), out),
             declared,
             Promise(k=K, d=0),
-            auditor_map=Table(Path("map.csv"), row_map),
+            auditor_map=TextTable(Path("map.csv"), row_map),
             bands={},
         )
     except InputError:  # it cannot be a release of this table
@@ -120,7 +120,7 @@ def test_the_audit_finds_times_outside_of_their_label(label: str, *, holds: bool
 LATER = ["2024-01-01"] * 4
 
 
-def random_table(seed: int) -> Table:
+def random_table(seed: int) -> TextTable:
     """Return a table of columns of many types, some cells of which are empty."""
     rng = random.Random(seed)  # noqa: S311  a table of a test
     n = rng.randint(K, 30)
@@ -154,7 +154,7 @@ def random_table(seed: int) -> Table:
         return made
 
     names = [f"c{i}" for i in range(rng.randint(1, 4))]
-    return Table(
+    return TextTable(
         Path("t.csv"), pl.DataFrame({name: pl.Series(cells(), dtype=pl.String) for name in names})
     )
 
@@ -179,7 +179,7 @@ def test_labels_of_dates_and_times_cover_their_members_in_the_form_of_the_column
     moments = [FIRST + timedelta(seconds=rng.randrange(40 * 86_400)) for _ in range(ROWS)]
     moment_of = {m.strftime(form): datetime.strptime(m.strftime(form), form) for m in moments}  # noqa: DTZ007
     cells = [m.strftime(form) for m in moments]
-    frame = released(Table(Path("t.csv"), pl.DataFrame({"x": cells})), Declared(qis=["x"]))
+    frame = released(TextTable(Path("t.csv"), pl.DataFrame({"x": cells})), Declared(qis=["x"]))
     for label, cell in zip(frame["x"], cells, strict=True):
         first, last = label.removeprefix("[").removesuffix("]").split("..")
         assert moment_of[first] <= moment_of[cell] <= moment_of[last]
@@ -189,7 +189,7 @@ def test_labels_of_dates_and_times_cover_their_members_in_the_form_of_the_column
 def test_nodes_of_a_calendar_are_the_beginning_of_the_times_below_them() -> None:
     cells = [f"{FIRST + i * timedelta(minutes=17):%Y-%m-%dT%H:%M}" for i in range(ROWS)]
     declared = Declared(qis=["x"], calendars={"x": LEVELS})
-    frame = released(Table(Path("t.csv"), pl.DataFrame({"x": cells})), declared, BY_NODE)
+    frame = released(TextTable(Path("t.csv"), pl.DataFrame({"x": cells})), declared, BY_NODE)
     nodes = set(frame["x"])
     assert nodes <= {"*", "1999-12", "1999-12-30", "1999-12-31"} | {c[:13] for c in cells}
     assert len(nodes) > 2

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.estimators.minimizer import Released, Search
+from anonymizer.estimators.minimizer import LevelSearch, Released
 
 
 @st.composite
-def searches(draw: st.DrawFn) -> tuple[Search, list[list[float]]]:
+def searches(draw: st.DrawFn) -> tuple[LevelSearch, list[list[float]]]:
     """Every quasi-identifier costs some score, the more the coarser the level."""
     n_qis, n_levels = draw(st.integers(0, 4)), draw(st.integers(1, 6))
     steps = st.lists(st.integers(0, 5), min_size=n_levels, max_size=n_levels)
@@ -24,12 +24,12 @@ def searches(draw: st.DrawFn) -> tuple[Search, list[list[float]]]:
         return [float(loss[level]) for loss in losses]
 
     by_level = [[float(loss[level]) for loss in losses] for level in range(n_levels)]
-    return Search(judge, losses_at, n_levels, float(target)), by_level
+    return LevelSearch(judge, losses_at, n_levels, float(target)), by_level
 
 
 @given(searches())
 def test_what_is_chosen_keeps_the_score_and_cannot_be_made_coarser_in_one_step(
-    given_: tuple[Search, list[list[float]]],
+    given_: tuple[LevelSearch, list[list[float]]],
 ) -> None:
     search, losses = given_
     choice = search.coarsest()
@@ -44,7 +44,7 @@ def test_what_is_chosen_keeps_the_score_and_cannot_be_made_coarser_in_one_step(
 
 @given(searches())
 def test_a_release_is_made_only_where_no_level_keeps_the_score(
-    given_: tuple[Search, list[list[float]]],
+    given_: tuple[LevelSearch, list[list[float]]],
 ) -> None:
     search, _ = given_
     keeps = [search.score(level, frozenset()) >= search.target for level in range(search.n_levels)]
@@ -53,7 +53,7 @@ def test_a_release_is_made_only_where_no_level_keeps_the_score(
 
 @given(searches())
 def test_nothing_is_released_where_the_coarsest_level_keeps_the_score(
-    given_: tuple[Search, list[list[float]]],
+    given_: tuple[LevelSearch, list[list[float]]],
 ) -> None:
     search, losses = given_
     last = search.n_levels - 1
@@ -72,7 +72,7 @@ def test_what_gains_most_for_what_it_gives_up_is_released() -> None:
     def losses(_level: int) -> Sequence[float]:
         return loss
 
-    assert Search(judge, losses, 1, -5.0).coarsest().released == {1}
+    assert LevelSearch(judge, losses, 1, -5.0).coarsest().released == {1}
 
 
 def test_the_coarsest_level_is_found_although_a_finer_one_has_a_lower_score() -> None:
@@ -81,7 +81,7 @@ def test_the_coarsest_level_is_found_although_a_finer_one_has_a_lower_score() ->
     def judge(level: int, released: Released) -> tuple[float, int]:
         return (1.0, 9) if released else (scores[level], 9 - level)
 
-    search = Search(judge=judge, losses=lambda _: [0.5], n_levels=5, target=0.9)
+    search = LevelSearch(judge=judge, losses=lambda _: [0.5], n_levels=5, target=0.9)
     found = search.coarsest()
     assert (found.level, found.released, found.n_distinct) == (3, frozenset(), 6)
 
@@ -94,7 +94,7 @@ def test_of_choices_with_releases_the_one_of_fewest_distinct_rows_is_taken() -> 
         gained = 0.45 * (0 in released) if level < 2 else 0.55 * (1 in released)
         return reached[level] + gained, 100 if 0 in released else 1 + len(released)
 
-    search = Search(judge=judge, losses=lambda _: [0.1, 0.9], n_levels=4, target=0.9)
+    search = LevelSearch(judge=judge, losses=lambda _: [0.1, 0.9], n_levels=4, target=0.9)
     assert search.without_release() is None
     found = search.coarsest()
     assert (found.released, found.n_distinct) == (frozenset({1}), 2)

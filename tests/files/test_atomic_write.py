@@ -6,11 +6,11 @@ from typing import BinaryIO
 import pytest
 
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.files.atomic_write import FileToWrite, write_whole
 
 
-def part(text: bytes, *, private: bool = False) -> Part:
-    return Part(lambda file: file.write(text), private=private)
+def part(text: bytes, *, private: bool = False) -> FileToWrite:
+    return FileToWrite(lambda file: file.write(text), private=private)
 
 
 def test_files_take_their_places_and_leave_nothing_beside_them(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_place_that_is_taken_meanwhile_is_one_line(tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
 
     with pytest.raises(InputError, match="one: cannot be written"):
-        write_whole({tmp_path / "one": Part(take)})
+        write_whole({tmp_path / "one": FileToWrite(take)})
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
@@ -48,5 +48,5 @@ def test_what_fails_while_it_is_written_leaves_nothing(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        write_whole({tmp_path / "one": part(b"1"), tmp_path / "two": Part(fail)})
+        write_whole({tmp_path / "one": part(b"1"), tmp_path / "two": FileToWrite(fail)})
     assert list(tmp_path.iterdir()) == []

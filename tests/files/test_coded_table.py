@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.attributes import Branch, Interval
 from anonymizer.domain.records import NO_CODE, Attribute
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 JOBS: tuple[Branch, ...] = (
     ("nurse", "care", "*"),
@@ -23,11 +23,11 @@ JOBS: tuple[Branch, ...] = (
 )
 
 
-def table(**columns: list[Any]) -> Table:
-    return Table(Path("people.csv"), pl.DataFrame(columns, strict=False))
+def table(**columns: list[Any]) -> TextTable:
+    return TextTable(Path("people.csv"), pl.DataFrame(columns, strict=False))
 
 
-def coded(rows: Table, **declared: Any) -> CodedTable:  # noqa: ANN401  as `Declared` takes them
+def coded(rows: TextTable, **declared: Any) -> CodedTable:  # noqa: ANN401  as `Declared` takes them
     return code_table(rows, Declared(qis=rows.frame.columns, **declared))
 
 
@@ -43,7 +43,7 @@ def test_every_category_can_be_told_from_its_code_and_a_marker_is_the_last(
     cells: list[str | None],
 ) -> None:
     made = coded(
-        Table(Path("t"), pl.DataFrame({"x": pl.Series(cells, dtype=pl.String)})),
+        TextTable(Path("t"), pl.DataFrame({"x": pl.Series(cells, dtype=pl.String)})),
         markers=["NA"],
         categories=["x"],
     )
@@ -64,7 +64,7 @@ def test_every_number_can_be_told_from_its_code_in_csv_and_in_parquet(
         "csv": pl.Series([None if x is None else str(x) for x in cells], dtype=pl.String),
         "parquet": pl.Series(cells, dtype=pl.Float64, strict=False),
     }
-    made = coded(Table(Path("t"), pl.DataFrame(columns)))
+    made = coded(TextTable(Path("t"), pl.DataFrame(columns)))
     for j, qi in enumerate(made.schema.qis):
         codes = made.records.qi[:, j].tolist()
         assert [meant(qi, code) for code in codes] == cells
@@ -187,7 +187,7 @@ def test_numbers_with_padding_zeros_are_said_to_be_categories(cells: list[str]) 
 
 def test_numbers_of_32_bits_are_those_that_were_written() -> None:
     column = pl.Series("x", [0.1, 0.2, None, 16777216.0], dtype=pl.Float32)
-    made = coded(Table(Path("people.parquet"), pl.DataFrame([column])))
+    made = coded(TextTable(Path("people.parquet"), pl.DataFrame([column])))
     qi = made.schema.qis[0]
     assert [meant(qi, code) for code in made.records.qi[:, 0].tolist()] == [0.1, 0.2, None, 2**24]
 

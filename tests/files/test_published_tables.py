@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError
-from anonymizer.files.published_tables import Release, read_published, read_row_map
-from anonymizer.files.tables import Table
+from anonymizer.files.published_tables import PublishedTable, read_published, read_row_map
+from anonymizer.files.tables import TextTable
 from tests.algorithms.records.made import SCHEMA, categories
 
 AGE, WORK, _ = SCHEMA.qis
@@ -18,7 +18,7 @@ AGE, WORK, _ = SCHEMA.qis
 HEADER = "class_id,age,work,home,illness\n"
 
 
-def read(folder: Path, text: str, markers: tuple[str, ...] = ()) -> Release:
+def read(folder: Path, text: str, markers: tuple[str, ...] = ()) -> PublishedTable:
     path = folder / "out.csv"
     path.write_text(text)
     return read_published(path, SCHEMA, markers=markers)
@@ -105,8 +105,8 @@ def test_a_map_that_does_not_fit_is_refused(tmp_path: Path, text: str, message: 
 def test_sensitive_values_of_a_class_are_seen_as_a_set(classes: list[int]) -> None:
     codes = np.arange(len(classes), dtype=np.int32)[:, None] % 3
     of = np.unique(classes, return_inverse=True)[1].astype(np.int32)
-    release = Release(
-        Table(Path("t"), pl.DataFrame()), of, (), (), np.zeros((len(of), 0), np.int32), codes
+    release = PublishedTable(
+        TextTable(Path("t"), pl.DataFrame()), of, (), (), np.zeros((len(of), 0), np.int32), codes
     )
     (labels,) = release.seen().sensitive
     for c in range(of.max() + 1):

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from anonymizer.errors import InputError
-from anonymizer.files.tables import Table, read_table, without_escapes, write_table
+from anonymizer.files.tables import TextTable, read_table, without_escapes, write_table
 
 ROWS = pl.DataFrame({"age": ["30", None], "work": ["a", "b, or c"], "x": ["", "y"]})
 
@@ -124,7 +124,7 @@ def test_no_spreadsheet_runs_a_cell_and_it_is_read_back_as_it_was(
     cells = pl.read_csv(path, infer_schema=False)["a"].to_list()
     assert cells[: len(RUN)] == [f"'{cell}" for cell in RUN]
     assert [cell or "" for cell in cells[len(RUN) :]] == PLAIN
-    back = without_escapes(Table(path, pl.read_csv(path, infer_schema=False)))
+    back = without_escapes(TextTable(path, pl.read_csv(path, infer_schema=False)))
     assert [cell or "" for cell in back.frame["a"]] == RUN + PLAIN
     written = io.BytesIO()
     write_table(written, frame, ".csv", formulas=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
-from anonymizer.files.tables import Table, write_table
+from anonymizer.files.tables import TextTable, write_table
 from anonymizer.files.time_columns import (
     LEVELS,
     TimeCells,
@@ -26,7 +26,7 @@ HOUR = 3600
 
 
 def coded(cells: list[Any], **declared: Any) -> CodedTable:  # noqa: ANN401  as `Declared` has them
-    rows = Table(Path("people.csv"), pl.DataFrame({"x": cells}, strict=False))
+    rows = TextTable(Path("people.csv"), pl.DataFrame({"x": cells}, strict=False))
     return code_table(rows, Declared(qis=["x"], **declared))
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import with_minutes
 from anonymizer.files.coded_table import Declared, code_table
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 
 def minutes(cells: object, markers: tuple[str, ...] = ()) -> list[float | None]:
-    table = Table(Path("t.csv"), pl.DataFrame({"at": cells}))
+    table = TextTable(Path("t.csv"), pl.DataFrame({"at": cells}))
     return with_minutes(table, ["at"], markers).frame["at"].to_list()
 
 
@@ -52,7 +52,7 @@ def test_what_is_no_time_is_refused_by_its_row_and_not_shown(text: str) -> None:
 
 
 def test_a_time_has_the_minutes_of_a_day_for_a_domain_and_midnight_is_no_marker() -> None:
-    table = Table(Path("t.csv"), pl.DataFrame({"at": ["00:00", "0:01", "-", None]}))
+    table = TextTable(Path("t.csv"), pl.DataFrame({"at": ["00:00", "0:01", "-", None]}))
     coded = code_table(table, Declared(qis=["at"], times=["at"], markers=["-", "0"]))
     (at,) = coded.schema.qis
     assert (at.position[0], at.position[1439], at.missing) == (0, 1439, 1440)
@@ -62,7 +62,7 @@ def test_a_time_has_the_minutes_of_a_day_for_a_domain_and_midnight_is_no_marker(
 
 @pytest.mark.parametrize("minute", [1440, -1, 0.5])
 def test_a_number_that_is_no_minute_of_the_day_is_refused(minute: float) -> None:
-    table = Table(Path("t.csv"), pl.DataFrame({"at": [3, minute]}, strict=False))
+    table = TextTable(Path("t.csv"), pl.DataFrame({"at": [3, minute]}, strict=False))
     with pytest.raises(InputError, match=r"row 2: lies outside its domain"):
         code_table(table, Declared(qis=["at"], times=["at"]))
 

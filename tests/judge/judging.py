@@ -20,12 +20,12 @@ import polars as pl
 import pytest
 
 from anonymizer.algorithms.records.methods import MODELS, weighs
-from anonymizer.app.anonymize import Places, Plan, anonymize, write_release
+from anonymizer.app.anonymize import ReleasePaths, ReleasePlan, anonymize, write_release
 from anonymizer.app.table_options import CostName
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared
-from anonymizer.files.tables import Table, read_table
+from anonymizer.files.tables import TextTable, read_table
 from anonymizer.files.time_columns import LEVELS
 from tests.app.test_exact_labels import random_table
 
@@ -57,11 +57,11 @@ class Written:
     told: list[dict[str, Any]] = field(default_factory=list)
     promised: list[tuple[Promise, int, bool]] = field(default_factory=list)
 
-    def release(self, table: Table, declared: Declared, plan: Plan) -> None:
+    def release(self, table: TextTable, declared: Declared, plan: ReleasePlan) -> None:
         """Write a release of a table."""
         made = anonymize(table, declared, plan)
         name = f"{len(self.told)}.csv"
-        write_release(made, Places(table=table.path, out=self.folder / name))
+        write_release(made, ReleasePaths(table=table.path, out=self.folder / name))
         self.told.append({"file": name, "qi": declared.qis, "sa": declared.sensitive})
         report, frame = made.report, made.publication.frame
         n_labels = frame.select(declared.qis).unique().height
@@ -88,7 +88,7 @@ class Written:
                 assert found["t"] <= promise.t + ROUNDING
 
 
-def people(n: int) -> Table:
+def people(n: int) -> TextTable:
     """Return people, some of whose values are missing."""
     rng = np.random.default_rng(8)
     day = pl.date(1960, 1, 1) + pl.duration(days=pl.col("day"))
@@ -102,7 +102,7 @@ def people(n: int) -> Table:
         }
     )
     frame = frame.with_columns(born=day.dt.to_string("%d.%m.%Y")).drop("day")
-    return Table(Path("people.csv"), frame)
+    return TextTable(Path("people.csv"), frame)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,9 @@ def test_pycanon_finds_what_each_method_promised(model: str, method: str, tmp_pa
                 calendars={"born": LEVELS},
                 markers=["none"],
             )
-            plan = Plan(model=model, method=method, promise=promise, cost=cost, time_budget_s=1.0)
+            plan = ReleasePlan(
+                model=model, method=method, promise=promise, cost=cost, time_budget_s=1.0
+            )
             written.release(table, declared, plan)
     written.check()
 
@@ -135,11 +137,13 @@ def test_pycanon_finds_what_was_promised_where_rows_are_left_out_and_columns_wei
     """One city has 95 % of the rows. Closeness is left out: pycanon has the released rows alone."""
     table, written = people(400), Written(tmp_path)
     city = ["South}" if i % 20 == 0 else "West" for i in range(400)]
-    table = Table(table.path, table.frame.with_columns(city=pl.Series(city)))
+    table = TextTable(table.path, table.frame.with_columns(city=pl.Series(city)))
     for each in PROMISES[model]:
         promise = replace(each, max_share=0.94, t=inf)
         declared = Declared(qis=QIS, sensitive=["illness"], markers=["none"])
-        plan = Plan(model=model, method=method, promise=promise, suppress=0.4, time_budget_s=1.0)
+        plan = ReleasePlan(
+            model=model, method=method, promise=promise, suppress=0.4, time_budget_s=1.0
+        )
         weighted = {"age": 3.0} if weighs(method) else {}
         written.release(table, declared, replace(plan, weights=weighted))
     written.check()
@@ -150,7 +154,7 @@ def test_pycanon_finds_what_was_promised_of_random_tables(tmp_path: Path) -> Non
     for seed in range(N_RANDOM):
         table = random_table(seed)
         declared = Declared(qis=table.frame.columns)
-        plan = Plan(model="kd", method="hilbert", promise=Promise(k=3, d=1))
+        plan = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=3, d=1))
         with contextlib.suppress(InputError):  # some tables cannot keep the promise
             written.release(table, declared, plan)
     written.check()
@@ -168,6 +172,6 @@ def test_pycanon_finds_what_was_promised_of_adult(model: str, tmp_path: Path) ->
     written = Written(tmp_path)
     promise = Promise(k=20, d=2, l=2 if model == "kld" else 1)
     for method in ("hilbert", "best"):
-        plan = Plan(model=model, method=method, promise=promise, time_budget_s=5.0)
+        plan = ReleasePlan(model=model, method=method, promise=promise, time_budget_s=5.0)
         written.release(table, declared, plan)
     written.check()

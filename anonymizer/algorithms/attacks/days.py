@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.algorithms.attacks.pieces import Regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -31,7 +31,7 @@ def day_of(time: FloatArray) -> IntArray:
     return since
 
 
-def pieces_held_at(observed: Observed, regions: Regions, piece_of: IntArray) -> BoolArray:
+def pieces_held_at(observed: Observed, regions: PieceRegions, piece_of: IntArray) -> BoolArray:
     """Return which pieces may hold a device at each tick, shape (ticks, pieces).
 
     Parameters

@@ -29,7 +29,7 @@ from anonymizer.algorithms.attacks.masses import (
     sorted_by_life,
 )
 from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.attacks.pieces import Regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -163,8 +163,8 @@ def _read(
 
 
 @inner_kernel
-def _nodes(regions: Regions, region: int) -> tuple[int, int]:
-    """Return the first entry of a region in `Regions.node`, and the one after the last."""
+def _nodes(regions: PieceRegions, region: int) -> tuple[int, int]:
+    """Return the first entry of a region in `PieceRegions.node`, and the one after the last."""
     first = regions.first_piece_of[region]
     end = regions.first_piece_of[region + 1]
     return regions.first_node_of[first], regions.first_node_of[end]
@@ -183,7 +183,7 @@ def _count(
 
 
 @kernel
-def _ratios(regions: Regions, region: int, expected: FloatArray, size: float) -> FloatArray:
+def _ratios(regions: PieceRegions, region: int, expected: FloatArray, size: float) -> FloatArray:
     """Return how many times the expected devices at each node of a region there are, given it.
 
     Parameters
@@ -197,7 +197,7 @@ def _ratios(regions: Regions, region: int, expected: FloatArray, size: float) ->
     Returns
     -------
     ratio
-        In the order of `Regions.node`.
+        In the order of `PieceRegions.node`.
 
     Notes
     -----

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import covers_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute
@@ -40,7 +40,7 @@ class Side:
     """
 
     qis: Sequence[Attribute]
-    labels: Sequence[Labels]
+    labels: Sequence[ReleasedLabels]
     codes: Int32Array
     learned: Sequence[int]
 
@@ -120,7 +120,7 @@ def left_together(
 
 
 @dataclass(slots=True)
-class Reading:
+class JointReading:
     """What is read of one attribute, window by window or over all of them.
 
     Attributes

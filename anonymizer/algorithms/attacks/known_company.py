@@ -22,7 +22,7 @@ from itertools import groupby
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import Read, covers_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
@@ -142,7 +142,9 @@ class KnownCompany:
         self._missing = np.array([qi.missing for qi in schema.qis], np.int64)
         self._n_windows = 0
 
-    def window(self, labels: Sequence[Labels], vehicles: Sequence[bytes], qi: Int32Array) -> None:
+    def window(
+        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], qi: Int32Array
+    ) -> None:
         """Take in a window.
 
         Parameters
@@ -261,7 +263,10 @@ def _founded(lives: Sequence[_Life]) -> Callable[[int], tuple[int, int]]:
 
 
 def _shown(
-    labels: Sequence[Labels], qi: Int32Array, columns: Mapping[int, _Column], missing: IntArray
+    labels: Sequence[ReleasedLabels],
+    qi: Int32Array,
+    columns: Mapping[int, _Column],
+    missing: IntArray,
 ) -> dict[int, Shown]:
     """Return what the classes that cover the records of vehicles leave possible.
 

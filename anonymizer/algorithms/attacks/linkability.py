@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.attacks.released_classes import (
     NOTHING,
     SEVERAL,
-    Labels,
     Published,
+    ReleasedLabels,
     identities,
     only_values,
 )
@@ -241,7 +241,9 @@ def _revealed_by_key(key_of: IntArray, n_keys: int, revealed_by: IntArray) -> In
     return revealed
 
 
-def _revealed_by_values(tuples: Int32Array, known: list[Labels], revealed_by: IntArray) -> IntArray:
+def _revealed_by_values(
+    tuples: Int32Array, known: list[ReleasedLabels], revealed_by: IntArray
+) -> IntArray:
     """Return what the classes that cover each tuple together allow, shape (tuples, columns)."""
     rank = np.empty(tuples.shape, np.int64)
     first_rank, first_run, first_of, lo, hi = [0], 0, [], [], []

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.algorithms.attacks.pieces import Regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import starts_of
@@ -48,7 +48,7 @@ class Lives(NamedTuple):
     size: FloatArray
     first_step_of: IntArray
     last_step_of: IntArray
-    regions: Regions
+    regions: PieceRegions
 
     @property
     def n_steps(self) -> int:
@@ -67,7 +67,7 @@ class Lives(NamedTuple):
 def published_lives(
     observed: Observed,
     class_of: IntArray,
-    regions: Regions,
+    regions: PieceRegions,
     *,
     steps_s: FloatArray,
     follow: bool,
@@ -190,7 +190,7 @@ def handed_lives(
     first, end = np.searchsorted(all_pieces, piece), np.searchsorted(all_pieces, piece, "right")
     sizes = end - first
     at = np.arange(sizes.sum()) + np.repeat(first - starts_of(sizes)[:-1], sizes)
-    regions = Regions(
+    regions = PieceRegions(
         np.searchsorted(record_of, np.arange(len(record) + 1)),
         starts_of(sizes),
         (by_piece[at] % n_nodes).astype(np.int32),
@@ -228,7 +228,7 @@ def rounded_lives(place: Int32Array, cell_of: IntArray) -> Lives:
     step, device = np.nonzero(place >= 0)
     n_cells = int(cell_of.max()) + 1
     pair, size = np.unique(step * n_cells + cell_of[place[step, device]], return_counts=True)
-    regions = Regions(
+    regions = PieceRegions(
         np.arange(n_cells + 1),
         starts_of(np.bincount(cell_of)),
         np.argsort(cell_of, kind="stable").astype(np.int32),
@@ -241,7 +241,7 @@ def rounded_lives(place: Int32Array, cell_of: IntArray) -> Lives:
 def no_lives(n_steps: int) -> Lives:
     """Return an empty release: the adversary has the motion model alone."""
     none = np.zeros(0, np.int64)
-    regions = Regions(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
+    regions = PieceRegions(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
     return _lives(none, none, none, np.zeros(0), regions, n_steps=n_steps)
 
 
@@ -250,7 +250,7 @@ def _lives(
     life_of: IntArray,
     region_of: IntArray,
     size: FloatArray,
-    regions: Regions,
+    regions: PieceRegions,
     *,
     n_steps: int,
 ) -> Lives:

@@ -158,7 +158,7 @@ class MassesByLife:
 
 
 def freed(masses: Masses, over: BoolArray) -> tuple[Masses, IntArray]:
-    """Return the masses with those of lives that are over free, and which they were.
+    """Return the masses after those of ended lives became free, and the former index of each.
 
     Parameters
     ----------

@@ -2,12 +2,11 @@
 
 A state is a node and the neighbour from which a device came, or the node alone if that is unknown,
 or the node at which a device stands. At each tick a device that drives stays at its node or makes
-one or more moves, or comes to a stand; one that stands seldom leaves. Without the latter, who is
-parked would seem to be a slow driver, and nobody could be told to be parked who is seen in the same
-place again and again. Staying depends on the node, the next node depends on the state: a
-first-order Markov chain over arcs. All probabilities are learned from the positions of some
-devices, and fall back on the free-flow speeds and on the shape of the network where few of them
-passed.
+one or more moves, or stops and stands; one that stands seldom leaves. Without standing, a parked
+car would look like a slow driver, however often it is seen in the same place. Staying depends on
+the node, the next node depends on the state: a first-order Markov chain over arcs. All
+probabilities are learned from the positions of some devices, and fall back on the free-flow speeds
+and on the shape of the network where few of them passed.
 
 Shokri et al. learn such a chain for each user [1]_; this one is the crowd's, because the adversary
 knows one position of the target and no history.

@@ -16,7 +16,7 @@ _EXPLAINS = 0.9
 """Pieces of one level are believed if they explain so much of what pieces of several levels do."""
 
 
-class Regions(NamedTuple):
+class PieceRegions(NamedTuple):
     """The pieces of each region, and the nodes of each piece, in compressed sparse rows.
 
     Attributes
@@ -33,7 +33,7 @@ class Regions(NamedTuple):
     node: Int32Array
 
 
-def read_regions(observed: Observed, piece_of: IntArray | None = None) -> Regions:
+def read_regions(observed: Observed, piece_of: IntArray | None = None) -> PieceRegions:
     """Return the published regions as sets of pieces.
 
     Parameters
@@ -68,7 +68,7 @@ def read_regions(observed: Observed, piece_of: IntArray | None = None) -> Region
     return _regions(region, label, observed.node[inside][order], n_regions)
 
 
-def read_pieces(observed: Observed, class_of: IntArray, piece_of: IntArray | None) -> Regions:
+def read_pieces(observed: Observed, class_of: IntArray, piece_of: IntArray | None) -> PieceRegions:
     """Return the published regions as sets of pieces, as whoever knows the algorithm reads them.
 
     Where pseudonyms are published in groups, the pieces of a region may be of several levels.
@@ -98,7 +98,7 @@ def _n_alike(observed: Observed, class_of: IntArray) -> IntArray:
     return n_alike
 
 
-def read_mixed_regions(observed: Observed, piece_of: IntArray, n_members: IntArray) -> Regions:
+def read_mixed_regions(observed: Observed, piece_of: IntArray, n_members: IntArray) -> PieceRegions:
     """Return the published regions as sets of pieces that may be of different levels.
 
     Parameters
@@ -134,11 +134,11 @@ def read_mixed_regions(observed: Observed, piece_of: IntArray, n_members: IntArr
     return _regions(region[order], piece[order], node[order], n_regions)
 
 
-def _regions(region: IntArray, piece: IntArray, node: Int32Array, n_regions: int) -> Regions:
+def _regions(region: IntArray, piece: IntArray, node: Int32Array, n_regions: int) -> PieceRegions:
     """Return regions from their nodes, by rising region and piece."""
     new = (np.diff(piece, prepend=-1) != 0) | (np.diff(region, prepend=-1) != 0)
     first = np.flatnonzero(new)
-    return Regions(
+    return PieceRegions(
         np.searchsorted(region[first], np.arange(n_regions + 1)),
         np.append(first, len(node)).astype(np.int64),
         node,
@@ -207,7 +207,7 @@ def _take_whole(
 
 
 def pieces_held(
-    observed: Observed, regions: Regions, place: Int32Array, *, ticks: IntArray
+    observed: Observed, regions: PieceRegions, place: Int32Array, *, ticks: IntArray
 ) -> tuple[int, int]:
     """Count the pieces of the regions published at some ticks, and those that hold a device.
 

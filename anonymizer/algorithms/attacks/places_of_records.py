@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.algorithms.attacks.joint_releases import Side
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute
 
@@ -64,7 +64,7 @@ def side_of_positions(
     return Side(
         [nodes, places, *(attribute for attribute, _, _ in attributes)],
         [
-            Labels.of([[(v, v) for v in sorted(region.tolist())] for region in regions]),
+            ReleasedLabels.of([[(v, v) for v in sorted(region.tolist())] for region in regions]),
             *(_labels(each) for each in (cells, *allowed)),
         ],
         np.stack([known, last_cell, *(codes for *_, codes in attributes)], axis=1).astype(np.int32),
@@ -72,6 +72,6 @@ def side_of_positions(
     )
 
 
-def _labels(allowed: BoolArray) -> Labels:
+def _labels(allowed: BoolArray) -> ReleasedLabels:
     """Return labels of classes from the codes that each allows, shape (classes, codes)."""
-    return Labels.of([[(c, c) for c in np.flatnonzero(row).tolist()] for row in allowed])
+    return ReleasedLabels.of([[(c, c) for c in np.flatnonzero(row).tolist()] for row in allowed])

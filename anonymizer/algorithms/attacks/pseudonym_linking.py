@@ -6,7 +6,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.reachability import (
-    Roads,
+    DrivingGraph,
     Spread,
     new_spread,
     roads_of,
@@ -138,7 +138,7 @@ def _best_starts(
     start_region: IntArray,
     first_node_of: IntArray,
     node: Int32Array,
-    roads: Roads,
+    roads: DrivingGraph,
     search: Spread,
     within_s: float,
     reach_weight: float,

@@ -19,7 +19,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
 
-class Roads(NamedTuple):
+class DrivingGraph(NamedTuple):
     """The graph of a network with driving times at free-flow speed, in the form kernels need."""
 
     first_arc_of: Int32Array
@@ -51,10 +51,10 @@ class Spread(NamedTuple):
     queued: BoolArray
 
 
-def roads_of(network: RoadNetwork) -> Roads:
+def roads_of(network: RoadNetwork) -> DrivingGraph:
     """Return the driving times of a network."""
     seconds = network.length_m / network.speed_mps
-    return Roads(network.first_arc_of, network.neighbour_of, seconds)
+    return DrivingGraph(network.first_arc_of, network.neighbour_of, seconds)
 
 
 def new_spread(n_nodes: int) -> Spread:
@@ -70,7 +70,7 @@ def new_spread(n_nodes: int) -> Spread:
 
 
 @kernel
-def spread_from(roads: Roads, search: Spread, sources: Int32Array, budget_s: float) -> None:
+def spread_from(roads: DrivingGraph, search: Spread, sources: Int32Array, budget_s: float) -> None:
     """Find all nodes that can be reached from any of the distinct sources within a budget.
 
     The result is in `search.reach_s` until the next call.
@@ -161,7 +161,7 @@ def _surviving_share(
     region_of: IntArray,
     first_node_of: IntArray,
     node: Int32Array,
-    roads: Roads,
+    roads: DrivingGraph,
     search: Spread,
 ) -> FloatArray:
     share = np.empty(len(time))
@@ -199,7 +199,7 @@ def _region(node: Int32Array, first_node_of: IntArray, region: int) -> Int32Arra
 
 @kernel
 def _narrow(
-    roads: Roads,
+    roads: DrivingGraph,
     search: Spread,
     source: Int32Array,
     source_alive: BoolArray,

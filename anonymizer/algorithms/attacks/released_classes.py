@@ -19,7 +19,7 @@ SEVERAL = -2
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Labels:
+class ReleasedLabels:
     """The label of each class in one attribute, as runs of codes in compressed sparse rows.
 
     A range is one run, a set has one run for each value, and a node of a hierarchy is the run of
@@ -38,7 +38,7 @@ class Labels:
     hi: IntArray
 
     @classmethod
-    def of(cls, runs: Sequence[Sequence[tuple[int, int]]]) -> "Labels":
+    def of(cls, runs: Sequence[Sequence[tuple[int, int]]]) -> "ReleasedLabels":
         """Return the labels of classes from the runs of codes that each allows."""
         sizes = np.array([len(each) for each in runs], np.int64)
         ends = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2)
@@ -52,12 +52,12 @@ class Labels:
         """
         return _covers(self.first_of, self.lo, self.hi, class_of, code)
 
-    def only(self, which: IntArray | Int32Array) -> "Labels":
+    def only(self, which: IntArray | Int32Array) -> "ReleasedLabels":
         """Return the labels of the given classes, in the given order and with repeats."""
         sizes = np.diff(self.first_of)[which]
         first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         run = np.arange(first_of[-1]) + np.repeat(self.first_of[which] - first_of[:-1], sizes)
-        return Labels(first_of, self.lo[run], self.hi[run])
+        return ReleasedLabels(first_of, self.lo[run], self.hi[run])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -74,8 +74,8 @@ class Published:
     """
 
     n_classes: int
-    qi: tuple[Labels, ...]
-    sensitive: tuple[Labels, ...]
+    qi: tuple[ReleasedLabels, ...]
+    sensitive: tuple[ReleasedLabels, ...]
 
     def only(self, which: IntArray | Int32Array) -> "Published":
         """Return the labels of the given classes, which are renumbered in the given order."""
@@ -108,7 +108,7 @@ def publish(
     of = class_of[kept].astype(np.int64)
     n_classes = int(of.max(initial=-1)) + 1
 
-    def labels(column: Int32Array, attribute: Attribute, *, as_set: bool) -> Labels:
+    def labels(column: Int32Array, attribute: Attribute, *, as_set: bool) -> ReleasedLabels:
         owner, code = _present(of, column[kept], n_classes, attribute.size)
         tree = attribute.hierarchy if by_hierarchy else None
         if not as_set and tree is not None:
@@ -127,7 +127,7 @@ def publish(
     )
 
 
-def only_values(labels: Labels, missing: int) -> IntArray:
+def only_values(labels: ReleasedLabels, missing: int) -> IntArray:
     """Return the only value that each label allows, else `SEVERAL` or `NOTHING`."""
     real = labels.lo != missing
     owner = np.repeat(np.arange(len(labels.first_of) - 1), np.diff(labels.first_of))[real]
@@ -139,7 +139,7 @@ def only_values(labels: Labels, missing: int) -> IntArray:
     return only
 
 
-def identities(labels: Sequence[Labels]) -> tuple[IntArray, int]:
+def identities(labels: Sequence[ReleasedLabels]) -> tuple[IntArray, int]:
     """Return a number for each class, equal if all labels are equal, and how many numbers exist.
 
     The runs of a class must be rising.
@@ -171,12 +171,12 @@ def _present(
     return cell // size, cell % size
 
 
-def _rows(owner: IntArray, lo: IntArray, hi: IntArray, n_classes: int) -> Labels:
+def _rows(owner: IntArray, lo: IntArray, hi: IntArray, n_classes: int) -> ReleasedLabels:
     counts = np.bincount(owner, minlength=n_classes)
-    return Labels(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), lo, hi)
+    return ReleasedLabels(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), lo, hi)
 
 
-def _ranges(owner: IntArray, code: IntArray, n_classes: int, missing: int) -> Labels:
+def _ranges(owner: IntArray, code: IntArray, n_classes: int, missing: int) -> ReleasedLabels:
     """Return a run from the smallest to the largest code of each class, and one for the marker."""
     marker = code == missing  # the last code, so it is also the last of its class
     starts = np.ones(len(owner), bool)
@@ -188,7 +188,7 @@ def _ranges(owner: IntArray, code: IntArray, n_classes: int, missing: int) -> La
 
 def _nodes(
     owner: IntArray, code: IntArray, n_classes: int, missing: int, tree: Hierarchy
-) -> Labels:
+) -> ReleasedLabels:
     """Return the leaves of the lowest common ancestor in each class; the marker is a run apart."""
     runs = _ranges(owner, code, n_classes, missing)
     lo, hi = runs.lo, runs.hi
@@ -202,7 +202,9 @@ def _nodes(
         np.minimum.at(first, nodes[real], leaves[real])
         np.maximum.at(last, nodes[real], leaves[real])
     alone = lo == hi
-    return Labels(runs.first_of, np.where(alone, lo, first[node]), np.where(alone, hi, last[node]))
+    return ReleasedLabels(
+        runs.first_of, np.where(alone, lo, first[node]), np.where(alone, hi, last[node])
+    )
 
 
 @kernel

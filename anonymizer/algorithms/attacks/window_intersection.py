@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Schema
 
@@ -72,7 +72,9 @@ class WindowIntersection:
         self._left: dict[int, dict[bytes, BoolArray]] = {j: {} for j in self._columns}
         self._truth: dict[int, dict[bytes, int]] = {j: {} for j in self._columns}
 
-    def window(self, labels: Sequence[Labels], vehicles: Sequence[bytes], qi: Int32Array) -> None:
+    def window(
+        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], qi: Int32Array
+    ) -> None:
         """Take in a window.
 
         Parameters
@@ -101,7 +103,9 @@ class WindowIntersection:
         n_short = sum(n < self._d for n in n_left)
         return Read(self._schema.qis[j].name, len(self._left[j]), n_left.count(1), n_short)
 
-    def _take(self, labels: Sequence[Labels], vehicles: Sequence[bytes], qi: Int32Array) -> None:
+    def _take(
+        self, labels: Sequence[ReleasedLabels], vehicles: Sequence[bytes], qi: Int32Array
+    ) -> None:
         covers = [covers_of(labels[j], qi[:, j]) for j in range(len(self._schema.qis))]
         published = np.flatnonzero(np.logical_and.reduce(covers).any(axis=1))
         vehicles, qi = [vehicles[i] for i in published.tolist()], qi[published]
@@ -120,7 +124,7 @@ class WindowIntersection:
     def _learn(
         self,
         j: int,
-        labels: Labels,
+        labels: ReleasedLabels,
         candidates: BoolArray,
         vehicles: Sequence[bytes],
         truth: Int32Array,
@@ -139,7 +143,7 @@ class WindowIntersection:
                 self._left[j][vehicle] = self._left[j][vehicle] & possible[i]
 
 
-def covers_of(labels: Labels, code: Int32Array) -> BoolArray:
+def covers_of(labels: ReleasedLabels, code: Int32Array) -> BoolArray:
     """Return whether each label allows each code, shape (codes, classes)."""
     n_classes = len(labels.first_of) - 1
     of: IntArray = np.repeat(np.arange(n_classes), np.diff(labels.first_of))

@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 """Sums that differ by no more, relative to their size, are equal."""
 
 
-class Places(NamedTuple):
+class GuessedPlaces(NamedTuple):
     """Guessed places in WGS84 degrees, the best guess first, shape (guesses,)."""
 
     lat: FloatArray
@@ -53,7 +53,7 @@ def n_covering(observed: Observed, n_nodes: int) -> FloatArray:
 
 def find_holes(
     covering: FloatArray, network: RoadNetwork, *, n: int, seldom: float = 0.0
-) -> Places:
+) -> GuessedPlaces:
     """Return the centres of the holes with the busiest borders, at most `n`.
 
     Parameters
@@ -75,7 +75,7 @@ def find_holes(
     usual = float(np.median(covered)) if len(covered) else 0.0
     holes = _holes_below(covering, network, seldom * usual, usual)
     best = sorted(holes, key=lambda hole: (-hole[0], int(hole[1][0])))[:n]
-    return Places(
+    return GuessedPlaces(
         np.array([network.lat[nodes].mean() for _, nodes in best]),
         np.array([network.lon[nodes].mean() for _, nodes in best]),
     )
@@ -107,7 +107,7 @@ def find_ends(observed: Observed, identity_of: IntArray, *, silent_s: float) -> 
 
 def find_vanishing(
     observed: Observed, ends: BoolArray, network: RoadNetwork, *, radius_m: float, n: int
-) -> Places:
+) -> GuessedPlaces:
     """Return places around which more of the presence ends than elsewhere, at most `n`.
 
     Parameters
@@ -157,7 +157,7 @@ def find_vanishing(
 
 def find_drops(
     observed: Observed, earlier: Observed, network: RoadNetwork, *, radius_m: float, n: int
-) -> Places:
+) -> GuessedPlaces:
     """Return places around which a release has less presence than an earlier one, at most `n`.
 
     Parameters
@@ -189,7 +189,7 @@ def find_drops(
 
 
 def error_radii(
-    guess: Places, lat: FloatArray, lon: FloatArray, radius_m: FloatArray
+    guess: GuessedPlaces, lat: FloatArray, lon: FloatArray, radius_m: FloatArray
 ) -> FloatArray:
     """Return the distance from each zone's centre to the nearest guess, in radii of the zone.
 
@@ -238,7 +238,7 @@ def _scan(
     explained_by: csr_array,
     network: RoadNetwork,
     n: int,
-) -> Places:
+) -> GuessedPlaces:
     """Return the places with the best scores, each without what the ones before explain.
 
     Parameters
@@ -262,7 +262,7 @@ def _scan(
         lat.append(float(network.lat[nodes].mean()))
         lon.append(float(network.lon[nodes].mean()))
         unexplained[_of_row(explained_by, best)] = 0.0
-    return Places(np.array(lat), np.array(lon))
+    return GuessedPlaces(np.array(lat), np.array(lon))
 
 
 def _of_row(matrix: csr_array, row: int) -> IntArray:

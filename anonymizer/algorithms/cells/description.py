@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.cells.pruning import ALL_LEFT, ALL_RIGHT, FORK, Cells
+from anonymizer.algorithms.cells.pruning import ALL_LEFT, ALL_RIGHT, FORK, TreeCells
 from anonymizer.algorithms.cells.tree_features import is_one_feature, owner_of
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
@@ -18,7 +18,7 @@ Groups: TypeAlias = tuple[tuple[str, ...], ...]
 """For categories: those of different groups are distinguished, those of one group are not."""
 
 
-def distinctions(cells: Cells) -> tuple[Borders | Groups, ...]:
+def distinctions(cells: TreeCells) -> tuple[Borders | Groups, ...]:
     """Return what cells distinguish in each quasi-identifier, over all cells."""
     cuts: dict[int, list[float]] = {}
     for feature, threshold in _forks(cells):
@@ -31,7 +31,7 @@ def distinctions(cells: Cells) -> tuple[Borders | Groups, ...]:
     return tuple(out)
 
 
-def _forks(cells: Cells) -> list[tuple[int, float]]:
+def _forks(cells: TreeCells) -> list[tuple[int, float]]:
     """Return the feature and threshold of each node that is still a test."""
     tests, stack = [], [0]
     while stack:

@@ -60,7 +60,7 @@ class CellMembers(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cells:
+class TreeCells:
     """Equivalence classes: the cells of a pruned tree.
 
     Attributes
@@ -106,7 +106,7 @@ class Cells:
         return _assign(features, self.node, self.left_of_node, self.class_of_node)
 
 
-def prune(grown: Grown, problem: Problem) -> Cells:
+def prune(grown: Grown, problem: Problem) -> TreeCells:
     """Return the cells of a tree that keep the promise of `problem`.
 
     Parameters
@@ -154,7 +154,7 @@ def prune(grown: Grown, problem: Problem) -> Cells:
     number = np.cumsum(is_cell) - 1
     class_of_node = np.where(is_cell, number, SUPPRESSED).astype(np.int32)
     class_of = np.where(cell_of >= 0, class_of_node[cell_of], SUPPRESSED).astype(np.int32)
-    return Cells(class_of, int(is_cell.sum()), grown.qis, grown.tree.node, state, class_of_node)
+    return TreeCells(class_of, int(is_cell.sum()), grown.qis, grown.tree.node, state, class_of_node)
 
 
 def _has_criterion(rule: RecordArray) -> BoolArray:
@@ -292,7 +292,7 @@ def cells(
     target: ArrayLike | None,
     numeric: bool = False,
     seed: int = 0,
-) -> Cells:
+) -> TreeCells:
     """Return the cells of a decision tree that keep the promise.
 
     Parameters

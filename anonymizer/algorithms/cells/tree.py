@@ -301,7 +301,7 @@ def pruning_path(
     numeric: bool = False,
     seed: int = 0,
 ) -> FloatArray:
-    """Return every `ccp_alpha` at which `grow` returns another tree, rising; the last a root alone.
+    """Return every `ccp_alpha` at which `grow` returns another tree, rising; the last: a mere root.
 
     Minimal cost-complexity pruning [1]_: each tree is the one before with its weakest branches cut.
 

@@ -52,7 +52,7 @@ class Shortage(NamedTuple):
 
 
 def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Shortage | None:
-    """Return how many devices are present where most are, if no group of any of them has enough.
+    """Return how many devices the fullest part of the network has, if no group can be formed.
 
     Parameters
     ----------

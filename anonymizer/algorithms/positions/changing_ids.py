@@ -8,7 +8,7 @@ takes none up again, so at any instant at most one id of each vehicle is on the 
 were on the air at one instant are therefore different vehicles, however often ids change, however
 long a vehicle is silent in between, and whichever vehicle continues where another one ended. Only
 such ids count: for groups, for density and for company. A new id counts as soon as the instant has
-passed its first report; one that is heard no more stops to count when the instant passes its last.
+passed its first report; one that has fallen silent stops counting when the instant passes its last.
 Ids that never change are different vehicles anyway.
 
 The vehicle's own clock decides what was first and last, and needs to be right for nothing else.

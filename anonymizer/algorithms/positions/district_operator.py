@@ -152,7 +152,7 @@ class DistrictOperator:
 
     @property
     def holds_s(self) -> float:
-        """Seconds for which holds what a device says: a reading, or that it enters a zone.
+        """How many seconds the word of a device holds: a reading, or that it has entered a zone.
 
         The longest time to live: no part of a cluster knows how often all devices report.
         """

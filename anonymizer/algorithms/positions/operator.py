@@ -169,7 +169,7 @@ class CloakingOperator:
 
     @property
     def holds_s(self) -> float:
-        """Seconds for which holds what a device says: a reading, or that it enters a zone."""
+        """How many seconds the word of a device holds: a reading, or that it has entered a zone."""
         return self.pace.ttl_s
 
     @property

@@ -53,7 +53,7 @@ class Tally(NamedTuple):
         return f"Tally({int(self.n_in.sum())})"
 
 
-class Figures(NamedTuple):
+class SafeFigures(NamedTuple):
     """What is published about one interval; all numbers of devices are multiples of k.
 
     Attributes
@@ -165,14 +165,14 @@ def together(tallies: Sequence[Tally]) -> Tally:
     return Tally(pair=pair, n_of_pair=n, **sums)
 
 
-def figures(counted: Tally, k: int) -> Figures:
+def figures(counted: Tally, k: int) -> SafeFigures:
     """Return what is published about the devices of a tally."""
     n_cells = len(counted.n_in)
     first = runs_of(counted.n_in, k)
     n_runs = len(first) - 1
     if not n_runs:
         nothing = np.zeros(0, np.int64)
-        return Figures(first, nothing, np.zeros(0), np.zeros(0), nothing, nothing, nothing)
+        return SafeFigures(first, nothing, np.zeros(0), np.zeros(0), nothing, nothing, nothing)
     run_of = np.repeat(np.arange(n_runs), np.diff(first))
     cell, before = np.divmod(counted.pair, n_cells)
     size = np.add.reduceat(counted.n_in, first[:-1])
@@ -180,7 +180,7 @@ def figures(counted: Tally, k: int) -> Figures:
     n_pair = np.zeros(len(pair), np.int64)
     np.add.at(n_pair, of, counted.n_of_pair)
     listed = _listed(pair // n_runs, n_pair, size, k)
-    return Figures(
+    return SafeFigures(
         first_cell_of=first,
         n_devices=size - size % k,
         speed_mps=_means(first, counted.n_speed, counted.speed, k),

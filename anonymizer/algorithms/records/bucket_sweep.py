@@ -1,7 +1,7 @@
-"""Algorithm 3 as its listing is drawn up [1]_: an order H, and a bucket F of each sensitive value.
+"""Algorithm 3 as printed [1]_: records in an order H, and a bucket F for each sensitive value.
 
-`sweep` asks l values of the order itself; here a class takes the values that it still lacks out of
-their buckets, from further along the order.
+In `sweep` a class grows along the order until it has l values; here it takes those that it still
+lacks out of their buckets, from further along the order.
 
 References
 ----------
@@ -16,7 +16,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.problem import Problem
-from anonymizer.algorithms.records.sweep import Counts, add, clear, holds, no_counts
+from anonymizer.algorithms.records.sweep import ClassCounts, add, clear, holds, no_counts
 from anonymizer.domain.arrays import Int32Array, IntArray
 
 _OPEN = -2
@@ -98,7 +98,9 @@ def _buckets(sensitive: Int32Array, sizes: IntArray, order: IntArray) -> _Bucket
 
 
 @kernel
-def _fill(order: IntArray, n_qis: int, k: int, counts: Counts, buckets: _Buckets) -> Int32Array:
+def _fill(
+    order: IntArray, n_qis: int, k: int, counts: ClassCounts, buckets: _Buckets
+) -> Int32Array:
     """Close classes one after the other, and merge the remaining records into the last one."""
     class_of = np.full(len(order), _OPEN, np.int32)
     number, n_persons = 0, 0
@@ -119,7 +121,7 @@ def _fill(order: IntArray, n_qis: int, k: int, counts: Counts, buckets: _Buckets
 
 
 @inner_kernel
-def _has_distinct(n_qis: int, counts: Counts) -> bool:
+def _has_distinct(n_qis: int, counts: ClassCounts) -> bool:
     """Return whether the open class has enough values of each quasi-identifier."""
     for c in range(n_qis):
         if counts.column[c]["n_distinct"] < counts.problem.rule[c]["distinct"]:
@@ -128,7 +130,7 @@ def _has_distinct(n_qis: int, counts: Counts) -> bool:
 
 
 @inner_kernel
-def _take_lacking(number: int, counts: Counts, buckets: _Buckets, class_of: Int32Array) -> int:
+def _take_lacking(number: int, counts: ClassCounts, buckets: _Buckets, class_of: Int32Array) -> int:
     """Take a record of each value that the class lacks; return how many persons that adds."""
     rule, column = counts.problem.rule, counts.column
     first_column = len(rule) - (len(buckets.first_of) - 1)
@@ -146,7 +148,12 @@ def _take_lacking(number: int, counts: Counts, buckets: _Buckets, class_of: Int3
 
 @inner_kernel
 def _nearest(
-    s: int, number: int, asked: np.void, counts: Counts, buckets: _Buckets, class_of: Int32Array
+    s: int,
+    number: int,
+    asked: np.void,
+    counts: ClassCounts,
+    buckets: _Buckets,
+    class_of: Int32Array,
 ) -> int:
     """Return the next open record along the order with a value that the class lacks, else -1."""
     best, record = -1, -1
@@ -165,7 +172,7 @@ def _nearest(
 
 
 @inner_kernel
-def _merge_rest(rest: int, k: int, counts: Counts, class_of: Int32Array) -> None:
+def _merge_rest(rest: int, k: int, counts: ClassCounts, class_of: Int32Array) -> None:
     """Join the remaining records to the last class, or suppress them if that is not enough."""
     n_persons = 0
     clear(counts)

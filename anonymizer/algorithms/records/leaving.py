@@ -1,6 +1,6 @@
 """Which members leave their class in a move of the local search.
 
-They are written to `journal`, the others to `stay`.
+Those that leave are written to `journal`, those that stay to `stay`.
 """
 
 from typing import NamedTuple

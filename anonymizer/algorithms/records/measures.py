@@ -52,7 +52,7 @@ class Runs:
         return np.asarray(np.maximum.reduceat(self.n_persons, self.first_of))
 
 
-class Survey:
+class GroupedRecords:
     """Records grouped by class, whose columns can be evaluated one by one.
 
     Attributes
@@ -229,7 +229,7 @@ def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
     Losses are defined in `criteria.column_loss`, distances in `criteria.distance`, the criteria in
     `domain.promises`.
     """
-    survey = Survey(class_of, records.person)
+    survey = GroupedRecords(class_of, records.person)
     size = survey.size
     n, n_out = records.n, records.n - int(size.sum())
     qis = [(survey.runs(records.qi[:, [j]], (a,)), a) for j, a in enumerate(schema.qis)]
@@ -295,7 +295,7 @@ def modal_shares(
 
     Shares are those of records. O((n + codes) columns).
     """
-    survey = Survey(class_of, np.arange(records.n, dtype=np.int32))
+    survey = GroupedRecords(class_of, np.arange(records.n, dtype=np.int32))
     columns = np.column_stack([records.qi, records.sensitive])
     attributes = (*schema.qis, *schema.sensitive)
     table, n_above, any_above = [], [], np.zeros(len(survey), bool)

@@ -49,7 +49,7 @@ close_at
 _NEVER = -1
 
 
-class Counts(NamedTuple):
+class ClassCounts(NamedTuple):
     """Running counts of a class that grows, as kernels take them.
 
     Attributes
@@ -74,13 +74,13 @@ class Counts(NamedTuple):
     person_in: Int32Array
 
 
-def no_counts(problem: Problem) -> Counts:
+def no_counts(problem: Problem) -> ClassCounts:
     """Return the counts before any record: O(codes); with repeats O(n columns log n)."""
     repeats = len(problem.person) > 0
     pair = person_pairs(problem.cells, problem) if repeats else np.zeros((0, 0), np.int32)
     seen = np.zeros(len(problem.position), SEEN)
     seen["turn"] = _NEVER
-    return Counts(
+    return ClassCounts(
         problem.arrays,
         pair,
         np.zeros(len(problem.rule), COLUMN),
@@ -91,7 +91,7 @@ def no_counts(problem: Problem) -> Counts:
 
 
 @inner_kernel
-def clear(counts: Counts) -> None:
+def clear(counts: ClassCounts) -> None:
     """Start a class; its number must not have been used before."""
     column = counts.column
     for c in range(len(column)):
@@ -101,7 +101,7 @@ def clear(counts: Counts) -> None:
 
 
 @inner_kernel
-def add(record: int, number: int, counts: Counts) -> int:
+def add(record: int, number: int, counts: ClassCounts) -> int:
     """Add a record to the class `number`; return how many persons it adds, 0 or 1."""
     problem, pair, column, seen, pair_in, person_in = counts
     cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
@@ -134,7 +134,7 @@ def add(record: int, number: int, counts: Counts) -> int:
 
 
 @inner_kernel
-def holds(n_persons: int, number: int, counts: Counts) -> bool:
+def holds(n_persons: int, number: int, counts: ClassCounts) -> bool:
     """Return whether the class `number` meets all criteria but k.
 
     O(columns); for t-closeness see `is_close`.
@@ -271,7 +271,7 @@ def _sweep_counts(
 
 
 @kernel
-def _sweep(order: IntArray, k: int, counts: Counts) -> Int32Array:
+def _sweep(order: IntArray, k: int, counts: ClassCounts) -> Int32Array:
     """Close classes by the whole promise, and merge remaining records into the last ones."""
     class_of = np.empty(len(order), np.int32)
     n_classes = _close(order, k, counts, class_of)
@@ -281,7 +281,7 @@ def _sweep(order: IntArray, k: int, counts: Counts) -> Int32Array:
 
 
 @inner_kernel
-def _close(order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> int:
+def _close(order: IntArray, k: int, counts: ClassCounts, class_of: Int32Array) -> int:
     """Close classes one after the other; return how many. Remaining records get that number."""
     number, n_persons = 0, 0
     clear(counts)
@@ -295,7 +295,9 @@ def _close(order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> int
 
 
 @inner_kernel
-def _merge_rest(rest: int, order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> None:
+def _merge_rest(
+    rest: int, order: IntArray, k: int, counts: ClassCounts, class_of: Int32Array
+) -> None:
     """Merge the remaining records with as few of the last classes as keep the promise together."""
     n_persons = 0
     clear(counts)

@@ -20,7 +20,7 @@ _MOST_CELLS = 2**22
 """Shares held at a time, to limit the memory."""
 
 
-class Part(StrEnum):
+class PromisePart(StrEnum):
     """A part of a promise, as `Promise` names it."""
 
     K = "k"
@@ -48,7 +48,7 @@ class Violation:
     """
 
     class_number: int
-    part: Part
+    part: PromisePart
     attribute: str = ""
 
 
@@ -95,32 +95,32 @@ def verify_classes(
     crowd = _persons(of, np.zeros_like(of), person)
     n_persons = crowd.n_persons
 
-    def note(part: Part, attribute: str, fails: BoolArray) -> None:
+    def note(part: PromisePart, attribute: str, fails: BoolArray) -> None:
         found.extend(Violation(int(c), part, attribute) for c in number[fails])
 
-    note(Part.K, "", n_persons < promise.k)
+    note(PromisePart.K, "", n_persons < promise.k)
     for attribute, column in zip(schema.qis, records.qi.T, strict=True):
         held = _persons(of, column[kept].astype(np.int64), person)
-        note(Part.D, attribute.name, _n_real(held, attribute, len(number)) < promise.d)
+        note(PromisePart.D, attribute.name, _n_real(held, attribute, len(number)) < promise.d)
         fails = _modal(held) > promise.max_share * n_persons + _TOLERANCE
-        note(Part.MAX_SHARE, attribute.name, fails)
+        note(PromisePart.MAX_SHARE, attribute.name, fails)
         if (least := promise.min_spread.get(attribute.name, 0.0)) > 0:
             fails = ~(_spread(held, attribute, len(number)) >= least - _TOLERANCE)
-            note(Part.MIN_SPREAD, attribute.name, fails)
+            note(PromisePart.MIN_SPREAD, attribute.name, fails)
     for name, tuples in _joint(records, schema, kept):
         held = _persons(of, tuples, person)
         fails = _modal(held) > promise.max_source_share * n_persons + _TOLERANCE
-        note(Part.MAX_SOURCE_SHARE, name, fails)
+        note(PromisePart.MAX_SOURCE_SHARE, name, fails)
     everybody = _counts(records, schema) if usual is None else usual
     columns = records.sensitive.T
     for attribute, column, counts in zip(schema.sensitive, columns, everybody, strict=True):
         held = _persons(of, column[kept].astype(np.int64), person)
-        note(Part.L, attribute.name, _n_real(held, attribute, len(number)) < promise.l)
+        note(PromisePart.L, attribute.name, _n_real(held, attribute, len(number)) < promise.l)
         fails = _entropy(held) < np.log(promise.entropy_l) - _TOLERANCE
-        note(Part.ENTROPY_L, attribute.name, fails)
+        note(PromisePart.ENTROPY_L, attribute.name, fails)
         if np.isfinite(promise.t):
             fails = ~(_distances(held, attribute, counts) <= promise.t + _TOLERANCE)
-            note(Part.T, attribute.name, fails)
+            note(PromisePart.T, attribute.name, fails)
     return tuple(sorted(found))
 
 

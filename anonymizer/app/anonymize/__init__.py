@@ -1,8 +1,8 @@
 """Anonymization of a table: read, form classes, verify, generalize, report."""
 
 from anonymizer.app.anonymize.class_forming import COSTS
-from anonymizer.app.anonymize.plan import Plan, declared_of, make_plan, make_promise
-from anonymizer.app.anonymize.release_files import Places, write_release
+from anonymizer.app.anonymize.plan import ReleasePlan, declared_of, make_plan, make_promise
+from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
 from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.app.anonymize.table_anonymization import Anonymized, anonymize
 
@@ -10,8 +10,8 @@ __all__ = [
     "COSTS",
     "AnonymizeReport",
     "Anonymized",
-    "Places",
-    "Plan",
+    "ReleasePaths",
+    "ReleasePlan",
     "anonymize",
     "declared_of",
     "make_plan",

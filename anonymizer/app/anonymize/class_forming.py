@@ -14,13 +14,13 @@ from anonymizer.algorithms.records.methods import Method, Task, TimeBudget, sear
 from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.suppression import form_within_limit, least_dropped
-from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.table_options import CostName
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import CodedTable
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
 _TRIALS = 8
@@ -30,7 +30,7 @@ _TIME_OF_TRIALS = (0.25, 0.75)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Formed:
+class FormedClasses:
     """Classes of a table.
 
     Attributes
@@ -49,15 +49,15 @@ class Formed:
 
 
 def form_classes(
-    table: Table,
+    table: TextTable,
     coded: CodedTable,
-    plan: Plan,
+    plan: ReleasePlan,
     method: Method,
     *,
     features: Sequence[Feature],
     clock: Callable[[], float],
     progress: Callable[..., None],
-) -> Formed:
+) -> FormedClasses:
     """Return the classes of a table; none but independent verification says that they hold.
 
     Parameters
@@ -133,10 +133,10 @@ def form_classes(
     class_of = np.full(whole.n, SUPPRESSED, np.int32)
     class_of[order[kept]] = found
     in_time = not any(budget.ended_search for budget in budgets)
-    return Formed(class_of, whole.n - len(kept), in_time)
+    return FormedClasses(class_of, whole.n - len(kept), in_time)
 
 
-def _problem_of(schema: Schema, plan: Plan, whole: Records, kept: IntArray) -> Problem:
+def _problem_of(schema: Schema, plan: ReleasePlan, whole: Records, kept: IntArray) -> Problem:
     """Return the problem of the kept records; t-closeness compares with the whole table."""
     return make_problem(
         _only(whole, kept),

@@ -28,7 +28,7 @@ from anonymizer.files.time_columns import Level, calendar_levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReleasePlan:
     """Settings of a release, apart from the roles of the columns.
 
     Attributes
@@ -85,7 +85,7 @@ class Plan:
     bands: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
-def make_plan(options: TableOptions) -> Plan:
+def make_plan(options: TableOptions) -> ReleasePlan:
     """Return the plan that options ask for, with the defaults of the model.
 
     Raises
@@ -98,7 +98,7 @@ def make_plan(options: TableOptions) -> Plan:
     max_share, max_source_share = bounded_shares(
         1 if options.as_published else d, options.max_share, options.max_source_share
     )
-    return Plan(
+    return ReleasePlan(
         model=options.model,
         method=AUTO if options.method is None else options.method,
         promise=Promise(

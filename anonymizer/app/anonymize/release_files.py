@@ -8,12 +8,12 @@ from typing import BinaryIO
 
 from anonymizer.app.anonymize.table_anonymization import Anonymized
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.files.atomic_write import FileToWrite, write_whole
 from anonymizer.files.tables import KNOWN_ENDINGS, ending, write_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class ReleasePaths:
     """Where the files go; None: no such file.
 
     Attributes
@@ -48,7 +48,7 @@ class Places:
             seen.add(path.resolve())
 
 
-def write_release(anonymized: Anonymized, places: Places) -> None:
+def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:
     """Write the files of a release, all of them or none.
 
     Raises
@@ -57,21 +57,21 @@ def write_release(anonymized: Anonymized, places: Places) -> None:
         If one cannot be written.
     """
     publication, report = anonymized.publication, anonymized.report
-    parts: dict[Path, Part] = {}
+    parts: dict[Path, FileToWrite] = {}
     if places.auditor_map is not None:
         name = places.auditor_map.name.lower()
         form = next((known for known in KNOWN_ENDINGS if name.endswith(known)), ".csv")
         row_map = partial(write_table, frame=publication.row_map(), form=form)
-        parts[places.auditor_map] = Part(row_map, private=True)
+        parts[places.auditor_map] = FileToWrite(row_map, private=True)
     if places.report is not None:
-        parts[places.report] = Part(_text(lambda: report.model_dump_json(indent=2) + "\n"))
+        parts[places.report] = FileToWrite(_text(lambda: report.model_dump_json(indent=2) + "\n"))
     if places.page is not None:
         from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  plots take long to load
 
-        parts[places.page] = Part(_text(lambda: page(report, publication)))
+        parts[places.page] = FileToWrite(_text(lambda: page(report, publication)))
     form = ending(places.out)
     release = partial(write_table, frame=publication.frame, form=form, formulas=places.formulas)
-    parts[places.out] = Part(release)
+    parts[places.out] = FileToWrite(release)
     write_whole(parts)
 
 

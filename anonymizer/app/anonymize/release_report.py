@@ -113,7 +113,7 @@ class ClassSizes(_Part):
     max: int
 
 
-class Asked(_Part):
+class RequestedCriteria(_Part):
     """The criteria requested for every class; null: none."""
 
     k: int
@@ -126,7 +126,7 @@ class Asked(_Part):
     t: float | None
 
 
-class Settings(_Part):
+class ReleaseSettings(_Part):
     """The settings of a release."""
 
     version: str
@@ -184,8 +184,8 @@ class AnonymizeReport(_Part):
         Time of each step.
     """
 
-    asked: Asked
-    settings: Settings
+    asked: RequestedCriteria
+    settings: ReleaseSettings
     n: int
     n_published: int
     suppressed: dict[str, int]

@@ -12,23 +12,23 @@ from anonymizer.algorithms.attacks.linkability import Homogeneity, Leak, homogen
 from anonymizer.algorithms.attacks.released_classes import publish as as_seen
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.problem import Cost
-from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.release_report import (
     AnonymizeReport,
-    Asked,
     ClassSizes,
     LeakFound,
     Losses,
     QuasiIdentifier,
+    ReleaseSettings,
+    RequestedCriteria,
     Sensitive,
-    Settings,
     Source,
 )
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 HALF = 0.5
 """Share above which a value is counted as a majority, if no other share is preferred."""
@@ -39,7 +39,7 @@ def report_of(
     class_of: Int32Array,
     *,
     promise: Promise,
-    settings: Settings,
+    settings: ReleaseSettings,
     warnings: tuple[str, ...],
     share: float = HALF,
     n_chosen: int = 0,
@@ -88,8 +88,8 @@ def report_of(
     )
 
 
-def _asked(promise: Promise) -> Asked:
-    return Asked(
+def _asked(promise: Promise) -> RequestedCriteria:
+    return RequestedCriteria(
         k=promise.k,
         d=promise.d,
         l=promise.l,
@@ -171,9 +171,9 @@ def _n_missing(attribute: Attribute, code: Int32Array) -> int:
     return 0 if attribute.missing == NO_CODE else int((code == attribute.missing).sum())
 
 
-def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
+def settings_of(table: TextTable, declared: Declared, plan: ReleasePlan) -> ReleaseSettings:
     """Return the settings with which a release was made."""
-    return Settings(
+    return ReleaseSettings(
         version=__version__,
         table=table.path.name,
         model=plan.model,
@@ -204,7 +204,7 @@ _MUCH = 3.0
 def warnings_of(
     coded: CodedTable,
     declared: Declared,
-    plan: Plan,
+    plan: ReleasePlan,
     *,
     in_time: bool,
     n_withheld: int,

@@ -11,13 +11,13 @@ from anonymizer.domain.arrays import FloatArray
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import is_missing, texts
 from anonymizer.files.coded_table import CodedTable, Declared
-from anonymizer.files.tables import Table, no_column
+from anonymizer.files.tables import TextTable, no_column
 
 COUNT_COLUMN = "count"
 MEAN_PREFIX = "mean_"
 
 
-def measured(table: Table, declared: Declared, names: Sequence[str]) -> FloatArray:
+def measured(table: TextTable, declared: Declared, names: Sequence[str]) -> FloatArray:
     """Return the measures of each row of a table, NaN where it has none, shape (rows, measures).
 
     Raises

@@ -21,7 +21,7 @@ from anonymizer.algorithms.records.methods import (
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.class_forming import COSTS, form_classes
 from anonymizer.app.anonymize.class_labels import Labelling, joined, labelling_of, n_faulty
-from anonymizer.app.anonymize.plan import Plan, with_bands
+from anonymizer.app.anonymize.plan import ReleasePlan, with_bands
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
 from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.app.anonymize.report_figures import HALF, report_of, settings_of, warnings_of
@@ -31,7 +31,7 @@ from anonymizer.domain.promises import check_cells_promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 Progress: TypeAlias = Callable[[str, float, float | None], None]
 """Called with the step, the seconds it has taken so far, and the information loss so far."""
@@ -48,9 +48,9 @@ class Anonymized:
 
 
 def anonymize(
-    table: Table,
+    table: TextTable,
     declared: Declared,
-    plan: Plan,
+    plan: ReleasePlan,
     *,
     models: Mapping[str, Model] = MODELS,
     clock: Callable[[], float] = time.monotonic,
@@ -194,7 +194,7 @@ class _Steps:
         self._progress(self._name, self.used_s(), self._loss)
 
 
-def model_of(plan: Plan, schema: Schema, models: Mapping[str, Model] = MODELS) -> Model:
+def model_of(plan: ReleasePlan, schema: Schema, models: Mapping[str, Model] = MODELS) -> Model:
     """Return the model of a plan, after checking that plan, model and table go together.
 
     Raises
@@ -222,7 +222,7 @@ def model_of(plan: Plan, schema: Schema, models: Mapping[str, Model] = MODELS) -
     return model
 
 
-def _check_names(plan: Plan, schema: Schema) -> None:
+def _check_names(plan: ReleasePlan, schema: Schema) -> None:
     names = [qi.name for qi in schema.qis]
     numeric = [qi.name for qi in schema.qis if qi.numeric]
     if astray := [name for name in plan.promise.min_spread if name not in numeric]:
@@ -233,7 +233,7 @@ def _check_names(plan: Plan, schema: Schema) -> None:
         raise SettingsError("weight: of one quasi-identifier at least it must be above 0")
 
 
-def _check_cells(plan: Plan) -> None:
+def _check_cells(plan: ReleasePlan) -> None:
     try:
         check_cells_promise(plan.promise)
     except ValueError as error:
@@ -261,7 +261,7 @@ def check_target(target: str, open_: Sequence[str], n_values: Callable[[str], in
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
 
 
-def _with_method(plan: Plan, model: Model, n: int) -> Plan:
+def _with_method(plan: ReleasePlan, model: Model, n: int) -> ReleasePlan:
     """Return the plan with the name of the method that `auto` stands for."""
     name = model.method_name(plan.method, n=n, time_budget_s=plan.time_budget_s)
     if plan.prefer_share < 1 and not searches(name):
@@ -271,7 +271,7 @@ def _with_method(plan: Plan, model: Model, n: int) -> Plan:
     return replace(plan, method=name)
 
 
-def _check_limit(table: Table, plan: Plan, *, n: int, n_published: int) -> None:
+def _check_limit(table: TextTable, plan: ReleasePlan, *, n: int, n_published: int) -> None:
     """Check that no more rows are left out than the limit allows, chosen ones or others."""
     if plan.suppress is not None and n - n_published > plan.suppress * n + ROUNDING:
         raise InputError(
@@ -281,7 +281,11 @@ def _check_limit(table: Table, plan: Plan, *, n: int, n_published: int) -> None:
 
 
 def _check_labels(
-    table: Table, coded: CodedTable, publication: Publication, plan: Plan, labelling: Labelling
+    table: TextTable,
+    coded: CodedTable,
+    publication: Publication,
+    plan: ReleasePlan,
+    labelling: Labelling,
 ) -> None:
     """Read the labels of each class back from the rows to be published, and verify them."""
     first = np.unique(publication.frame[CLASS_COLUMN].to_numpy(), return_index=True)[1]

@@ -12,8 +12,8 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.app.audit.case import Reports
 from anonymizer.app.audit.publications import (
     EVERY_S,
-    Division,
-    Reading,
+    NodeDivision,
+    PlaceReading,
     Traffic,
     read_devices,
 )
@@ -34,7 +34,7 @@ class SafeCounts:
         self.messages = safe_counts(reports, network, times, settings)
         self.cell_of_node = compact_parts(network, settings.cells)
 
-    def read(self, division: Division) -> Reading:
+    def read(self, division: NodeDivision) -> PlaceReading:
         """Spread the devices of each run of cells evenly over its nodes."""
         n_places = division.share.shape[1]
         n_at = np.zeros((len(self.messages) if division.side else 1, n_places))
@@ -51,7 +51,7 @@ class SafeCounts:
                 if not isinstance(each.speed_mps, msgspec.UnsetType):
                     total, weight = total + n * each.speed_mps, weight + n
         speed = np.divide(total, weight, out=np.full(n_places, np.nan), where=weight > 0)
-        return Reading(n_at, speed_mps=speed)
+        return PlaceReading(n_at, speed_mps=speed)
 
 
 def safe_counts(
@@ -104,11 +104,11 @@ class PlanarLaplace:
         speed[1:] = np.where(self.there[1:] & self.there[:-1], way / EVERY_S, np.nan)
         self._shown = Traffic(traffic.times, place, speed)
 
-    def read(self, division: Division) -> Reading:
+    def read(self, division: NodeDivision) -> PlaceReading:
         """Take each device to be at the node nearest to its published place."""
         return read_devices(self._shown, division)
 
-    def deconvolved(self, divisions: Sequence[Division]) -> list[Reading]:
+    def deconvolved(self, divisions: Sequence[NodeDivision]) -> list[PlaceReading]:
         """Undo the noise: spread each device by the density that explains all published places."""
         there = self.there
         found = NoisyDensity(
@@ -126,11 +126,11 @@ class PlanarLaplace:
             n = found.expected(row[t, known])
             for table, division in zip(tables, divisions, strict=True):
                 table[t if division.side else 0] += n @ division.share
-        return [Reading(table) for table in tables]
+        return [PlaceReading(table) for table in tables]
 
 
 def central_noise(
-    traffic: Traffic, division: Division, *, epsilon: float, rng: np.random.Generator
+    traffic: Traffic, division: NodeDivision, *, epsilon: float, rng: np.random.Generator
 ) -> tuple[FloatArray, float]:
     """Return the counts of each minute with Laplace noise, and the scale of the noise.
 
@@ -148,12 +148,12 @@ def central_noise(
     return noisy + rng.laplace(0.0, scale, noisy.shape), scale
 
 
-def read_noisy(noisy: FloatArray, division: Division) -> Reading:
+def read_noisy(noisy: FloatArray, division: NodeDivision) -> PlaceReading:
     """Take noisy counts as they are, but for those below 0."""
     return _of_table(np.maximum(noisy, 0.0), division)
 
 
-def read_shrunk(noisy: FloatArray, scale: float, division: Division) -> Reading:
+def read_shrunk(noisy: FloatArray, scale: float, division: NodeDivision) -> PlaceReading:
     """Draw noisy counts to the mean of their place, as far as noise explains how they vary."""
     mean = np.maximum(noisy.mean(axis=0), 0.0)
     noise = 2 * scale**2
@@ -162,5 +162,5 @@ def read_shrunk(noisy: FloatArray, scale: float, division: Division) -> Reading:
     return _of_table(np.maximum(shrunk, 0.0), division)
 
 
-def _of_table(table: FloatArray, division: Division) -> Reading:
-    return Reading(table if division.side else table.sum(axis=0, keepdims=True))
+def _of_table(table: FloatArray, division: NodeDivision) -> PlaceReading:
+    return PlaceReading(table if division.side else table.sum(axis=0, keepdims=True))

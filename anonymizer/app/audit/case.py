@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
-from anonymizer.algorithms.attacks.pieces import Regions, read_pieces
+from anonymizer.algorithms.attacks.pieces import PieceRegions, read_pieces
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.positions.protection import Circle
 from anonymizer.app.audit.findings import Figure
@@ -18,7 +18,7 @@ from anonymizer.domain.readings import ReadingAttribute
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Values:
+class RevealedValues:
     """Published and true values of one attribute with `per_pseudonym`.
 
     Attributes
@@ -107,13 +107,13 @@ class Case:
     tick_s: float
     reports: Reports
     seed: int
-    values: tuple[Values, ...] = ()
+    values: tuple[RevealedValues, ...] = ()
     zones: tuple[Circle, ...] = ()
     earlier: Observed | None = None
     until: FloatArray | None = None
     placebo: "Placebo | None" = None
 
-    def pieces(self) -> Regions:
+    def pieces(self) -> PieceRegions:
         """Return the published regions as sets of pieces."""
         return read_pieces(self.observed, self.class_of, self.piece_of)
 

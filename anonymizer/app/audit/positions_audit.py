@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.joint_releases import (
-    Reading,
+    JointReading,
     Side,
     left_alone,
     left_together,
 )
 from anonymizer.algorithms.attacks.places_of_records import PLACE, seen_in, side_of_positions
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.app.audit.findings import Finding, WindowsAuditReport
 from anonymizer.app.audit.publications import grid_cells
 from anonymizer.app.audit.windows_audit import check_labels, published_labels
-from anonymizer.app.tuning.recording import Message, joined_windows, key_of, read_messages
+from anonymizer.app.tuning.recording import RecordedMessage, joined_windows, key_of, read_messages
 from anonymizer.codecs import CODECS
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix
@@ -59,7 +59,7 @@ class _Window(NamedTuple):
     """The span of a window, what was published of it, and what was received."""
 
     span: tuple[float, float]
-    labels: list[Labels]
+    labels: list[ReleasedLabels]
     joined: Joined
 
 
@@ -137,7 +137,7 @@ def audit_positions(
 
 
 def _tracks(
-    settings: Settings, network: RoadNetwork, messages: Iterable[Message]
+    settings: Settings, network: RoadNetwork, messages: Iterable[RecordedMessage]
 ) -> dict[bytes, _Track]:
     """Return where each vehicle truly was."""
     inputs = [each for each in settings.inputs if each.kind == "mobile" and each.codec in CODECS]
@@ -180,7 +180,7 @@ class _Regions:
     """Published regions, the oldest first."""
 
     def __init__(
-        self, settings: Settings, network: RoadNetwork, messages: Iterable[Message]
+        self, settings: Settings, network: RoadNetwork, messages: Iterable[RecordedMessage]
     ) -> None:
         decode = msgspec.json.Decoder(_Region).decode
         index = NodeIndex(network.node_id)
@@ -235,7 +235,7 @@ class _Attack:
         self._alone = f"{stream.settings.name} alone"
         self._names = [stream.schema.qis[j].name for j in learned]
         self._readings = {
-            (attack, name): Reading(lasting=name in stream.lasting)
+            (attack, name): JointReading(lasting=name in stream.lasting)
             for attack in (self._alone, POSITIONS, TOGETHER, CONTROL)
             for name in (*self._names, PLACE)
             if not (attack == self._alone and name == PLACE)

@@ -15,7 +15,7 @@ from anonymizer.algorithms.attacks.subtraction import (
     subtract_unchanged,
 )
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
-from anonymizer.app.audit.case import Case, Values, mean, of_any
+from anonymizer.app.audit.case import Case, RevealedValues, mean, of_any
 from anonymizer.app.audit.findings import Adversary, Figure, Finding
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
@@ -270,13 +270,13 @@ def values(case: Case) -> list[Finding]:
     the operator's choice, and this is their cost. A device without a twin is identified without
     its values, and is not counted.
     """
-    sets: list[tuple[Values, ...]] = [(each,) for each in case.values]
+    sets: list[tuple[RevealedValues, ...]] = [(each,) for each in case.values]
     if len(case.values) > 1:
         sets.append(case.values)
     return [_linked_by(case, attributes) for attributes in sets]
 
 
-def _linked_by(case: Case, attributes: tuple[Values, ...]) -> Finding:
+def _linked_by(case: Case, attributes: tuple[RevealedValues, ...]) -> Finding:
     lives = _links(case, attributes)
     # Also at single instants: under `snapshot` hardly any two pseudonyms share a whole life.
     instant = _links(case, attributes, at_once=True)
@@ -292,7 +292,9 @@ def _linked_by(case: Case, attributes: tuple[Values, ...]) -> Finding:
     return finding.model_copy(update={"attribute": names})
 
 
-def _links(case: Case, attributes: tuple[Values, ...], *, at_once: bool = False) -> ValueLinks:
+def _links(
+    case: Case, attributes: tuple[RevealedValues, ...], *, at_once: bool = False
+) -> ValueLinks:
     """Link pseudonyms that have twins; with `at_once`, each record as a pseudonym of its own."""
     observed, class_of = case.observed, case.class_of
     if at_once:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
-from anonymizer.algorithms.attacks.pieces import Regions, read_pieces
+from anonymizer.algorithms.attacks.pieces import PieceRegions, read_pieces
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.region_density import estimate_density, nodes_in, shares
 from anonymizer.algorithms.uncertain_counts import least_moves
@@ -26,7 +26,7 @@ EVERY_S = 60.0
 """Time between two counts."""
 
 
-class Division(NamedTuple):
+class NodeDivision(NamedTuple):
     """Places that the nodes of a network are divided into.
 
     Attributes
@@ -65,7 +65,7 @@ class Traffic(NamedTuple):
     speed_mps: FloatArray
 
 
-class Reading(NamedTuple):
+class PlaceReading(NamedTuple):
     """What an analyst reads in a publication about the places of a division.
 
     Attributes
@@ -88,15 +88,15 @@ class Reading(NamedTuple):
     speed_mps: FloatArray | None = None
 
 
-def grid(network: RoadNetwork, side: int) -> Division:
+def grid(network: RoadNetwork, side: int) -> NodeDivision:
     """Return the cells of a grid over the network; cell = row x columns + column."""
     cell_of = grid_cells(network, side)
     n = network.n_nodes
     share = csr_array((np.ones(n), (np.arange(n), cell_of)), shape=(n, side * side))
-    return Division(f"{side}x{side}", side, share, cell_of)
+    return NodeDivision(f"{side}x{side}", side, share, cell_of)
 
 
-def roads(network: RoadNetwork) -> Division:
+def roads(network: RoadNetwork) -> NodeDivision:
     """Return the roads; a device at a node is on each of its roads in equal shares."""
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
     head = network.neighbour_of.astype(np.int64)
@@ -104,7 +104,7 @@ def roads(network: RoadNetwork) -> Division:
     road = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     degree = np.diff(network.first_arc_of)
     share = csr_array((1.0 / degree[tail], (tail, road)), shape=(network.n_nodes, network.n_roads))
-    return Division("roads", 0, share, None)
+    return NodeDivision("roads", 0, share, None)
 
 
 def grid_cells(network: RoadNetwork, side: int) -> IntArray:
@@ -198,7 +198,7 @@ def _driven(
     return np.divide(way, seconds, out=np.full_like(way, np.nan), where=seconds > 0)
 
 
-def read_devices(traffic: Traffic, division: Division, *, least: int = 0) -> Reading:
+def read_devices(traffic: Traffic, division: NodeDivision, *, least: int = 0) -> PlaceReading:
     """Return what is read if each device has a name and its place is published.
 
     Parameters
@@ -210,12 +210,12 @@ def read_devices(traffic: Traffic, division: Division, *, least: int = 0) -> Rea
     n_at, total, n_with = _counted(traffic, division, least)
     speed = np.divide(total, n_with, out=np.full(len(total), np.nan), where=n_with > 0)
     if least:
-        return Reading(n_at, speed_mps=speed)
-    return Reading(n_at, *_moved(traffic.place, division), speed)
+        return PlaceReading(n_at, speed_mps=speed)
+    return PlaceReading(n_at, *_moved(traffic.place, division), speed)
 
 
 def _counted(
-    traffic: Traffic, division: Division, least: int
+    traffic: Traffic, division: NodeDivision, least: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return devices by time and place; and by place, sums of speeds, and devices with one."""
     share, n_nodes = division.share, division.share.shape[0]
@@ -232,7 +232,7 @@ def _counted(
     return n_at, total, n_with
 
 
-def _moved(places: Int32Array, division: Division) -> tuple[FloatArray, float]:
+def _moved(places: Int32Array, division: NodeDivision) -> tuple[FloatArray, float]:
     n_nodes, n_places = division.share.shape
     cell_of = division.cell_of
     moves = np.zeros((n_places if cell_of is not None else 1, n_places))
@@ -251,7 +251,7 @@ def _moved(places: Int32Array, division: Division) -> tuple[FloatArray, float]:
     return moves, n_crossed / max(n_all, 1)
 
 
-class ReleaseReader:
+class RegionReader:
     """Reads a release: how many devices are at each node of each region.
 
     Parameters
@@ -293,7 +293,7 @@ class ReleaseReader:
         regions = read_pieces(observed, indistinguishable_classes(observed), piece_of)
         self._share = self._shares(regions, n_nodes, piece_of is not None)
 
-    def _shares(self, regions: Regions, n_nodes: int, has_pieces: bool) -> csr_array:  # noqa: FBT001
+    def _shares(self, regions: PieceRegions, n_nodes: int, has_pieces: bool) -> csr_array:  # noqa: FBT001
         """Return the share of each region's devices at each node, shape (regions, nodes)."""
         weight, seen = self._n_of.sum(axis=0), (self._n_of > 0).sum(axis=0)
         n_devices = np.maximum(weight / np.maximum(seen, 1), 1.0)
@@ -306,7 +306,7 @@ class ReleaseReader:
         region = np.repeat(np.arange(len(size)), size)
         return csr_array((share, (region, regions.node)), shape=(len(size), n_nodes))
 
-    def read(self, division: Division) -> Reading:
+    def read(self, division: NodeDivision) -> PlaceReading:
         """Return what the release says about the places of a division.
 
         A pseudonym whose region changes moves no more than it must: a device that may have stayed
@@ -319,7 +319,7 @@ class ReleaseReader:
             moves, crossing = _cell_moves(at_places, start, end, n)
         else:
             moves, crossing = self._arrivals(division, start, end, n)
-        return Reading(n_of @ at_places, moves, crossing, self._speeds(at_places))
+        return PlaceReading(n_of @ at_places, moves, crossing, self._speeds(at_places))
 
     def _pairs(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return pairs of regions, one a minute after the other, and how many made each."""
@@ -331,7 +331,7 @@ class ReleaseReader:
         return start, end, n
 
     def _arrivals(
-        self, division: Division, start: IntArray, end: IntArray, n: IntArray
+        self, division: NodeDivision, start: IntArray, end: IntArray, n: IntArray
     ) -> tuple[FloatArray, float]:
         p, q = self._share[start], self._share[end]
         came = n @ (q - p.minimum(q))

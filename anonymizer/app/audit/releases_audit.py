@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from anonymizer.algorithms.attacks.joint_releases import (
-    Reading,
+    JointReading,
     Side,
     left_alone,
     left_together,
 )
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.app.audit.findings import Finding, WindowsAuditReport
 from anonymizer.app.audit.windows_audit import check_labels, published_labels
-from anonymizer.app.tuning.recording import Recorded, joined_windows, read_messages
+from anonymizer.app.tuning.recording import RecordedWindows, joined_windows, read_messages
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
@@ -33,10 +33,10 @@ class _Release:
     """A stream, what it has published in each window, and what it had received."""
 
     stream: Stream
-    labels: dict[int, list[Labels]]
-    recorded: Recorded
+    labels: dict[int, list[ReleasedLabels]]
+    recorded: RecordedWindows
 
-    def windows(self) -> Iterator[tuple[tuple[float, float], list[Labels], Joined]]:
+    def windows(self) -> Iterator[tuple[tuple[float, float], list[ReleasedLabels], Joined]]:
         """Yield span, labels and records of each window that was published."""
         for number, joined in zip(self.recorded.number, self.recorded.windows, strict=True):
             if number in self.labels:
@@ -137,8 +137,10 @@ class _Attack:
         self._releases = one, other
         self._learned = one.learned(mine), other.learned(theirs)
         self._shared = list(self._in_both())
-        self._readings: dict[tuple[str, int, int], Reading] = {
-            (attack, side, j): Reading(release.stream.schema.qis[j].name in release.stream.lasting)
+        self._readings: dict[tuple[str, int, int], JointReading] = {
+            (attack, side, j): JointReading(
+                release.stream.schema.qis[j].name in release.stream.lasting
+            )
             for side, release in enumerate(self._releases)
             for attack in (_alone(release), TOGETHER, CONTROL)
             for j in self._learned[side]
@@ -202,7 +204,7 @@ class _Attack:
 
     def _take(
         self,
-        windows: tuple[tuple[list[Labels], Joined], tuple[list[Labels], Joined]],
+        windows: tuple[tuple[list[ReleasedLabels], Joined], tuple[list[ReleasedLabels], Joined]],
         *,
         same: bool,
         rng: np.random.Generator,

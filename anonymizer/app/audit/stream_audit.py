@@ -13,7 +13,7 @@ from anonymizer.algorithms.attacks.truth import follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
-from anonymizer.app.audit.case import Case, Placebo, Reports, Values
+from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues
 from anonymizer.app.audit.days_attack import days, homes, leaving
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import (
@@ -282,7 +282,7 @@ def is_valid(trace: Trace) -> BoolArray:
 
 def _values(
     trace: Trace, released: Released, settings: Settings, device_of: IntArray | None
-) -> tuple[Values, ...]:
+) -> tuple[RevealedValues, ...]:
     """Return the published values whose true values are known."""
     declared = [
         reading.attribute
@@ -302,7 +302,7 @@ def _values(
         ttl_s=settings.presence.ttl_s,
     )
     return tuple(
-        Values(attribute, released.values[attribute.name], column)
+        RevealedValues(attribute, released.values[attribute.name], column)
         for attribute, column in zip(declared, sensed.T, strict=True)
     )
 

@@ -15,7 +15,7 @@ from anonymizer.algorithms.records.label_text import LabelText, equal_cells
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.time_text import TimeText
-from anonymizer.algorithms.records.verification import Part, verify_classes
+from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measured
 from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
@@ -28,12 +28,12 @@ from anonymizer.files.coded_columns import plain_numbers, texts
 from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table
 from anonymizer.files.published_tables import (
     CLASS_COLUMN,
-    Release,
+    PublishedTable,
     numbered,
     read_published,
     read_row_map,
 )
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 
 _LAST_DIGIT = 0.0051
 """Means are rounded to two digits."""
@@ -55,12 +55,12 @@ class _Case:
         Published rows whose original has no identifier.
     """
 
-    original: Table
+    original: TextTable
     declared: Declared
     records: Records
     schema: Schema
     row: IntArray
-    release: Release
+    release: PublishedTable
     seen: Published
     class_of: Int32Array
     row_of: IntArray
@@ -68,12 +68,12 @@ class _Case:
 
 
 def audit_table(
-    table: Table,
-    release: Path | Table,
+    table: TextTable,
+    release: Path | TextTable,
     declared: Declared,
     promise: Promise,
     *,
-    auditor_map: Path | Table,
+    auditor_map: Path | TextTable,
     bands: Mapping[str, Sequence[float]],
     labels: Mapping[str, LabelForm] | None = None,
     measures: Sequence[str] = (),
@@ -146,7 +146,11 @@ def audit_table(
 
 
 def _case(
-    original: Table, declared: Declared, coded: CodedTable, release: Release, out_row: IntArray
+    original: TextTable,
+    declared: Declared,
+    coded: CodedTable,
+    release: PublishedTable,
+    out_row: IntArray,
 ) -> _Case:
     row_of = out_row[coded.row]
     class_of = np.where(row_of >= 0, release.class_of[row_of], -1).astype(np.int32)
@@ -283,7 +287,7 @@ def _promised(
 
 def _reached(
     schema: Schema, measures: Measures, promise: Promise
-) -> Iterator[tuple[Part, str | None, str, Figure, str | None]]:
+) -> Iterator[tuple[PromisePart, str | None, str, Figure, str | None]]:
     """Yield each part and attribute with the figure of the worst class, and the bar if required."""
 
     def least(required: float, neutral: float) -> str | None:
@@ -292,29 +296,41 @@ def _reached(
     def most(required: float) -> str | None:
         return f"<= {required:g}" if required < 1 else None
 
-    yield Part.K, None, "persons_min", measures.k, least(promise.k, 1)
+    yield PromisePart.K, None, "persons_min", measures.k, least(promise.k, 1)
     for j, qi in enumerate(schema.qis):
-        yield Part.D, qi.name, "values_min", measures.d[j], least(promise.d, 0)
+        yield PromisePart.D, qi.name, "values_min", measures.d[j], least(promise.d, 0)
     for j, qi in enumerate(schema.qis):
-        yield Part.MAX_SHARE, qi.name, "share_max", measures.max_share[j], most(promise.max_share)
+        yield (
+            PromisePart.MAX_SHARE,
+            qi.name,
+            "share_max",
+            measures.max_share[j],
+            most(promise.max_share),
+        )
     for s, source in enumerate(schema.sources):
         if len(source) > 1:
             name, share = _names(schema, source), measures.max_source_share[s]
-            yield Part.MAX_SOURCE_SHARE, name, "share_max", share, most(promise.max_source_share)
+            yield (
+                PromisePart.MAX_SOURCE_SHARE,
+                name,
+                "share_max",
+                share,
+                most(promise.max_source_share),
+            )
     for j, qi in enumerate(schema.qis):
         if qi.numeric:
             bar = least(promise.min_spread.get(qi.name, 0), 0)
-            yield Part.MIN_SPREAD, qi.name, "spread_min", measures.spread[j], bar
+            yield PromisePart.MIN_SPREAD, qi.name, "spread_min", measures.spread[j], bar
     for j, attribute in enumerate(schema.sensitive):
         name = attribute.name
-        yield Part.L, name, "values_min", measures.l[j], least(promise.l, 0)
+        yield PromisePart.L, name, "values_min", measures.l[j], least(promise.l, 0)
         bar = least(promise.entropy_l, 1)
-        yield Part.ENTROPY_L, name, "entropy_l_min", measures.entropy_l[j], bar
+        yield PromisePart.ENTROPY_L, name, "entropy_l_min", measures.entropy_l[j], bar
         bar = f"<= {promise.t:g}" if np.isfinite(promise.t) else None
-        yield Part.T, name, "distance_max", measures.t[j], bar
+        yield PromisePart.T, name, "distance_max", measures.t[j], bar
 
 
-def _words(part: Part) -> str:
+def _words(part: PromisePart) -> str:
     return part.value.replace("max_", "").replace("min_", "").replace("_", " ")
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.attacks.lives import Lives, no_lives, published_lives
-from anonymizer.algorithms.attacks.pieces import Regions, read_regions
+from anonymizer.algorithms.attacks.pieces import PieceRegions, read_regions
 from anonymizer.algorithms.attacks.tracking import Schedule, track
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.app.audit.case import Case
@@ -135,11 +135,11 @@ class _Places(NamedTuple):
         Newest region of each target at each horizon, -1 for none, shape (targets, horizons).
     """
 
-    regions: Regions
+    regions: PieceRegions
     region_of: IntArray
 
     @classmethod
-    def of(cls, case: Case, stretch: Stretch, regions: Regions) -> "_Places":
+    def of(cls, case: Case, stretch: Stretch, regions: PieceRegions) -> "_Places":
         """Find the newest regions."""
         observed = case.observed
         device, time = case.device_of[observed.pseudonym_of], observed.time[observed.tick_of]

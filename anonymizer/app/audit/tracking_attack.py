@@ -20,13 +20,13 @@ from anonymizer.algorithms.attacks.lives import (
 from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.pieces import (
-    Regions,
+    PieceRegions,
     in_groups,
     pieces_held,
     read_pieces,
     read_regions,
 )
-from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
+from anonymizer.algorithms.attacks.reachability import DrivingGraph, new_spread, spread_from
 from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.geodesy import haversine_m
@@ -65,7 +65,7 @@ EXPOSED = 0.5
 """Belief above which a device counts as exposed."""
 
 
-class Heard(NamedTuple):
+class HeardRelease(NamedTuple):
     """A release, as the adversaries read it.
 
     Attributes
@@ -153,13 +153,13 @@ def exposed(belief: FloatArray) -> float:
 def tracking(case: Case) -> list[Finding]:
     """Track devices from one known position; report the belief in the true place."""
     found = beliefs(
-        Heard(case.observed, case.class_of, case.until),
+        HeardRelease(case.observed, case.class_of, case.until),
         case.truth,
         case.network,
         case.piece_of,
         interval_s=case.reports.interval_s,
         placebo=case.placebo
-        and Heard(
+        and HeardRelease(
             case.placebo.observed,
             indistinguishable_classes(case.placebo.observed),
             case.placebo.until,
@@ -186,7 +186,7 @@ def tracking(case: Case) -> list[Finding]:
 
 
 def beliefs(
-    heard: Heard,
+    heard: HeardRelease,
     truth: Truth,
     network: RoadNetwork,
     piece_of: IntArray | None,
@@ -195,7 +195,7 @@ def beliefs(
     n_starts: int = N_STARTS,
     n_targets: int = N_TARGETS,
     nodes_per_cell: float = NODES_PER_CELL,
-    placebo: Heard | None = None,
+    placebo: HeardRelease | None = None,
     victims: BoolArray | None = None,
     motion: Motion | None = None,
     adversaries: Sequence[str] = ADVERSARIES,
@@ -303,7 +303,7 @@ def _readings(
     whole, cell_of = read_regions(observed), _cells(network, nodes_per_cell)
     pieces = whole if piece_of is None else read_pieces(observed, class_of, piece_of)
 
-    def read(regions: Regions, *, follow: bool) -> Callable[[Stretch], Lives]:
+    def read(regions: PieceRegions, *, follow: bool) -> Callable[[Stretch], Lives]:
         return lambda stretch: published_lives(
             observed, class_of, regions, steps_s=stretch.steps_s, follow=follow
         )
@@ -316,7 +316,9 @@ def _readings(
     return readings if piece_of is None else readings | {"pieces": read(pieces, follow=False)}
 
 
-def _groups(heard: Heard, piece_of: IntArray | None, time_of: Observed, stretch: Stretch) -> _Said:
+def _groups(
+    heard: HeardRelease, piece_of: IntArray | None, time_of: Observed, stretch: Stretch
+) -> _Said:
     """Return the lives of groups from before a stretch on.
 
     Where pseudonyms are not published in groups, regions are not followed.
@@ -412,7 +414,7 @@ def _near(network: RoadNetwork, node: np.int32) -> BoolArray:
         near: BoolArray = haversine_m(*at, network.lat, network.lon) <= NEAR_M
         return near
     search = new_spread(network.n_nodes)
-    roads = Roads(network.first_arc_of, network.neighbour_of, network.length_m)
+    roads = DrivingGraph(network.first_arc_of, network.neighbour_of, network.length_m)
     source: Int32Array = np.array([node], np.int32)
     spread_from(roads, search, source, NEAR_M)
     by_road: BoolArray = search.pass_s <= NEAR_M

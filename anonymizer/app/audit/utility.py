@@ -26,9 +26,9 @@ from anonymizer.app.audit.baselines import (
 )
 from anonymizer.app.audit.case import Reports
 from anonymizer.app.audit.publications import (
-    Division,
-    Reading,
-    ReleaseReader,
+    NodeDivision,
+    PlaceReading,
+    RegionReader,
     Traffic,
     counting_times,
     grid,
@@ -155,7 +155,7 @@ def utility(
     divisions = [*(grid(network, side) for side in SIDES), roads(network)]
     pieces = {"release": piece_of} | ({} if piece_of is None else {_EVENLY: None})
     readers = {
-        what: ReleaseReader(
+        what: RegionReader(
             observed,
             until=until + GRACE_TICKS * tick_s,
             times=times,
@@ -188,7 +188,9 @@ def utility(
 _EVENLY = "release, spread evenly"
 
 
-def _central(traffic: Traffic, division: Division, rng: np.random.Generator) -> dict[str, Reading]:
+def _central(
+    traffic: Traffic, division: NodeDivision, rng: np.random.Generator
+) -> dict[str, PlaceReading]:
     """Return readings of central differential privacy; of roads, so many counts are noise alone."""
     if not division.side:
         return {}
@@ -200,7 +202,7 @@ def _central(traffic: Traffic, division: Division, rng: np.random.Generator) -> 
 
 
 def figures(
-    what: str, division: Division, truth: Reading, read: Reading, *, seed: int
+    what: str, division: NodeDivision, truth: PlaceReading, read: PlaceReading, *, seed: int
 ) -> UtilityFigures:
     """Return the figures of one reading; equal seeds ask the same queries."""
     side, n_true, n_read = division.side, truth.n_at, read.n_at

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.attacks.known_company import KnownCompany
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.app.audit.findings import Finding, WindowsAuditReport
-from anonymizer.app.tuning.recording import Message, joined_windows, read_messages
+from anonymizer.app.tuning.recording import RecordedMessage, joined_windows, read_messages
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
@@ -135,7 +135,7 @@ def check_labels(stream: Stream) -> None:
         raise SettingsError(f'{where}domain = "any" has other codes in every window')
 
 
-def published_labels(published: Path, stream: Stream) -> dict[int, list[Labels]]:
+def published_labels(published: Path, stream: Stream) -> dict[int, list[ReleasedLabels]]:
     """Return what the labels of the classes allow of each quasi-identifier, by window.
 
     Raises
@@ -173,16 +173,16 @@ def _classes(published: Path, stream: Stream) -> dict[int, list[_Class]]:
     return {window: list(classes.values()) for window, classes in found.items()}
 
 
-def _of_topic(messages: Iterable[Message], topic: str) -> Iterable[Message]:
+def _of_topic(messages: Iterable[RecordedMessage], topic: str) -> Iterable[RecordedMessage]:
     return (message for message in messages if message.topic == topic)
 
 
 def _labels(
     classes: list[_Class], readers: Mapping[str, ValueReader], schema: Schema
-) -> list[Labels]:
+) -> list[ReleasedLabels]:
     try:
         return [
-            Labels.of([readers[qi.name].runs(each.qis[qi.name]) for each in classes])
+            ReleasedLabels.of([readers[qi.name].runs(each.qis[qi.name]) for each in classes])
             for qi in schema.qis
         ]
     except (KeyError, ValueError):

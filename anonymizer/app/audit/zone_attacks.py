@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.zone_search import (
     SELDOM,
-    Places,
+    GuessedPlaces,
     error_radii,
     find_drops,
     find_ends,
@@ -80,13 +80,15 @@ def _disc_of(polygon: Polygon) -> Circle:
     return Circle(float(lat), float(lon), float(reach_m.max()))
 
 
-def _finding(case: Case, attack: str, guesses: list[Places]) -> Finding:
+def _finding(case: Case, attack: str, guesses: list[GuessedPlaces]) -> Finding:
     """Report the guesses with the smallest median error."""
     error = min((_error(case, guess) for guess in guesses), key=lambda each: float(np.median(each)))
     seen = np.unique(case.observed.node)
     rng = np.random.default_rng(case.seed)
     by_chance = [
-        float(np.median(_error(case, Places(case.network.lat[nodes], case.network.lon[nodes]))))
+        float(
+            np.median(_error(case, GuessedPlaces(case.network.lat[nodes], case.network.lon[nodes])))
+        )
         for nodes in rng.choice(seen, (_N_CHANCE, len(case.zones)))
     ]
     median = float(np.median(error))
@@ -106,6 +108,6 @@ def _radius_m(case: Case) -> float:
     return float(np.median([zone.radius_m for zone in case.zones]))
 
 
-def _error(case: Case, guess: Places) -> FloatArray:
+def _error(case: Case, guess: GuessedPlaces) -> FloatArray:
     centres = np.array([(zone.lat, zone.lon, zone.radius_m) for zone in case.zones])
     return error_radii(guess, *centres.T)

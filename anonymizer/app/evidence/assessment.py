@@ -7,7 +7,7 @@ software only seemed to answer would not be asked again.
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
-from anonymizer.app.evidence.evidence import Evidence
+from anonymizer.app.evidence.evidence import EvidenceReport
 from anonymizer.app.evidence.evidence_words import (
     ANSWERS,
     ASKS,
@@ -89,7 +89,7 @@ Article 29 Working Party, Guidelines on Data Protection Impact Assessment, WP 24
 Article 29 Working Party, Opinion 05/2014 on Anonymisation Techniques, WP 216, 2014."""
 
 
-def assessed(evidence: Evidence, settings: Settings | None) -> str:
+def assessed(evidence: EvidenceReport, settings: Settings | None) -> str:
     """Return the template of an impact assessment, as Markdown.
 
     Parameters
@@ -118,7 +118,7 @@ def assessed(evidence: Evidence, settings: Settings | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def mismatches(evidence: Evidence, settings: Settings) -> list[str]:
+def mismatches(evidence: EvidenceReport, settings: Settings) -> list[str]:
     """Return what the settings publish and no audit attacked, and the other way round."""
     audited = [(each.kind, each.figures.get("stream")) for each in evidence.audited]
     outputs = outputs_of(settings)
@@ -180,14 +180,16 @@ def _done(settings: Settings | None, outputs: list[Output]) -> Iterator[str]:
     yield from _table(("what", "how long"), *kept(settings).items())
 
 
-def _measured(evidence: Evidence) -> Iterator[str]:
+def _measured(evidence: EvidenceReport) -> Iterator[str]:
     yield "What was published, as far as it was audited:"
     yield ""
     for each in evidence.audited:
         yield f"- {public(each)}"
 
 
-def _risks(evidence: Evidence, settings: Settings | None, outputs: list[Output]) -> Iterator[str]:
+def _risks(
+    evidence: EvidenceReport, settings: Settings | None, outputs: list[Output]
+) -> Iterator[str]:
     broken = [each for each in evidence.results if each.broken]
     yield f"**A promise is broken: {kinds_of(broken)}.**" if broken else "No promise is broken."
     unfit = [] if settings is None else mismatches(evidence, settings)
@@ -205,7 +207,7 @@ def _risks(evidence: Evidence, settings: Settings | None, outputs: list[Output])
         yield f"- {line}"
 
 
-def _criterion(evidence: Evidence, criterion: Criterion) -> Iterator[str]:
+def _criterion(evidence: EvidenceReport, criterion: Criterion) -> Iterator[str]:
     answer = ANSWERS[evidence.answers[criterion]]
     yield from ("", f"### {criterion.capitalize()}: {answer}", "", ASKS[criterion], "")
     mine = [each for each in evidence.results if each.criterion is criterion]
@@ -249,7 +251,7 @@ def _measures(settings: Settings | None) -> Iterator[str]:
     yield from _table(("measure", "in these settings"), *rows.items())
 
 
-def _files(evidence: Evidence) -> Iterator[str]:
+def _files(evidence: EvidenceReport) -> Iterator[str]:
     rows = [(each.source, f"`{each.sha256}`") for each in evidence.audited]
     rows += [(name, f"`{digest}`") for name, digest in evidence.files.items()]
     yield from _table(("file", "SHA-256"), *rows)

@@ -18,7 +18,7 @@ from anonymizer.app.audit.findings import (
     TableAuditReport,
     WindowsAuditReport,
 )
-from anonymizer.app.evidence.readings import BORROWED, CONTROLS, READINGS, Criterion, Reading
+from anonymizer.app.evidence.readings import BORROWED, CONTROLS, READINGS, AttackReading, Criterion
 from anonymizer.errors import InputError
 
 _Z = 1.96
@@ -37,7 +37,7 @@ _Report: TypeAlias = TableAuditReport | WindowsAuditReport | _Stream | list[Find
 _REPORTS: TypeAdapter[_Report] = TypeAdapter(_Report)
 
 
-class Answer(StrEnum):
+class Conclusion(StrEnum):
     """What the attacks of one criterion come to."""
 
     BROKEN = "a promise is broken"
@@ -125,7 +125,7 @@ class Audited(_Part):
     left_out: tuple[str, ...]
 
 
-class Evidence(_Part):
+class EvidenceReport(_Part):
     """Everything that the audits found.
 
     Attributes
@@ -145,13 +145,13 @@ class Evidence(_Part):
     version: str
     made: str
     holds: bool
-    answers: dict[Criterion, Answer]
+    answers: dict[Criterion, Conclusion]
     audited: tuple[Audited, ...]
     files: dict[str, str]
     results: tuple[Result, ...]
 
 
-def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()) -> Evidence:
+def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()) -> EvidenceReport:
     """Return the evidence of some audits.
 
     Parameters
@@ -181,7 +181,7 @@ def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()
     if not audited:
         raise InputError("no report of `anonymizer audit` is given")
     results.sort(key=lambda each: (not each.broken, each.holds is not False))
-    return Evidence(
+    return EvidenceReport(
         version=__version__,
         made=made,
         holds=not any(each.broken for each in results),
@@ -192,7 +192,7 @@ def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()
     )
 
 
-def reading_of(attack: str) -> Reading | None:
+def reading_of(attack: str) -> AttackReading | None:
     """Return how an attack is read: by its name up to a comma or a bracket; None if unknown."""
     return READINGS.get(re.split(r",| \(", attack, maxsplit=1)[0])
 
@@ -231,7 +231,9 @@ def _results(source: str, findings: Iterable[Finding]) -> Iterable[Result]:
                 asks="What does one release tell by itself?", chance=None
             )
         # An attack of somebody's own is shown among those that learn something.
-        found = found or Reading(Criterion.INFERENCE, "An attack that this report does not know.")
+        found = found or AttackReading(
+            Criterion.INFERENCE, "An attack that this report does not know."
+        )
         found = _in_reach(found, each.figures)
         control = _largest(each.figures, found.control, found.chance)
         control = controls.get((each.attack, each.attribute), control)
@@ -248,7 +250,7 @@ def _as_share(finding: Finding, n_persons: int) -> Finding:
     return finding.model_copy(update={"figures": finding.figures | share})
 
 
-def _in_reach(reading: Reading, figures: Mapping[str, Figure]) -> Reading:
+def _in_reach(reading: AttackReading, figures: Mapping[str, Figure]) -> AttackReading:
     """Return the reading of the longest time for which a recording that is short has figures."""
     for short, words in _LATER.items():
         at = reading._replace(
@@ -263,7 +265,7 @@ def _in_reach(reading: Reading, figures: Mapping[str, Figure]) -> Reading:
     return reading
 
 
-def _result(source: str, finding: Finding, reading: Reading, control: Figure) -> Result:
+def _result(source: str, finding: Finding, reading: AttackReading, control: Figure) -> Result:
     success = _largest(finding.figures, reading.success)
     n = int(finding.figures.get(reading.n) or 0)
     low, high = (None, None) if success is None or not n else wilson(success, n)
@@ -296,14 +298,14 @@ def _largest(
     return float(max(known)) if known else otherwise
 
 
-def _answer(results: list[Result]) -> Answer:
+def _answer(results: list[Result]) -> Conclusion:
     if any(each.broken for each in results):
-        return Answer.BROKEN
+        return Conclusion.BROKEN
     if any(each.holds is False for each in results):
-        return Answer.ABOVE
+        return Conclusion.ABOVE
     if any(each.holds for each in results):
-        return Answer.HELD
-    return Answer.REPORTED if results else Answer.OPEN
+        return Conclusion.HELD
+    return Conclusion.REPORTED if results else Conclusion.OPEN
 
 
 def _audited(path: Path, digest: str, report: _Report) -> Audited:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from anonymizer.app.evidence.evidence import Answer, Audited, Evidence, Result
+from anonymizer.app.evidence.evidence import Audited, Conclusion, EvidenceReport, Result
 from anonymizer.app.evidence.evidence_plot import MARKS, drawing, gauge, lanes
 from anonymizer.app.evidence.evidence_words import (
     ANSWERS,
@@ -71,7 +71,7 @@ th { font-weight: 600; } td.n { text-align: right; font-variant-numeric: tabular
 """
 
 
-def page(evidence: Evidence) -> str:
+def page(evidence: EvidenceReport) -> str:
     """Return the evidence as HTML; it loads nothing from elsewhere, and can be printed."""
     parts = [
         "<h1>What this release gives away</h1>",
@@ -104,7 +104,7 @@ def _style() -> str:
     return f":root {{ color-scheme: light dark; }} {light}\n{screen} {{ {dark} }}{_STYLE}"
 
 
-def _verdict(evidence: Evidence) -> str:
+def _verdict(evidence: EvidenceReport) -> str:
     broken = [each for each in evidence.results if each.broken]
     above = [each for each in evidence.results if each.holds is False and not each.broken]
     kept = sum(each.promised and each.holds is True for each in evidence.results)
@@ -117,9 +117,11 @@ def _verdict(evidence: Evidence) -> str:
     return f"{said}</p>"
 
 
-def _answer(evidence: Evidence, criterion: Criterion) -> str:
+def _answer(evidence: EvidenceReport, criterion: Criterion) -> str:
     answer = evidence.answers[criterion]
-    kind = {Answer.BROKEN: "bad", Answer.ABOVE: "bad", Answer.HELD: "held"}.get(answer, "")
+    kind = {Conclusion.BROKEN: "bad", Conclusion.ABOVE: "bad", Conclusion.HELD: "held"}.get(
+        answer, ""
+    )
     mine = [each for each in evidence.results if each.criterion is criterion]
     best, broken = best_of(evidence, criterion), [each for each in mine if each.broken]
     shown = f"<p><b>Broken: {escape(kinds_of(broken))}.</b></p>" if broken else ""
@@ -150,7 +152,7 @@ def _legend() -> str:
     return f"<ul class=legend>{''.join(marks)}</ul>"
 
 
-def _attacks(evidence: Evidence, criterion: Criterion) -> str:
+def _attacks(evidence: EvidenceReport, criterion: Criterion) -> str:
     mine = [each for each in evidence.results if each.criterion is criterion]
     if not mine:
         return ""
@@ -181,7 +183,7 @@ def _row(result: Result) -> str:
     )
 
 
-def _hashes(evidence: Evidence) -> str:
+def _hashes(evidence: EvidenceReport) -> str:
     files: Iterable[tuple[str, str]] = [
         *((each.source, each.sha256) for each in evidence.audited),
         *evidence.files.items(),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from anonymizer.app.evidence.evidence import Answer, Audited, Evidence, Result
+from anonymizer.app.evidence.evidence import Audited, Conclusion, EvidenceReport, Result
 from anonymizer.app.evidence.readings import NEVER, Criterion
 
 ASKS = {
@@ -13,11 +13,11 @@ ASKS = {
 }
 
 ANSWERS = {
-    Answer.BROKEN: "a promise is broken",
-    Answer.ABOVE: "more than the limit, which is not promised",
-    Answer.HELD: "within all limits",
-    Answer.REPORTED: "measured, no limit is set",
-    Answer.OPEN: "not tried",
+    Conclusion.BROKEN: "a promise is broken",
+    Conclusion.ABOVE: "more than the limit, which is not promised",
+    Conclusion.HELD: "within all limits",
+    Conclusion.REPORTED: "measured, no limit is set",
+    Conclusion.OPEN: "not tried",
 }
 
 NOT_SAID = """\
@@ -101,7 +101,7 @@ def verdict(result: Result) -> str:
     return "reported"
 
 
-def best_of(evidence: Evidence, criterion: Criterion) -> Result | None:
+def best_of(evidence: EvidenceReport, criterion: Criterion) -> Result | None:
     """Return the attack to tell of first; None if none has a success and a control.
 
     It is one that breaks a promise, else one that gains most over its control. What never

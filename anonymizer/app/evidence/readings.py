@@ -17,7 +17,7 @@ class Criterion(StrEnum):
     TRUTH = "truth"
 
 
-class Reading(NamedTuple):
+class AttackReading(NamedTuple):
     """How the figures of one attack are read.
 
     Attributes
@@ -61,15 +61,15 @@ _ONE_IN_K, _BLIND = "a guess among k alike, 1/k", "a blind guess"
 _WITHOUT, _OTHERS = "without the release", "the release of another vehicle"
 
 READINGS = {
-    "soundness": Reading(_TRUE, "Is every device within its published region?"),
-    "k": Reading(
+    "soundness": AttackReading(_TRUE, "Is every device within its published region?"),
+    "k": AttackReading(
         _ONE,
         "Is a region or class published that holds fewer than k?",
         ("share_below_k",),
         chance=0,
         against=NEVER,
     ),
-    "inversion": Reading(
+    "inversion": AttackReading(
         _ONE,
         "Do fewer than k devices get the same region, for somebody who knows the algorithm?",
         ("share_below_k",),
@@ -77,7 +77,7 @@ READINGS = {
         chance=0,
         against=NEVER,
     ),
-    "session": Reading(
+    "session": AttackReading(
         _ONE,
         "Do fewer than k pseudonyms share all their regions?",
         ("share_below_k",),
@@ -85,14 +85,14 @@ READINGS = {
         chance=0,
         against=NEVER,
     ),
-    "intersection": Reading(
+    "intersection": AttackReading(
         _ONE,
         "Do the regions of a pseudonym, taken together, leave fewer than k devices?",
         ("share_below_k",),
         chance=0,
         against=NEVER,
     ),
-    "matching": Reading(
+    "matching": AttackReading(
         _ONE,
         "Is the true name of a pseudonym told, by somebody who knows where all were?",
         ("posterior_of_truth_mean",),
@@ -100,7 +100,7 @@ READINGS = {
         exposed="effective_to_k_min",
         against=_ONE_IN_K,
     ),
-    "re-identification": Reading(
+    "re-identification": AttackReading(
         _ONE,
         "Is the best guess of a pseudonym's name right?",
         ("success",),
@@ -108,7 +108,7 @@ READINGS = {
         "n",
         against=_ONE_IN_K,
     ),
-    "values": Reading(
+    "values": AttackReading(
         _ONE,
         "Do readings tell a device from its group?",
         ("success",),
@@ -116,7 +116,7 @@ READINGS = {
         "n",
         against=_ONE_IN_K,
     ),
-    "aggregate membership": Reading(
+    "aggregate membership": AttackReading(
         _ONE,
         "Do counts tell whether a known device is among those counted? (area under the curve)",
         ("auc",),
@@ -124,7 +124,7 @@ READINGS = {
         chance=0.5,
         against="tossing a coin",
     ),
-    "linking": Reading(
+    "linking": AttackReading(
         _LINK,
         "Is a pseudonym recognized as the next one of the same device?",
         ("success",),
@@ -132,14 +132,14 @@ READINGS = {
         "n",
         against=_ONE_IN_K,
     ),
-    "days": Reading(
+    "days": AttackReading(
         _LINK,
         "Is a device recognized by where it was the day before?",
         ("success",),
         ("expected",),
         "n_guesses",
     ),
-    "centre": Reading(
+    "centre": AttackReading(
         _LEARN,
         "Is a device at the centre of its region?",
         ("success",),
@@ -147,7 +147,7 @@ READINGS = {
         "n_places",
         against=_BLIND,
     ),
-    "prefix": Reading(
+    "prefix": AttackReading(
         _LEARN,
         "Is a device where its region seems to have begun?",
         ("success",),
@@ -155,8 +155,8 @@ READINGS = {
         "n_places",
         against=_BLIND,
     ),
-    "velocity": Reading(_LEARN, "How much of a region is out of reach at possible speeds?"),
-    "tracking": Reading(
+    "velocity": AttackReading(_LEARN, "How much of a region is out of reach at possible speeds?"),
+    "tracking": AttackReading(
         _LEARN,
         "Is a device followed from one known position, five minutes later, within 300 m?",
         ("belief_followed_5min", "belief_hindsight_5min"),
@@ -166,7 +166,7 @@ READINGS = {
         "tenth_none_5min",
         against=_WITHOUT,
     ),
-    "timing": Reading(
+    "timing": AttackReading(
         _LEARN,
         "Do the times of messages tell where a device is?",
         tuple(
@@ -177,7 +177,7 @@ READINGS = {
         "n_tracks",
         against=_WITHOUT,
     ),
-    "subtraction": Reading(
+    "subtraction": AttackReading(
         _LEARN,
         "Is the node known that remains when other regions are taken away?",
         ("success",),
@@ -185,7 +185,7 @@ READINGS = {
         "n_records",
         against=_BLIND,
     ),
-    "density leak": Reading(
+    "density leak": AttackReading(
         _LEARN,
         "Does the size of a region tell how many devices are near?",
         ("accuracy",),
@@ -193,43 +193,43 @@ READINGS = {
         "n_records",
         against="the most frequent answer",
     ),
-    "zone holes": Reading(
+    "zone holes": AttackReading(
         _LEARN, "Are privacy zones found as holes?", ("share_within_1_radius",), n="n_zones"
     ),
-    "zone drops": Reading(
+    "zone drops": AttackReading(
         _LEARN,
         "Are privacy zones found by comparison with an earlier release?",
         ("share_within_1_radius",),
         n="n_zones",
     ),
-    "zone ends": Reading(
+    "zone ends": AttackReading(
         _LEARN,
         "Are privacy zones found where devices vanish?",
         ("share_within_1_radius",),
         n="n_zones",
     ),
-    "homes": Reading(
+    "homes": AttackReading(
         _LEARN,
         "Are homes found where devices vanish on several days?",
         ("precision",),
         ("base_rate",),
         "n_guesses",
     ),
-    "leaving": Reading(
+    "leaving": AttackReading(
         _LEARN,
         "Is it told when a device leaves its known home? (area under the curve, remotest tenth)",
         ("auc_remote",),
         ("auc_control_remote",),
         "n_departures",
     ),
-    "aggregate trajectories": Reading(
+    "aggregate trajectories": AttackReading(
         _LEARN,
         "Are paths recovered from counts?",
         ("recovered", "recovered_habits"),
         ("recovered_chance", "recovered_still"),
         "n_devices",
     ),
-    "windows together": Reading(
+    "windows together": AttackReading(
         _LEARN,
         "Do windows, taken together, tell an attribute of a vehicle?",
         ("share_read",),
@@ -237,7 +237,7 @@ READINGS = {
         chance=0,
         against=NEVER,
     ),
-    "known company": Reading(
+    "known company": AttackReading(
         _LEARN,
         "Do classes with vehicles of the adversary tell an attribute of another?",
         ("share_read",),
@@ -245,46 +245,46 @@ READINGS = {
         chance=0,
         against=NEVER,
     ),
-    "releases together": Reading(
+    "releases together": AttackReading(
         _LEARN,
         "Do two releases, taken together, tell an attribute of a vehicle?",
         ("share_read",),
         n="n_vehicles",
         against=_OTHERS,
     ),
-    "positions with records": Reading(
+    "positions with records": AttackReading(
         _LEARN,
         "Do positions and records, taken together, tell an attribute of a vehicle?",
         ("share_read",),
         n="n_vehicles",
         against=_OTHERS,
     ),
-    "identifiers": Reading(_ONE, "Does the release contain identifiers?"),
-    "l": Reading(_LEARN, "Does a class have fewer than l sensitive values?"),
-    "entropy l": Reading(_LEARN, "Are the sensitive values of a class too uneven?"),
-    "t": Reading(_LEARN, "Do the sensitive values of a class differ from those of all?"),
-    "d": Reading(_LINK, "Does a class have fewer than d values of a quasi-identifier?"),
-    "share": Reading(_LINK, "Has one value too large a share of a class?"),
-    "source share": Reading(_LINK, "Has one source's tuple too large a share of a class?"),
-    "spread": Reading(_LEARN, "Are the numbers of a class too close together?"),
-    "linkability": Reading(
+    "identifiers": AttackReading(_ONE, "Does the release contain identifiers?"),
+    "l": AttackReading(_LEARN, "Does a class have fewer than l sensitive values?"),
+    "entropy l": AttackReading(_LEARN, "Are the sensitive values of a class too uneven?"),
+    "t": AttackReading(_LEARN, "Do the sensitive values of a class differ from those of all?"),
+    "d": AttackReading(_LINK, "Does a class have fewer than d values of a quasi-identifier?"),
+    "share": AttackReading(_LINK, "Has one value too large a share of a class?"),
+    "source share": AttackReading(_LINK, "Has one source's tuple too large a share of a class?"),
+    "spread": AttackReading(_LEARN, "Are the numbers of a class too close together?"),
+    "linkability": AttackReading(
         _LINK,
         "Does somebody who holds one source learn a person's other values?",
         ("share_of_people",),
         chance=0,
         against=NEVER,
     ),
-    "homogeneity": Reading(
+    "homogeneity": AttackReading(
         _LEARN,
         "Is a person's sensitive value told, because all of their class have it?",
         ("share_of_people",),
         chance=0,
         against=NEVER,
     ),
-    "class numbers": Reading(_TRUE, "Do class numbers tell nothing?"),
-    "columns": Reading(_TRUE, "Are all columns declared, and are all statistics true?"),
-    "labels": Reading(_TRUE, "Do labels cover the values of the original?"),
-    "truth": Reading(_TRUE, "Are the other columns as in the original?"),
+    "class numbers": AttackReading(_TRUE, "Do class numbers tell nothing?"),
+    "columns": AttackReading(_TRUE, "Are all columns declared, and are all statistics true?"),
+    "labels": AttackReading(_TRUE, "Do labels cover the values of the original?"),
+    "truth": AttackReading(_TRUE, "Are the other columns as in the original?"),
 }
 """By the name of an attack; what stands in brackets behind a name is left out."""
 

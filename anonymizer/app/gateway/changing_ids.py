@@ -13,7 +13,7 @@ IDS_CHANGE = (
 
 
 class ChangingIds:
-    """Reports ids that change once, and again only after they stayed."""
+    """Reports once that ids change, and again only after they have stayed."""
 
     def __init__(self) -> None:
         self._reported = False

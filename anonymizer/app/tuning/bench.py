@@ -25,7 +25,7 @@ from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import TextTable
 from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest", "own"]
@@ -224,7 +224,7 @@ class Trained:
 
 
 def bench_of_table(
-    table: Table,
+    table: TextTable,
     declared: Declared,
     trained: Trained,
     *,
@@ -275,7 +275,7 @@ def bench_of_table(
     return replace(shown, windows=(kept,), test_windows=(test_windows,))
 
 
-def predicts_numbers(table: Table, target: str, own: OwnModel | None) -> bool:
+def predicts_numbers(table: TextTable, target: str, own: OwnModel | None) -> bool:
     """Return whether a target is a number to predict: the user's model is a regressor.
 
     Without such a model, numbers are classes as long as there are at most 100 of them.

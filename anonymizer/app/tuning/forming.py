@@ -68,7 +68,7 @@ def bytes_of(class_of: Sequence[Int32Array]) -> bytes:
 
 
 @dataclass(slots=True)
-class Part:
+class FoldRecords:
     """All records, or those of one fold, and what the configurations of a row share of them.
 
     Attributes
@@ -115,7 +115,7 @@ class Former:
     n_formed: int = 0
     cut_short: bool = False
 
-    def release(self, part: Part) -> tuple[list[Int32Array] | None, str | None]:
+    def release(self, part: FoldRecords) -> tuple[list[Int32Array] | None, str | None]:
         """Return the verified class of each record by window, or why no window has any."""
         bench = part.bench
         trees: Sequence[Grown | None] = [None] * len(bench.windows)
@@ -125,7 +125,7 @@ class Former:
         reasons = [why for _, why in found]
         return (None, reasons[0]) if None not in reasons else ([of for of, _ in found], None)
 
-    def fold_score(self, part: Part) -> float | None:
+    def fold_score(self, part: FoldRecords) -> float | None:
         """Return the score of the release of a fold, or None if nothing is published."""
         class_of, _ = self.release(part)
         if class_of is None:

@@ -19,7 +19,7 @@ class _Line(BaseModel):
     trial: Trial
 
 
-class Journal:
+class TrialJournal:
     """JSON lines of trials.
 
     Parameters

@@ -35,7 +35,7 @@ _CUT_OFF = "records_of_windows_not_heard_whole"
 _LEAST_WITH_ENDS = 3
 
 
-class Message(NamedTuple):
+class RecordedMessage(NamedTuple):
     """One message of a topic."""
 
     topic: str
@@ -47,7 +47,7 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Recorded:
+class RecordedWindows:
     """Windows of a stream, the oldest first.
 
     Attributes
@@ -64,7 +64,7 @@ class Recorded:
     windows: tuple[Joined, ...]
     left_out: dict[str, int]
 
-    def without_ends(self) -> "Recorded":
+    def without_ends(self) -> "RecordedWindows":
         """Return the same without the first and the last window, if there are others.
 
         Neither was received in full by a listener that starts and stops at any time.
@@ -73,10 +73,10 @@ class Recorded:
             return self
         cut = self.windows[0].n + self.windows[-1].n
         left_out = {**self.left_out, _CUT_OFF: cut}
-        return Recorded(self.number[1:-1], self.windows[1:-1], left_out)
+        return RecordedWindows(self.number[1:-1], self.windows[1:-1], left_out)
 
 
-def read_messages(path: Path) -> Iterator[Message]:
+def read_messages(path: Path) -> Iterator[RecordedMessage]:
     """Yield the messages of a file: JSON lines of `topic` and `payload`, or a table of the two.
 
     A payload is an object, or text that contains one.
@@ -91,7 +91,7 @@ def read_messages(path: Path) -> Iterator[Message]:
         for row, (topic, payload) in enumerate(frame.iter_rows(), start=1):
             if not isinstance(topic, str) or not isinstance(payload, str | bytes):
                 raise InputError(f"{path}: row {row}: must have topic and payload")
-            yield Message(topic, payload.encode() if isinstance(payload, str) else payload)
+            yield RecordedMessage(topic, payload.encode() if isinstance(payload, str) else payload)
         return
     read = msgspec.json.Decoder(_Line).decode
     try:
@@ -100,7 +100,7 @@ def read_messages(path: Path) -> Iterator[Message]:
                 if line.strip():
                     try:
                         message = read(line)
-                        yield Message(message.topic, _payload(message.payload))
+                        yield RecordedMessage(message.topic, _payload(message.payload))
                     except (msgspec.MsgspecError, UnicodeDecodeError):
                         raise InputError(
                             f"{path}: line {number}: must be JSON with topic and payload"
@@ -128,8 +128,8 @@ def key_of(vehicle: str, *, limits: LimitSettings) -> bytes:
 
 
 def joined_windows(
-    stream: Stream, messages: Iterable[Message], *, limits: LimitSettings
-) -> Recorded:
+    stream: Stream, messages: Iterable[RecordedMessage], *, limits: LimitSettings
+) -> RecordedWindows:
     """Return the windows of messages. No message is late, because all are present.
 
     Notes
@@ -172,7 +172,7 @@ def joined_windows(
         _complete(stream, records.take(w, columns_of=stream.columns_of, missing=missing), left_out)
         for w in numbers
     ]
-    return Recorded(tuple(numbers), tuple(joined), dict(sorted(left_out.items())))
+    return RecordedWindows(tuple(numbers), tuple(joined), dict(sorted(left_out.items())))
 
 
 def _part(
@@ -204,7 +204,9 @@ def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
     )
 
 
-def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, seed: int) -> Bench:
+def bench_of_stream(
+    stream: Stream, recorded: RecordedWindows, trained: Trained, *, seed: int
+) -> Bench:
     """Return the bench of a stream; each window is anonymized separately, as in the gateway.
 
     Raises
@@ -284,7 +286,7 @@ MOST_MESSAGES = 2_000_000
 
 async def tap(
     broker: BrokerSettings, stream: Stream, *, seconds: float, patience_s: float = 15.0
-) -> list[Message]:
+) -> list[RecordedMessage]:
     """Return the messages on the topics of a stream in the next seconds.
 
     Parameters
@@ -302,13 +304,13 @@ async def tap(
     Listens next to a running gateway, with its own client id and at QoS 0: it takes no message
     from another client, and the broker stores none for it. Nothing is stored.
     """
-    heard: list[Message] = []
+    heard: list[RecordedMessage] = []
     full = asyncio.Event()
 
     def deliver(deliveries: Sequence[Delivery]) -> None:
         room = MOST_MESSAGES - len(heard)
         live = (each for each in deliveries if not each.retained)
-        heard.extend([Message(each.topic, each.payload) for each in live][:room])
+        heard.extend([RecordedMessage(each.topic, each.payload) for each in live][:room])
         if len(heard) >= MOST_MESSAGES:
             full.set()
 

@@ -12,7 +12,7 @@ from signal import SIG_IGN, SIGINT, signal
 
 from anonymizer.app.tuning.bench import Bench
 from anonymizer.app.tuning.forming import has_search, prepare
-from anonymizer.app.tuning.journal import Journal
+from anonymizer.app.tuning.journal import TrialJournal
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Space
 from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S, RowTime, TimeShares
@@ -27,7 +27,7 @@ from anonymizer.settings import StreamSettings
 def search(
     bench: Bench,
     configurations: Sequence[Configuration],
-    journal: Journal,
+    journal: TrialJournal,
     *,
     max_deletion: float = 1.0,
     jobs: int = 1,
@@ -184,7 +184,7 @@ def _try_row(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class SearchSettings:
     """Settings of a search.
 
     Attributes
@@ -239,7 +239,7 @@ class Tuned:
 
 def tune(
     bench: Bench,
-    asked: Search,
+    asked: SearchSettings,
     out: Path,
     *,
     progress: Callable[[int, int], None] = lambda _done, _n: None,
@@ -261,7 +261,7 @@ def tune(
     _check_left_out(bench, configurations)
     if MINIMIZER in asked.space.models and bench.own is None:
         raise SettingsError(f"model: {MINIMIZER} requires --estimator")
-    journal = Journal(folder(out) / JOURNAL, bench.digest())
+    journal = TrialJournal(folder(out) / JOURNAL, bench.digest())
     trials = search(
         bench,
         configurations,
@@ -295,7 +295,9 @@ def _check_left_out(bench: Bench, configurations: Sequence[Configuration]) -> No
             raise SettingsError("leave-out: at least one quasi-identifier must remain")
 
 
-def _proposal(bench: Bench, asked: Search, report: TuneReport) -> tuple[str | None, str | None]:
+def _proposal(
+    bench: Bench, asked: SearchSettings, report: TuneReport
+) -> tuple[str | None, str | None]:
     """Return the settings of the recommended configuration, or why they cannot be written."""
     if report.recommended is None:
         return None, None

@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.methods import MODELS, Model
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.cross_validation import Score, score_of_split
-from anonymizer.app.tuning.forming import Former, Part, bytes_of, verify
+from anonymizer.app.tuning.forming import FoldRecords, Former, bytes_of, verify
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Names
 from anonymizer.app.tuning.time_shares import RowTime
@@ -212,7 +212,7 @@ def try_row(
             _minimized(shown, each, n_qis, max_deletion) if row_time.begins() else no_time(each)
             for each in row.configurations()
         ]
-    parts = [Part(each) for each in (shown, *shown.fold_benches())]
+    parts = [FoldRecords(each) for each in (shown, *shown.fold_benches())]
     known: dict[bytes, Trial] = {}
     trials: list[Trial] = []
     configurations = list(row.configurations())
@@ -262,7 +262,7 @@ def _minimized(
 
     def released(of: Bench) -> tuple[Int32Array | None, str | None]:
         former = Former(promise, "cells", MODELS["cells"], RowTime(), 1, 1)
-        found, why = former.release(Part(of))
+        found, why = former.release(FoldRecords(of))
         return (None, why) if found is None or (found[0] < 0).all() else (found[0], None)
 
     class_of, why = released(bench)
@@ -297,7 +297,7 @@ def _minimized(
 
 
 def no_time(configuration: Configuration) -> Trial:
-    """Return the trial of a configuration that the time budget did not suffice for."""
+    """Return the trial of a configuration for which the time budget did not suffice."""
     why = "the time budget ended before it was tried"
     return Trial(configuration=configuration, state="no_time", why=why)
 

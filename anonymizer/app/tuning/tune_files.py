@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.files.atomic_write import FileToWrite, write_whole
 
 JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
     "journal.jsonl",
@@ -49,12 +49,12 @@ def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[P
         If a file cannot be written.
     """
     parts = {
-        out / TABLE: Part(partial(_write, text=table_of(report))),
-        out / REPORT: Part(partial(_write, text=report.model_dump_json(indent=2) + "\n")),
-        out / PLOT: Part(partial(_draw, report=report)),
+        out / TABLE: FileToWrite(partial(_write, text=table_of(report))),
+        out / REPORT: FileToWrite(partial(_write, text=report.model_dump_json(indent=2) + "\n")),
+        out / PLOT: FileToWrite(partial(_draw, report=report)),
     }
     if proposal is not None:
-        parts[out / PROPOSAL] = Part(partial(_write, text=proposal))
+        parts[out / PROPOSAL] = FileToWrite(partial(_write, text=proposal))
     write_whole(parts)
     if proposal is None:
         (out / PROPOSAL).unlink(missing_ok=True)

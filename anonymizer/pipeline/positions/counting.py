@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
-from anonymizer.algorithms.positions.safe_counts import Figures, Tally, figures
+from anonymizer.algorithms.positions.safe_counts import SafeFigures, Tally, figures
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
@@ -196,7 +196,7 @@ class SafeMessages:
         )
         return Outgoing(settings.topic, self._encode(body))
 
-    def _counts(self, safe: Figures) -> list[CellCounts]:
+    def _counts(self, safe: SafeFigures) -> list[CellCounts]:
         first = safe.first_cell_of.tolist()
         speed = _rounded(safe.speed_mps, self._settings.speed_step_mps)
         dwell = _rounded(safe.dwell_s, self._settings.dwell_step_s)

@@ -2,14 +2,19 @@
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.joint_releases import Reading, Side, left_alone, left_together
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.joint_releases import (
+    JointReading,
+    Side,
+    left_alone,
+    left_together,
+)
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.records import Attribute
 
 
-def labels(*runs: tuple[int, int]) -> Labels:
-    return Labels.of([[run] for run in runs])
+def labels(*runs: tuple[int, int]) -> ReleasedLabels:
+    return ReleasedLabels.of([[run] for run in runs])
 
 
 def test_what_is_left_of_a_shared_value_drops_candidates_and_what_they_alone_allow() -> None:
@@ -54,7 +59,7 @@ def test_values_that_last_are_read_over_all_windows_and_others_in_each() -> None
     truth = np.array([1, 0], np.int32)
     found = {}
     for lasting in (False, True):
-        reading = Reading(lasting)
+        reading = JointReading(lasting)
         for left in windows:
             reading.take([b"a", b"b"], left, truth)
         reading.end()
@@ -67,10 +72,10 @@ def test_values_that_last_are_read_over_all_windows_and_others_in_each() -> None
 
 
 def test_a_value_that_has_changed_is_read_anew_and_a_missing_one_never() -> None:
-    reading = Reading(lasting=True)
+    reading = JointReading(lasting=True)
     reading.take([b"a"], leaves("110"), np.array([0], np.int32))
     reading.take([b"a"], leaves("011"), np.array([2], np.int32))
     reading.take([b"b"], leaves("010"), np.array([3], np.int32))
     reading.end()
     assert (reading.n_left_of, reading.n_victims) == ({2: 1}, 1)
-    assert Reading(lasting=True).mean_left == 0
+    assert JointReading(lasting=True).mean_left == 0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.algorithms.attacks.known_company import KnownCompany
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import Read
 from anonymizer.domain.records import Attribute, Schema
 from tests.algorithms.records.made import categories, numbers
@@ -24,7 +24,7 @@ def attacked(
     schema = Schema((attribute,), (), ((0,),))
     attack = KnownCompany(schema, [attribute.name], d=d, by_hierarchy=by_hierarchy)
     for classes, vehicles in windows:
-        labels = Labels.of([[(code, code) for code in codes] for codes in classes])
+        labels = ReleasedLabels.of([[(code, code) for code in codes] for codes in classes])
         qi = np.array([[code] for code in vehicles.values()], np.int32)
         attack.window([labels], [name.encode() for name in vehicles], qi)
     (read,) = attack.read()

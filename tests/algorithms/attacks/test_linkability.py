@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from anonymizer.algorithms.attacks.linkability import Knowledge, Leak, homogeneity, link
-from anonymizer.algorithms.attacks.released_classes import Labels, publish
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels, publish
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
@@ -154,7 +154,7 @@ def test_homogeneous_classes_are_counted_with_their_people() -> None:
 
 
 def test_a_label_of_several_runs_covers_the_codes_of_all_of_them() -> None:
-    labels = Labels(np.array([0, 2]), np.array([0, 4]), np.array([1, 4]))
+    labels = ReleasedLabels(np.array([0, 2]), np.array([0, 4]), np.array([1, 4]))
     inside = labels.covers(np.zeros(5, np.int32), np.arange(5, dtype=np.int32))
     assert inside.tolist() == [True, True, False, False, True]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.joint_releases import Side, left_alone, left_together
 from anonymizer.algorithms.attacks.places_of_records import seen_in, side_of_positions
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.domain.records import Attribute
 
 SECTION = Attribute("section", np.arange(3.0))
@@ -33,7 +33,7 @@ def test_a_region_narrows_the_values_of_a_class_and_the_class_the_cells_of_a_reg
     classes = [[[(0, 0)], [(1, 1)]], [[(1, 1)], [(0, 2)]]]
     records = Side(
         [known, SECTION],
-        [Labels.of(runs) for runs in classes],
+        [ReleasedLabels.of(runs) for runs in classes],
         np.array([[0, 1]], np.int32),
         [1],
     )

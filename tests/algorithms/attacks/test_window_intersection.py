@@ -7,7 +7,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks import window_intersection
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.domain.records import Schema
 from tests.algorithms.records.made import categories
@@ -21,7 +21,7 @@ Window = tuple[list[tuple[tuple[int, int], tuple[int, int]]], dict[bytes, tuple[
 def attack(windows: list[Window], *, d: int = 2) -> Read:
     mounted = WindowIntersection(SCHEMA, ["kind"], d=d)
     for classes, reported in windows:
-        labels = [Labels.of([[label[j]] for label in classes]) for j in (0, 1)]
+        labels = [ReleasedLabels.of([[label[j]] for label in classes]) for j in (0, 1)]
         qi = np.array(list(reported.values()), np.int32).reshape(-1, 2)
         mounted.window(labels, list(reported), qi)
     [read] = mounted.read()

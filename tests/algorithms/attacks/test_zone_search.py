@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.zone_search import (
-    Places,
+    GuessedPlaces,
     error_radii,
     find_drops,
     find_ends,
@@ -32,10 +32,10 @@ def ring(network: RoadNetwork, centre: int) -> tuple[set[int], set[int]]:
     return inside, {w for v in inside for w in graph[v]} - inside
 
 
-def metres_from(guess: Places, node: int, network: RoadNetwork) -> float:
+def metres_from(guess: GuessedPlaces, node: int, network: RoadNetwork) -> float:
     """Return the distance of the first guess from a node."""
     at = network.lat[[node]], network.lon[[node]]
-    return float(error_radii(Places(guess.lat[:1], guess.lon[:1]), *at, np.ones(1))[0])
+    return float(error_radii(GuessedPlaces(guess.lat[:1], guess.lon[:1]), *at, np.ones(1))[0])
 
 
 @given(SEEDS)
@@ -167,15 +167,17 @@ def test_nothing_is_guessed_where_nobody_vanishes() -> None:
     whole = observed_of([(p, t, (p,), 2) for p in range(4) for t in range(30)])
     none = np.zeros(whole.n_records, bool)
     assert not len(find_vanishing(whole, none, GRID, radius_m=100, n=3).lat)
-    error = error_radii(Places(np.zeros(0), np.zeros(0)), np.zeros(2), np.zeros(2), np.ones(2))
+    error = error_radii(
+        GuessedPlaces(np.zeros(0), np.zeros(0)), np.zeros(2), np.zeros(2), np.ones(2)
+    )
     assert np.isinf(error).all()
 
 
 def test_an_error_is_the_distance_to_the_nearest_guess_in_radii() -> None:
-    guess = Places(np.array([0.0, 0.01]), np.array([0.0, 0.0]))
+    guess = GuessedPlaces(np.array([0.0, 0.01]), np.array([0.0, 0.0]))
     error = error_radii(guess, np.array([0.0101]), np.array([0.0]), np.array([10.0]))
     assert error == pytest.approx([0.0001 * 111_195 / 10], rel=1e-3)
 
 
 def test_guesses_show_no_place() -> None:
-    assert repr(Places(np.array([47.1]), np.array([8.2]))) == "Places(1)"
+    assert repr(GuessedPlaces(np.array([47.1]), np.array([8.2]))) == "Places(1)"

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from anonymizer.algorithms.cells.pruning import Cells, prune
+from anonymizer.algorithms.cells.pruning import TreeCells, prune
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.attributes import banded, banded_attribute
@@ -52,7 +52,7 @@ class Split:
     def grown(self, k: int) -> Grown:
         return grow(self.records, self.schema, self.label, min_leaf=k)
 
-    def pruned(self, grown: Grown, promise: Promise) -> Cells:
+    def pruned(self, grown: Grown, promise: Promise) -> TreeCells:
         return prune(grown, make_problem(self.records, self.schema, promise))
 
     def score(self, rows: FloatArray, label: IntArray) -> float:
@@ -61,7 +61,7 @@ class Split:
         model = RandomForestClassifier(20, random_state=0).fit(rows, label)
         return float(model.score(self.judged, self.truth))
 
-    def ours(self, cells: Cells) -> tuple[float, float]:
+    def ours(self, cells: TreeCells) -> tuple[float, float]:
         """Return deletion ratio and score.
 
         As with the seed's, the sensitive column is represented too: one value a cell.

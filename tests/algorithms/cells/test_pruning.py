@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.pruning import Cells, cells, prune
+from anonymizer.algorithms.cells.pruning import TreeCells, cells, prune
 from anonymizer.algorithms.cells.tree import LEAF, Grown, grow, plant
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
@@ -28,7 +28,7 @@ def _grown(table: Records, *, min_leaf: int = 1, seed: int = 0) -> Grown:
     return grow(table, SCHEMA, _target(table), min_leaf=min_leaf, seed=seed)
 
 
-def _partition(found: Cells) -> set[frozenset[int]]:
+def _partition(found: TreeCells) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(found.class_of == c).tolist()) for c in range(found.n_classes)}
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.safe_counts import (
     NO_CELL,
-    Figures,
+    SafeFigures,
     Tally,
     figures,
     runs_of,
@@ -52,7 +52,7 @@ def naive_runs(n_in: list[int], k: int) -> list[list[int]]:
     return divide(list(range(len(n_in)))) if sum(n_in) >= k else []
 
 
-def figures_of(said: list[tuple[int, int]], k: int) -> Figures:
+def figures_of(said: list[tuple[int, int]], k: int) -> SafeFigures:
     cell = np.array([now for now, _ in said], np.int64)
     before = np.array([then for _, then in said], np.int64)
     nothing = np.full(len(said), np.nan)
@@ -134,7 +134,7 @@ def test_no_comparison_of_two_intervals_proves_a_set_of_fewer_than_k(
         assert lowest <= 0 or highest >= k
 
 
-def remaining(earlier: Figures, later: Figures, k: int) -> list[tuple[int, int]]:
+def remaining(earlier: SafeFigures, later: SafeFigures, k: int) -> list[tuple[int, int]]:
     """Return the bounds on how many of each earlier run are in no later flow from within it."""
     found = []
     was, now = earlier.first_cell_of, later.first_cell_of

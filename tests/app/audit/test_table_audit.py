@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from anonymizer.algorithms.records.attributes import Interval
-from anonymizer.app.anonymize import Places, Plan, anonymize, write_release
+from anonymizer.app.anonymize import ReleasePaths, ReleasePlan, anonymize, write_release
 from anonymizer.app.audit.findings import Finding, TableAuditReport
 from anonymizer.app.audit.table_audit import audit_table
 from anonymizer.app.table_options import CostName
@@ -21,7 +21,7 @@ from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.hierarchies import read_orders
-from anonymizer.files.tables import Table, read_table
+from anonymizer.files.tables import TextTable, read_table
 
 JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))
 DECLARED = Declared(
@@ -45,13 +45,13 @@ class Release:
             folder / name for name in ("people.csv", "out.csv", "map.csv")
         )
         _people().write_csv(self.original)
-        plan = Plan(model="kld", method="hilbert", promise=promise, cost=cost)
+        plan = ReleasePlan(model="kld", method="hilbert", promise=promise, cost=cost)
         made = anonymize(self.table, DECLARED, plan)
-        places = Places(table=self.original, out=self.out, auditor_map=self.map)
+        places = ReleasePaths(table=self.original, out=self.out, auditor_map=self.map)
         write_release(made, places)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TextTable:
         return read_table(self.original)
 
     def spoil(self, path: Path, change: Callable[[Rows], object]) -> None:
@@ -279,13 +279,16 @@ def test_every_mutation_of_a_release_is_caught(
 
 
 def test_a_kept_column_is_declared_and_as_in_the_original(tmp_path: Path) -> None:
-    rows = Table(tmp_path / "t.csv", _people().with_columns(pl.lit("north").alias("ward")))
+    rows = TextTable(tmp_path / "t.csv", _people().with_columns(pl.lit("north").alias("ward")))
     declared = replace(DECLARED, keep=["ward"])
-    made = anonymize(rows, declared, Plan(model="kld", method="hilbert", promise=ASKED))
+    made = anonymize(rows, declared, ReleasePlan(model="kld", method="hilbert", promise=ASKED))
     out, row_map = made.publication.frame, made.publication.row_map()
 
     def audit(frame: pl.DataFrame, declared: Declared) -> list[tuple[str, str | None]]:
-        shown, who = Table(tmp_path / "out.csv", frame), Table(tmp_path / "map.csv", row_map)
+        shown, who = (
+            TextTable(tmp_path / "out.csv", frame),
+            TextTable(tmp_path / "map.csv", row_map),
+        )
         return failures(audit_table(rows, shown, declared, ASKED, auditor_map=who, bands={}))
 
     assert audit(out, declared) == []
@@ -298,19 +301,19 @@ def test_a_kept_column_is_declared_and_as_in_the_original(tmp_path: Path) -> Non
 def test_the_statistics_of_a_class_are_computed_again(tmp_path: Path, spoilt: str | None) -> None:
     rng = np.random.default_rng(3)
     frame = pl.DataFrame({"age": rng.integers(20, 60, 60), "pay": rng.integers(1, 900, 60)})
-    rows = Table(tmp_path / "t.csv", frame)
+    rows = TextTable(tmp_path / "t.csv", frame)
     declared = Declared(qis=["age"])
-    plan = Plan(model="kaca", method="fast", promise=Promise(k=4, d=1), measures=["pay"])
+    plan = ReleasePlan(model="kaca", method="fast", promise=Promise(k=4, d=1), measures=["pay"])
     made = anonymize(rows, declared, plan)
     shown = made.publication.frame
     if spoilt is not None:
         shown = shown.with_columns(pl.col(spoilt) + 1)
     report = audit_table(
         rows,
-        Table(tmp_path / "out.csv", shown),
+        TextTable(tmp_path / "out.csv", shown),
         declared,
         Promise(k=4, d=0),
-        auditor_map=Table(tmp_path / "map.csv", made.publication.row_map()),
+        auditor_map=TextTable(tmp_path / "map.csv", made.publication.row_map()),
         bands={},
         measures=["pay"],
     )
@@ -363,9 +366,9 @@ def test_on_adult_k_alone_leaks_in_both_directions_and_two_values_nothing(
     folder = Path(os.environ["ANONYMIZER_DATA"]) / "adult"
     declared = replace(ADULT, orders=read_orders(folder / "adult_order.json"))
     table = read_table(folder / "adult_uci_32561.csv.gz", declared.columns)
-    plan = Plan(model="kd", method="hilbert", promise=Promise(k=20, d=d))
+    plan = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=20, d=d))
     out, row_map = tmp_path / "out.csv", tmp_path / "map.csv"
-    places = Places(table=table.path, out=out, auditor_map=row_map)
+    places = ReleasePaths(table=table.path, out=out, auditor_map=row_map)
     write_release(anonymize(table, declared, plan), places)
     report = audit_table(
         table, out, declared, Promise(k=20, d=d, l=0), auditor_map=row_map, bands={}

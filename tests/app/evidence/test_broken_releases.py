@@ -7,7 +7,7 @@ import pytest
 
 from anonymizer.app.audit import Mode
 from anonymizer.app.audit.findings import AuditReport, TableAuditReport
-from anonymizer.app.evidence import Answer, Criterion, Evidence, evidence_of, page
+from anonymizer.app.evidence import Conclusion, Criterion, EvidenceReport, evidence_of, page
 from anonymizer.domain.promises import Promise
 from tests.app.audit.test_stream_audit import WORLD, audit_of
 from tests.app.audit.test_table_audit import Release
@@ -94,7 +94,7 @@ SOUND: dict[str, Audit] = {
 }
 
 
-def reported(audit: Audit, folder: Path) -> Evidence:
+def reported(audit: Audit, folder: Path) -> EvidenceReport:
     path = folder / "audit.json"
     path.write_text(audit(folder).model_dump_json())
     return evidence_of([path], made=MADE)
@@ -109,7 +109,7 @@ def test_a_release_that_is_broken_is_told_under_the_right_question(
     assert "A promise is broken: " in html.split("<h2>")[0]
     told = {each for each, card in first_screen(html).items() if "<b>Broken: " in card}
     assert told == criteria
-    assert told == {each for each, answer in found.answers.items() if answer is Answer.BROKEN}
+    assert told == {each for each, answer in found.answers.items() if answer is Conclusion.BROKEN}
 
 
 @pytest.mark.parametrize("audit", SOUND.values(), ids=SOUND)

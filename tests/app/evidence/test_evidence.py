@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from scipy.stats import binomtest
 
-from anonymizer.algorithms.records.verification import Part
+from anonymizer.algorithms.records.verification import PromisePart
 from anonymizer.app import audit
 from anonymizer.app.audit.findings import AuditReport, Figure, Finding, RegionStatistics
-from anonymizer.app.evidence import Answer, Criterion, Evidence, evidence_of, page
+from anonymizer.app.evidence import Conclusion, Criterion, EvidenceReport, evidence_of, page
 from anonymizer.app.evidence.evidence import reading_of, wilson
 from anonymizer.app.evidence.readings import CONTROLS, READINGS
 from anonymizer.errors import InputError
@@ -34,7 +34,7 @@ def written(folder: Path, *findings: Finding) -> Path:
     return path
 
 
-def of(folder: Path, *findings: Finding) -> Evidence:
+def of(folder: Path, *findings: Finding) -> EvidenceReport:
     return evidence_of([written(folder, *findings)], made=MADE)
 
 
@@ -48,7 +48,9 @@ def attacks_in_the_code() -> set[str]:
 def test_every_attack_of_the_audit_is_read() -> None:
     found = attacks_in_the_code()
     assert {"soundness", "tracking", "zone ends", "homogeneity", "re-identification"} <= found
-    parts = {part.value.replace("max_", "").replace("min_", "").replace("_", " ") for part in Part}
+    parts = {
+        part.value.replace("max_", "").replace("min_", "").replace("_", " ") for part in PromisePart
+    }
     roots = {"centre", "prefix", "linkability (age)", "known company, 3 its own"}
     unread = {
         each for each in found | parts | roots | set(CONTROLS.values()) if not reading_of(each)
@@ -64,8 +66,10 @@ def test_a_broken_promise_is_told_first_and_under_its_own_criterion(
     found = of(tmp_path, Finding(attack="velocity", figures={}), broken)
     mine = READINGS[attack].criterion
     assert not found.holds
-    assert found.answers[mine] is Answer.BROKEN
-    assert [each for each in found.answers.values() if each is Answer.BROKEN] == [Answer.BROKEN]
+    assert found.answers[mine] is Conclusion.BROKEN
+    assert [each for each in found.answers.values() if each is Conclusion.BROKEN] == [
+        Conclusion.BROKEN
+    ]
     assert found.results[0].attack == attack
     html = page(found)
     assert html.index("A promise is broken") < html.index("class=answers")
@@ -78,10 +82,10 @@ def test_an_attack_above_a_bar_that_nobody_promised_is_told_too(tmp_path: Path) 
     found = of(tmp_path, Finding(attack="tracking", figures={}, bar="<= 2", holds=False))
     assert found.holds
     assert found.answers == {
-        Criterion.SINGLING_OUT: Answer.OPEN,
-        Criterion.LINKABILITY: Answer.OPEN,
-        Criterion.INFERENCE: Answer.ABOVE,
-        Criterion.TRUTH: Answer.OPEN,
+        Criterion.SINGLING_OUT: Conclusion.OPEN,
+        Criterion.LINKABILITY: Conclusion.OPEN,
+        Criterion.INFERENCE: Conclusion.ABOVE,
+        Criterion.TRUTH: Conclusion.OPEN,
     }
 
 
@@ -139,7 +143,7 @@ def test_the_control_of_a_joint_attack_is_the_one_of_the_same_attribute(tmp_path
 def test_an_attack_of_somebody_s_own_is_not_left_out(tmp_path: Path) -> None:
     finding = Finding(attack="by the moon", figures={}, bar="x", holds=False, required=True)
     found = of(tmp_path, finding)
-    assert found.answers[Criterion.INFERENCE] is Answer.BROKEN
+    assert found.answers[Criterion.INFERENCE] is Conclusion.BROKEN
     assert "by the moon" in page(found)
 
 

@@ -38,7 +38,7 @@ from anonymizer.app.tuning.own_model import (
     labels_of,
     read_own_model,
 )
-from anonymizer.app.tuning.search import Search, tune
+from anonymizer.app.tuning.search import SearchSettings, tune
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Space
 from anonymizer.app.tuning.trial import Row, Trial, try_row
 from anonymizer.app.tuning.tune_report import report_of
@@ -337,7 +337,7 @@ def test_the_minimizer_says_that_it_cannot_handle_gaps(tmp_path: Path) -> None:
 
 
 def test_the_minimizer_needs_a_model_and_makes_no_setting(made: Bench, tmp_path: Path) -> None:
-    asked = Search(
+    asked = SearchSettings(
         name="people.csv", space=Space(models=[MINIMIZER], k=[6], l=[1]), target="income",
         min_score=0.3, max_deletion=0.5, sort="score",
     )  # fmt: skip

@@ -12,8 +12,8 @@ import pytest
 
 from anonymizer.app.tuning.bench import Trained
 from anonymizer.app.tuning.recording import (
-    Message,
-    Recorded,
+    RecordedMessage,
+    RecordedWindows,
     bench_of_stream,
     joined_windows,
     read_messages,
@@ -39,8 +39,8 @@ def sent(n_vehicles: int = 30, n_windows: int = 3) -> list[Sent]:
     return list(traffic(n_vehicles=n_vehicles, n_windows=n_windows, seed=1))
 
 
-def messages(parts: Sequence[Sent]) -> list[Message]:
-    return [Message(part.topic, part.payload) for part in parts]
+def messages(parts: Sequence[Sent]) -> list[RecordedMessage]:
+    return [RecordedMessage(part.topic, part.payload) for part in parts]
 
 
 def test_messages_make_the_records_that_their_vehicles_told() -> None:
@@ -65,14 +65,16 @@ def test_vehicles_may_be_named_by_payloads() -> None:
     sources = fleet().model_dump(mode="json", exclude_none=True)["sources"]
     named = [dict(each, topic=f"feeds/{each['name']}", vehicle="id") for each in sources]
     told = [
-        Message(
+        RecordedMessage(
             f"feeds/{part.source}",
             json.dumps({"ts": part.ts, "id": part.vehicle, **part.values}).encode(),
         )
         for part in parts
     ]
     recorded = joined_windows(
-        stream(sources=named), [*told, Message("feeds/profile", b'{"ts": 1}')], limits=LIMITS
+        stream(sources=named),
+        [*told, RecordedMessage("feeds/profile", b'{"ts": 1}')],
+        limits=LIMITS,
     )
     by_topic = joined_windows(stream(), messages(parts), limits=LIMITS)
     assert recorded.left_out == {"invalid_no_device": 1}
@@ -89,9 +91,9 @@ def test_what_is_in_no_window_is_counted_with_its_reason() -> None:
         [
             *parts[1:],
             parts[5],
-            Message("elsewhere/1", b"{}"),
-            Message(first.topic, b"no JSON"),
-            Message(first.topic, b"[" * 300_000),
+            RecordedMessage("elsewhere/1", b"{}"),
+            RecordedMessage(first.topic, b"no JSON"),
+            RecordedMessage(first.topic, b"[" * 300_000),
         ],
         limits=LIMITS,
     )
@@ -147,7 +149,7 @@ def test_classes_are_those_that_the_gateway_publishes(model: str, diverse: int) 
         time_left=lambda: 0.0,
         clock=lambda: 0.0,
     )
-    recorded = Recorded((0,), (joined,), {})
+    recorded = RecordedWindows((0,), (joined,), {})
     made = bench_of_stream(stream(), recorded, Trained(), seed=0)
     (trial,) = try_row(made, Row(model, 5, d, (), (diverse,)), max_deletion=1.0)
     assert trial.n_classes == len(published.messages)

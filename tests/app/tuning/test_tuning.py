@@ -31,10 +31,10 @@ from anonymizer.app.tuning.bench import (
     split_persons,
     split_windows,
 )
-from anonymizer.app.tuning.journal import Journal
+from anonymizer.app.tuning.journal import TrialJournal
 from anonymizer.app.tuning.model_score import LEAST_LEAF, score_of_original, score_of_release
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
-from anonymizer.app.tuning.search import Search, search, tune
+from anonymizer.app.tuning.search import SearchSettings, search, tune
 from anonymizer.app.tuning.space import Configuration, Space
 from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.app.tuning.trial import Row, Trial, try_row
@@ -59,7 +59,7 @@ def grid(space: Space = GRID) -> list[Configuration]:
 
 
 def found(bench: Bench, folder: Path, *, jobs: int = 1, max_deletion: float = 1.0) -> list[Trial]:
-    journal = Journal(folder / "journal.jsonl", bench.digest())
+    journal = TrialJournal(folder / "journal.jsonl", bench.digest())
     return search(bench, grid(), journal, jobs=jobs, max_deletion=max_deletion)
 
 
@@ -198,8 +198,8 @@ def test_a_search_whose_process_was_killed_goes_on_to_what_one_process_finds(
         for each in multiprocessing.active_children() if done else ():
             each.kill()
 
-    def journal(name: str) -> Journal:
-        return Journal(tmp_path / name, made.digest())
+    def journal(name: str) -> TrialJournal:
+        return TrialJournal(tmp_path / name, made.digest())
 
     with pytest.raises(InputError, match="ended from outside"):
         search(made, many, journal("two"), jobs=2, progress=kill)
@@ -215,11 +215,11 @@ def test_a_search_that_was_ended_goes_on_and_finds_the_same(tmp_path: Path) -> N
     assert len(lines) == len(whole)
     path.write_bytes(b"".join(lines[:4]) + lines[4][:20])  # killed in the midst of a line
     seen: list[int] = []
-    journal = Journal(path, made.digest())
+    journal = TrialJournal(path, made.digest())
     assert search(made, grid(), journal, progress=seen.append) == whole
     assert seen[0] == 4
-    assert Journal(path, made.digest()).known == {each.configuration: each for each in whole}
-    assert not Journal(path, bench(seed=1).digest()).known
+    assert TrialJournal(path, made.digest()).known == {each.configuration: each for each in whole}
+    assert not TrialJournal(path, bench(seed=1).digest()).known
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.soak)])
@@ -227,14 +227,14 @@ def test_what_had_no_time_is_listed_as_such_and_tried_when_the_search_is_continu
     jobs: int, tmp_path: Path
 ) -> None:
     made = bench()
-    late = Journal(tmp_path / "late.jsonl", made.digest())
+    late = TrialJournal(tmp_path / "late.jsonl", made.digest())
     none = search(made, grid(), late, jobs=jobs, deadline_s=time.monotonic())
     assert [trial.configuration for trial in none] == grid()
     assert {trial.state for trial in none} == {"no_time"}
     assert not late.known
     whole = found(made, tmp_path)
     assert search(made, grid(), late, jobs=jobs) == whole
-    again = Journal(tmp_path / "late.jsonl", made.digest())
+    again = TrialJournal(tmp_path / "late.jsonl", made.digest())
     assert search(made, grid(), again, deadline_s=time.monotonic()) == whole
     report = report_of(
         made, none, name="t", target="x", min_score=0.0, max_deletion=1.0, sort="score", left_out={}
@@ -394,8 +394,8 @@ def test_lossless_configurations_are_kept_and_marked(tmp_path: Path) -> None:
     assert sum("true" in line for line in told) >= len(lossless)
 
 
-def asked(**changes: Any) -> Search:  # noqa: ANN401  fields of any kind
-    usual = Search(
+def asked(**changes: Any) -> SearchSettings:  # noqa: ANN401  fields of any kind
+    usual = SearchSettings(
         name="people.csv", space=GRID, target="x", min_score=0.5, max_deletion=0.5, sort="score"
     )
     return replace(usual, **changes)

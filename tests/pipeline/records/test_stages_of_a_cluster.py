@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
@@ -323,7 +323,7 @@ def check_classes(
     for attribute in stream.schema.qis:
         reader = ValueReader(attribute)
         column = [message["qis"][attribute.name] for message in classes]
-        labels.append(Labels.of([reader.runs(value) for value in column]))
+        labels.append(ReleasedLabels.of([reader.runs(value) for value in column]))
     for c, message in enumerate(classes):
         of = np.full(len(qi), c, np.int32)
         # A silent source: all its values are missing, and its part of the promise is not made.
@@ -348,7 +348,7 @@ def check_classes(
 
 
 def _as_published(
-    stream: Stream, labels: Sequence[Labels], of: Int32Array, qi: Int32Array
+    stream: Stream, labels: Sequence[ReleasedLabels], of: Int32Array, qi: Int32Array
 ) -> Int32Array:
     """Return the cells with those missing that their cohort withholds: its cover lacks them."""
     said = qi.copy()
@@ -358,7 +358,7 @@ def _as_published(
     return said
 
 
-def _is_missing(labels: Labels, c: int, missing: int) -> bool:
+def _is_missing(labels: ReleasedLabels, c: int, missing: int) -> bool:
     a, b = labels.first_of[c : c + 2].tolist()
     return bool((labels.lo[a:b] == missing).all() and (labels.hi[a:b] == missing).all())
 

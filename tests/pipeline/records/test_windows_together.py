@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.attacks.known_company import KnownCompany, Shown
-from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import lasting_columns, unpack
@@ -238,7 +238,7 @@ def run(
                     reader.runs(m[qi.name]) == reader.runs(m["qis"][qi.name]) for m in messages
                 )
         labels = [
-            Labels.of([reader.runs(of[qi.name]) for of in published])
+            ReleasedLabels.of([reader.runs(of[qi.name]) for of in published])
             for qi, reader in zip(stream.schema.qis, readers, strict=True)
         ]
         shown = [key for key, k in zip(keys, kept, strict=True) if k], cells[kept, :7]

@@ -10,10 +10,9 @@ assigned at random: even an adversary who knows every position is left with a po
 That hides who bears a pseudonym. Three rules hide where somebody is:
 
 - A member is published as a *place*, an atom of the network that several devices share: the
-  smallest in which it has enough company when its group is formed, or a larger one, so that as
-  many members have places of each size as must share a place: the size of a place does not tell
-  whose it is. It keeps that size until the group ends. Regions made of smaller atoms would be a map
-  of occupied atoms.
+  smallest in which it has enough company when its group is formed. If too few members have places
+  of one size, theirs are made larger: the size of a place must not tell whose it is. It is kept
+  until the group ends. Regions made of smaller atoms would be a map of occupied atoms.
 - A group publishes on a beat of its own, whether its members report or not. The time of a release
   therefore does not tell when a member reported, and few releases leave few traces of a drive.
   Groups of large places publish more rarely: a device takes longer to leave such a place, and
