@@ -410,7 +410,7 @@ class Gateway:
 
     def _published_now(self) -> float:
         """Return the time of a message that would be published now."""
-        return self._clock.now() + self._clock.wall_ahead_s() - self.flow.core.delay_s
+        return self._clock.now() + self._clock.wall_ahead_s() - self.flow.mobile.intake.delay_s
 
     async def _flow_until(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
         drain = asyncio.Event()
