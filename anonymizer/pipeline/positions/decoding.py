@@ -185,7 +185,7 @@ class Decoder:
             columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
             row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
             toward = None
-            if each is Treatment.MOBILE:
+            if each is Treatment.MOBILE and len(row):
                 toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
             declared = attribute < self._n_declared
             readings = (row[declared], attribute[declared], value[declared])

@@ -148,12 +148,16 @@ class PositionEngine:
         result = self.operator.tick(
             slot, located.positions.ts, located.counted_at, now=event_s, since=located.id_since
         )
-        suppress_hidden(result.outcome, located.hidden)
-        self.readings.forget(slot[located.hidden])
-        since = located.now - self.operator.holds_s
+        if located.hidden.any():
+            suppress_hidden(result.outcome, located.hidden)
+            self.readings.forget(slot[located.hidden])
+        values = None
+        if self.readings.names:
+            since = located.now - self.operator.holds_s
+            values = self.readings.summarize(result.release, since=since)
         return TickRelease(
             release=result.release,
-            values=self.readings.summarize(result.release, since=since),
+            values=values,
             event_s=event_s,
             published_s=round_time(event_s, self._time_step_s),
             until_s=self.operator.until(result.release, now=event_s),

@@ -135,7 +135,8 @@ class Fleet:
         """Forget the devices that are gone after a tick; return their slots."""
         present = self.engine.operator.density.is_known
         freed = self.intake.forget(tick.freed, now=now, present=present)
-        self.engine.readings.free(freed)
+        if self.engine.readings.names:
+            self.engine.readings.free(freed)
         self.devices.free(freed)
         return freed
 

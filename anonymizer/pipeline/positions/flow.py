@@ -185,7 +185,9 @@ class PositionFlow:
                 secret=blake2b(secret, digest_size=32, person=b"fixed").digest(),
                 inputs=self.inputs,
             )
-        self._public = PublicDevices(settings, zoned, self._tally, inputs=self.inputs)
+        self._public = None
+        if Treatment.PUBLIC in treatments:
+            self._public = PublicDevices(settings, zoned, self._tally, inputs=self.inputs)
         fleets = {Treatment.MOBILE: self.mobile, Treatment.CLOAKED: self._fixed}
         self._fleets = {each: fleet for each, fleet in fleets.items() if fleet is not None}
         is_mobile = Treatment.MOBILE in treatments
@@ -200,7 +202,7 @@ class PositionFlow:
         self.information_limit_s = _information_limit_s(settings) + self.mobile.intake.delay_s
         epoch_s = self.mobile.engine.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
-        self._echoes = Echoes(settings, network)
+        self._echoes = Echoes(settings, network) if settings.echoes else None
         self._counting = (
             self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None
         )
@@ -256,6 +258,7 @@ class PositionFlow:
     def _look(self) -> FlowView:
         mobile, fixed, public = self.mobile, self._fixed, self._public
         readings = [each.engine.readings for each in self._fleets.values()]
+        clamped = [each.n_clamped for each in readings] + ([public.n_clamped] if public else [])
         return FlowView(
             n_devices=len(mobile.devices),
             n_devices_on_graph=mobile.engine.operator.density.n_devices,
@@ -264,7 +267,7 @@ class PositionFlow:
             oldest_s=self.ages.oldest_s,
             attributes=mobile.engine.readings.names,
             n_fixed_devices=0 if fixed is None else len(fixed.devices),
-            n_clamped=public.n_clamped + sum(each.n_clamped for each in readings),
+            n_clamped=np.sum(clamped, axis=0),
             n_left_out=np.sum([each.n_left_out for each in readings], axis=0),
             silent=self.silence.why(self._main.engine.operator, self._monotonic),
         )
@@ -373,19 +376,24 @@ class PositionFlow:
             fleet.publish(ticks[each], wall_ahead_s=ahead_s) for each, fleet in fleets
         ]
         freed, *_ = [fleet.forget(ticks[each], now=now) for each, fleet in fleets]
-        public = self._public.tick(
-            decoded.of[Treatment.PUBLIC], since=since, now=now, wall_ahead_s=ahead_s
-        )
         tick = ticks[Treatment.MOBILE]
+        public = []
+        if self._public is not None:
+            window = {"since": since, "now": now, "wall_ahead_s": ahead_s}
+            public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
         counts = self._counts(located[Treatment.MOBILE], freed, wall_ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick, now=now)
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
-        parts = [mobile, public, *fixed]
-        echoes = self._echoes.of(message for part in parts for message in part.messages)
-        return TickOutput(*joined([*parts, *counts, *_of_nobody(echoes)]), decoded.receipts)
+        parts = [mobile, *public, *fixed]
+        return TickOutput(*joined([*parts, *counts, *self._echoed(parts)]), decoded.receipts)
+
+    def _echoed(self, parts: Sequence[TickPart]) -> list[TickPart]:
+        if self._echoes is None:
+            return []
+        return _of_nobody(self._echoes.of(each for part in parts for each in part.messages))
 
     def _counts(
         self, located: LocatedPositions, freed: Int32Array, wall_ahead_s: float
@@ -421,7 +429,8 @@ class PositionFlow:
         self._density_rule = density_rule(settings)
         for fleet in self._fleets.values():
             fleet.adopt(settings.presence, self._density_rule, k_extra=settings.region.k_extra)
-        self._public.presence = settings.presence
+        if self._public is not None:
+            self._public.presence = settings.presence
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
         if settings.watch.sample != self._n_watched:

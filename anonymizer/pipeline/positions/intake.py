@@ -146,8 +146,10 @@ class Intake:
         self._lasting = lasting
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
         self.succession = Succession()
-        self._trips = TripGuard(parameters.trips, ledger)
-        self.delay_s = self._trips.delay_s
+        trips = parameters.trips
+        self._trips = TripGuard(trips, ledger) if trips.enabled else None
+        self.delay_s = trips.latency_s
+        self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = locate or coordinate_locator(zoned, snap_limit_m=parameters.snap_limit_m)
         make_places = zone_places(zoned, secret=secret)
         self._places = make_places(keys) if make_places else None
@@ -156,14 +158,14 @@ class Intake:
     @property
     def n_held(self) -> int:
         """Positions that wait for their trip to go on."""
-        return self._trips.n_held
+        return 0 if self._trips is None else self._trips.n_held
 
     def nodes_early(self, positions: Positions) -> Int32Array | None:
         """Return the nodes of positions whose tick is not over; None if trips decide first.
 
         `locate` takes them as `Positions.node`, so that less is left to do when the tick ends.
         """
-        return None if self._trips.is_on else self._find(positions)
+        return None if self._trips is not None else self._find(positions)
 
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
@@ -176,7 +178,8 @@ class Intake:
             Unix seconds at which the tick closes.
         """
         self._follow_ids(positions, now)
-        positions = self._trips.pass_on(positions, now=now)
+        if self._trips is not None:
+            positions = self._trips.pass_on(positions, now=now)
         slot, ts, event_s = positions.slot, positions.ts, now - self.delay_s
         node = positions.node if positions.node is not None else self._find(positions)
         if self._inputs is not None:
@@ -188,21 +191,23 @@ class Intake:
             counted_at = self._places.cover(
                 positions, node, now=event_s, passing_s=self._lasting.holds_s
             )
-        id_since = self.ids.since(slot, ts, now=event_s)
+        id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
         return LocatedPositions(positions, node, counted_at, hidden, id_since, now, event_s)
 
     def _follow_ids(self, positions: Positions, now: float) -> None:
         """Watch whether ids that are said to stay change."""
         slot, ts, lat, lon = positions[:4]
-        stays = ~self.ids.change(slot)
+        if self.ids.any_change:
+            stays = ~self.ids.change(slot)
+            slot, ts, lat, lon = slot[stays], ts[stays], lat[stays], lon[stays]
         pace = self._lasting.pace
         self.succession.tick(
-            slot[stays],
-            ts[stays],
-            lat[stays],
-            lon[stays],
+            slot,
+            ts,
+            lat,
+            lon,
             now=now,
-            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips.forget_s,
+            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips_last_s,
             ttl_s=pace.ttl_s,
         )
 
@@ -218,8 +223,10 @@ class Intake:
         present
             Slots that the operator still uses, shape (slots,).
         """
-        freed = self._trips.freed(freed, now=now, present=present)
-        self.ids.forget(freed)
+        if self._trips is not None:
+            freed = self._trips.freed(freed, now=now, present=present)
+        if self.ids.any_change:
+            self.ids.forget(freed)
         self.succession.free(freed)
         for zones in (self._places, self._device_zones):
             if zones is not None:
@@ -228,7 +235,8 @@ class Intake:
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
-        self._trips.close()
+        if self._trips is not None:
+            self._trips.close()
 
 
 def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:
@@ -283,13 +291,14 @@ def admit(
     slot[timely] = decoded.slots(timely, devices)
     outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
     ts = date_the_undated(decoded.ts, slot, since=since, now=now)
-    readings.note(
-        decoded.reading_row,
-        decoded.reading_attribute,
-        decoded.reading_value,
-        slot=slot,
-        ts=ts,
-    )
+    if len(decoded.reading_row):
+        readings.note(
+            decoded.reading_row,
+            decoded.reading_attribute,
+            decoded.reading_value,
+            slot=slot,
+            ts=ts,
+        )
     if decoded.id_changes is not None:
         ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
     kept = outcome == Outcome.HELD
@@ -305,11 +314,11 @@ def admit(
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:
     """Return a function that matches positions by coordinate and heading, none in a zone."""
-    nodes = NodeLocator(zoned.network, limit_m=snap_limit_m)
+    nodes, has_zones = NodeLocator(zoned.network, limit_m=snap_limit_m), len(zoned.zones) > 0
 
     def locate(positions: Positions) -> Int32Array:
         node = nodes.locate(positions.lat, positions.lon, positions.heading)
-        return zoned.keep_out(node, positions.lat, positions.lon)
+        return zoned.keep_out(node, positions.lat, positions.lon) if has_zones else node
 
     return locate
 
