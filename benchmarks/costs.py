@@ -20,12 +20,12 @@ from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions import flow
-from anonymizer.pipeline.positions.core import FlowCore
+from anonymizer.pipeline.positions import fleet
 from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.intake import Intake
 from anonymizer.pipeline.positions.tick_accounts import Accounts
 from anonymizer.settings import Settings
 from benchmarks.crowds import network_named
@@ -38,15 +38,15 @@ _MOVE_EVERY_S = 10
 _SPREAD_DEG = 1e-4  # about ten metres
 
 _PARTS: dict[str, Sequence[tuple[object, str]]] = {
-    "decode": ((Decoder, "decode"), (flow, "admit")),
-    "locate": ((FlowCore, "locate"),),
+    "decode": ((Decoder, "decode"), (fleet, "admit")),
+    "locate": ((Intake, "locate"),),
     "density": ((DensityMap, "advance"), (DensityMap, "expire")),
     "cloak": ((SessionCloak, "cloak"), (SessionCloak, "kept")),
     "verify": ((CloakingOperator, "_verified"),),
     "encode": ((ReleaseEncoder, "encode"),),
     "accounting": (
         (Accounts, "book"),
-        (flow, "part_of"),
+        (fleet, "part_of"),
         (PositionFlow, "begin"),
         (PositionFlow, "book"),
         (PositionFlow, "settle"),

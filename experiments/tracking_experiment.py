@@ -19,7 +19,7 @@ from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release
-from anonymizer.pipeline.positions.core import FlowCore, TickRelease
+from anonymizer.pipeline.positions.engine import PositionEngine, TickRelease
 from anonymizer.settings import Settings
 from simulator.traffic import Traffic
 
@@ -152,7 +152,7 @@ def released(
     *,
     tick_s: float = 1.0,
     seed: int = 0,
-    watch: Callable[[FlowCore, TickRelease], None] = lambda _core, _tick: None,
+    watch: Callable[[PositionEngine, TickRelease], None] = lambda _engine, _tick: None,
 ) -> tuple[Case, Released]:
     """Cloak a trace; return what the audit's attacks need, and the release."""
     with TemporaryDirectory() as folder:

@@ -55,7 +55,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.core import FlowCore, TickRelease
+from anonymizer.pipeline.positions.engine import PositionEngine, TickRelease
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import START, drive, released
 from simulator.traffic import Traffic
@@ -277,10 +277,10 @@ class _Levels:
     def __init__(self) -> None:
         self.level_at: dict[tuple[float, int], int] = {}
 
-    def __call__(self, core: FlowCore, tick: TickRelease) -> None:
-        if isinstance(core.operator, DistrictOperator):
+    def __call__(self, engine: PositionEngine, tick: TickRelease) -> None:
+        if isinstance(engine.operator, DistrictOperator):
             return
-        cloak = core.operator.state()["cloak"]
+        cloak = engine.operator.state()["cloak"]
         if "level" not in cloak or not len(tick.release.member):
             return
         sizes, level = np.diff(cloak["first_member_of"]), cloak["level"]

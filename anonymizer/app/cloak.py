@@ -1,4 +1,4 @@
-"""Cloaking of a recorded trace with the core of the live service, without MQTT."""
+"""Cloaking of a recorded trace with the engine of the live service, without MQTT."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -19,9 +19,11 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
-from anonymizer.pipeline.positions.core import FlowCore, TickRelease, row_locator
+from anonymizer.pipeline.positions.engine import PositionEngine, TickRelease
+from anonymizer.pipeline.positions.factory import engine_parameters, intake_parameters
 from anonymizer.pipeline.positions.flow_stats import InformationAges, histogram_of_ages
 from anonymizer.pipeline.positions.headings import headings_in
+from anonymizer.pipeline.positions.intake import Intake, LocatedPositions, row_locator
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 
@@ -95,7 +97,7 @@ def cloak_trace(
     out: Path | BinaryIO,
     auditor_map: Path | BinaryIO | None = None,
     progress: Callable[[int], None] = lambda _rows: None,
-    watch: Callable[[FlowCore, TickRelease], None] = lambda _core, _tick: None,
+    watch: Callable[[PositionEngine, TickRelease], None] = lambda _engine, _tick: None,
 ) -> CloakSummary:
     """Cloak a trace in event time; write what an analyst would have received.
 
@@ -121,7 +123,7 @@ def cloak_trace(
     progress
         Called with the number of rows finished since the previous call.
     watch
-        Called with each tick and the core that made it, for whoever measures an adversary who is
+        Called with each tick and the engine that made it, for whoever measures an adversary who is
         told more than subscribers are.
 
     Raises
@@ -144,7 +146,7 @@ def cloak_trace(
     rng = np.random.default_rng(seed % 2**128)
     source = _TraceColumns(trace, network, settings, ledger, rng)
     source.ids_change = ids_change or any(each.ids_live_s for each in settings.inputs)
-    core = source.core
+    engine = source.engine
     session = settings.session if settings.region.mode == "session" else None
     information = InformationAges(groups_last=session is not None and session.beat_s > 0)
     progress(trace.n_rows - len(accepted))
@@ -152,35 +154,37 @@ def cloak_trace(
         auditor = AuditorMapWriter(
             stack.enter_context(_create(auditor_map)) if auditor_map else None
         )
-        writer = ReleaseWriter(trace.device_id, core.network, settings, seed=seed, auditor=auditor)
+        writer = ReleaseWriter(trace.device_id, seed=seed, auditor=auditor)
         lines = stack.enter_context(_create(out))
-        for rows, now in _ticks(trace.ts, accepted, tick_s, core):
-            tick = core.cloak(core.locate(source.positions(rows), now=now), now=now)
-            lines.writelines(writer.lines(tick))
+        for rows, now in _ticks(trace.ts, accepted, tick_s, source):
+            tick = engine.tick(source.located(rows, now=now))
+            source.forget(tick, now=now)
+            messages, _ = engine.messages(tick, writer.pseudonyms)
+            lines.writelines(writer.lines(tick, messages))
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
             summary.n_ticks += 1
             summary.age_s.observe(information.until(now))
             information.see(tick.release, tick.until_s, event_s=tick.event_s, now=now)
-            watch(core, tick)
+            watch(engine, tick)
             summary.region_nodes.append(np.diff(tick.release.first_node_of))
             progress(len(rows))
-    core.close()
-    summary.ids_change = core.succession.ids_change
-    names, readings = core.readings.names, core.readings
+    source.close()
+    summary.ids_change = source.intake.succession.ids_change
+    names, readings = engine.readings.names, engine.readings
     summary.n_clamped = dict(zip(names, readings.n_clamped.tolist(), strict=True))
     summary.n_left_out = dict(zip(names, readings.n_left_out.tolist(), strict=True))
     return summary
 
 
 class _TraceColumns:
-    """The columns of a trace, tick by tick, and the core that they are meant for.
+    """The columns of a trace, tick by tick, and the intake and engine that they pass.
 
     Each device has a slot to itself, its index; a slot is never given to another device.
 
     Attributes
     ----------
-    core
-        See `FlowCore`.
+    intake, engine
+        See there.
     ids_change
         Whether the ids of all devices change.
     """
@@ -198,8 +202,16 @@ class _TraceColumns:
         node = named_nodes(trace, network)
         zoned = with_zones(network, zones_of(settings.zones))
         locate = None if node is None else row_locator(zoned, node)
-        self.core = FlowCore(settings, zoned, ledger, locate=locate, secret=rng.bytes(32))
-        names = self.core.readings.names
+        self.engine = PositionEngine(engine_parameters(settings, network), network, ledger)
+        self.intake = Intake(
+            intake_parameters(settings),
+            zoned,
+            ledger,
+            self.engine.operator,
+            secret=rng.bytes(32),
+            locate=locate,
+        )
+        names = self.engine.readings.names
         if missing := [name for name in names if name not in trace.readings]:
             raise InputError(f"the trace was read without the declared reading {missing[0]}")
         self._readings = [trace.readings[name] for name in names]
@@ -211,22 +223,44 @@ class _TraceColumns:
             (trace.lat, trace.lon) if node is None else (network.lat[node], network.lon[node])
         )
 
-    def positions(self, rows: IntArray) -> Positions:
-        """Return the positions of some rows, tagged with these; note their readings."""
+    @property
+    def n_held(self) -> int:
+        """Positions that wait for their trip to go on, or for a group."""
+        return self.intake.n_held + self.engine.n_held
+
+    @property
+    def quiet_after_s(self) -> float:
+        """Seconds after the last position in which releases may still follow, at most."""
+        return self.intake.delay_s + self.engine.publishes_for_s
+
+    def located(self, rows: IntArray, *, now: float) -> LocatedPositions:
+        """Return the positions of a tick, tagged with their rows; note their readings."""
         slot, ts = self._slot[rows], self._ts[rows]
         if self.ids_change:
-            self.core.ids.mark(slot)
+            self.intake.ids.mark(slot)
+        note = self.engine.readings.note
         for attribute, column in enumerate(self._readings):
             value = column[rows]
             row = np.flatnonzero(~np.isnan(value))
-            self.core.readings.note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
+            note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
         heading = None if self._heading is None else self._heading[rows]
         place = self._lat[rows], self._lon[rows]
-        return Positions(slot, ts, *place, rows.astype(np.float64), heading)
+        positions = Positions(slot, ts, *place, rows.astype(np.float64), heading)
+        return self.intake.locate(positions, now=now)
+
+    def forget(self, tick: TickRelease, *, now: float) -> None:
+        """Forget the devices that are gone after a tick."""
+        present = self.engine.operator.density.is_known
+        self.engine.readings.free(self.intake.forget(tick.freed, now=now, present=present))
+
+    def close(self) -> None:
+        """Settle the positions that are held; after the last tick."""
+        self.intake.close()
+        self.engine.close()
 
 
 def _ticks(
-    ts: FloatArray, rows: IntArray, tick_s: float, core: FlowCore
+    ts: FloatArray, rows: IntArray, tick_s: float, source: _TraceColumns
 ) -> Iterator[tuple[IntArray, float]]:
     """Yield the rows of each tick and the time at which it closes.
 
@@ -240,9 +274,10 @@ def _ticks(
     next_ones = [*numbers[1:], None][: len(numbers)]
     for n, following, (start, end) in zip(numbers, next_ones, bounds, strict=True):
         yield rows[start:end], n * tick_s
-        quiet = n + math.ceil(core.quiet_after_s / tick_s) + 1
+        quiet = n + math.ceil(source.quiet_after_s / tick_s) + 1
         for empty in range(n + 1, quiet if following is None else min(following, quiet)):
-            if following is None and not core.n_held and empty > n + core.delay_s / tick_s + 1:
+            over = empty > n + source.intake.delay_s / tick_s + 1
+            if following is None and not source.n_held and over:
                 break
             yield rows[:0], empty * tick_s
 

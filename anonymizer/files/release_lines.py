@@ -18,9 +18,9 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.positions.core import TickRelease, round_up
-from anonymizer.pipeline.positions.encoding import DeviceMessage, ReleaseEncoder
-from anonymizer.settings import Settings
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.encoding import DeviceMessage
+from anonymizer.pipeline.positions.engine import TickRelease
 
 _LINES_PER_REPORT = 50_000
 _SUPPRESSED = [
@@ -296,51 +296,38 @@ class ReleaseWriter:
     ----------
     device_id
         Name of the device of each slot.
-    network, settings
-        As for the live service; the topic and form of its messages are not used.
     seed
         Key of the pseudonyms.
     auditor
         Notes the device behind each pseudonym.
     """
 
-    def __init__(
-        self,
-        device_id: Sequence[str],
-        network: RoadNetwork,
-        settings: Settings,
-        *,
-        seed: int,
-        auditor: "AuditorMapWriter",
-    ) -> None:
+    def __init__(self, device_id: Sequence[str], *, seed: int, auditor: "AuditorMapWriter") -> None:
         secret = blake2b(str(seed).encode()).digest()
         self._devices = DeviceTable(secret=secret, max_devices=len(device_id))
         for name in device_id:
             self._devices.slot(name)  # slots are assigned in order: slot i is device_id[i]
         self._device_id = device_id
-        self._encoder = ReleaseEncoder(network, topic=settings.output.topic, form="device")
-        self._time_step_s = settings.output.time_step_s
         self._auditor = auditor
 
-    def lines(self, tick: TickRelease) -> list[bytes]:
+    def lines(self, tick: TickRelease, messages: Sequence[Outgoing]) -> list[bytes]:
         """Return the lines of one tick, sorted: their order must not reveal the groups.
 
         A suppressed position is a line without a pseudonym.
+
+        Parameters
+        ----------
+        messages
+            Those about the groups of the tick, one for each pseudonym.
         """
-        messages, _ = self._encoder.encode(
-            tick.release,
-            time=tick.published_s,
-            pseudonyms=self._names,
-            values=tick.values,
-            until=round_up(tick.until_s, self._time_step_s),
-        )
         lines = [message.payload.rstrip() for message in messages]  # the spaces are for brokers
         # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.
         nobody = DeviceMessage("", round(tick.published_s, 3), (), 0)
         lines += [msgspec.json.encode(nobody)] * int(np.isin(tick.outcome, _SUPPRESSED).sum())
         return [line + b"\n" for line in sorted(lines)]
 
-    def _names(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:
+    def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:
+        """Return the pseudonym of each slot in a version, and note whose it is."""
         names = self._devices.pseudonyms(slots, versions)
         self._auditor.note(names, [self._device_id[slot] for slot in slots])
         return names

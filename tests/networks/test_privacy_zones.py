@@ -14,8 +14,13 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.core import FlowCore
-from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.engine import PositionEngine
+from anonymizer.pipeline.positions.factory import (
+    cloaking_operator,
+    engine_parameters,
+    intake_parameters,
+)
+from anonymizer.pipeline.positions.intake import Intake
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
 
@@ -40,14 +45,16 @@ def settings(mode: str, min_nodes: int) -> Settings:
 
 def releases(mode: str, min_nodes: int, nodes: list[Int32Array]) -> list[Release]:
     """Return what is released about devices at these nodes, tick by tick."""
-    core = FlowCore(settings(mode, min_nodes), ZONED, Ledger(), secret=SECRET)
+    chosen, ledger = settings(mode, min_nodes), Ledger()
+    engine = PositionEngine(engine_parameters(chosen, GRID), GRID, ledger)
+    intake = Intake(intake_parameters(chosen), ZONED, ledger, engine.operator, secret=SECRET)
     slot = np.arange(len(nodes[0]), dtype=np.int32)
     released = []
     for now, node in enumerate(nodes):
         lat = np.where(node >= 0, GRID.lat[node], 50.0)
         ts = np.full(len(slot), float(now))
         positions = Positions(slot, ts, lat, GRID.lon[node], ts)
-        released.append(core.cloak(core.locate(positions, now=now), now=now).release)
+        released.append(engine.tick(intake.locate(positions, now=now)).release)
     return released
 
 

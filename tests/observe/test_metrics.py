@@ -118,7 +118,7 @@ def test_the_operator_alone_reads_where_devices_are_dense() -> None:
     rig.publish(*(delivery(f"d{i}", 12, NOW) for i in range(3)), delivery("d4", 0, NOW))
     metrics = scraped(rig)
     nodes, devices = (metrics[f"anonymizer_density_{of}"].samples for of in ("nodes", "devices"))
-    density = rig.flow.core.operator.density
+    density = rig.flow.mobile.engine.operator.density
     assert sum(s.value for s in nodes) == density.network.n_nodes
     assert sum(s.value for s in devices) == density.n_devices > 0
     assert {s.labels["band"] for s in nodes} == {"0-1", "2-3", "4+"}

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
 from functools import partial
@@ -16,6 +16,7 @@ from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.input_watch import Arrivals, InputWatch
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
+from anonymizer.app.gateway.services import Service, Services
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
@@ -362,54 +363,36 @@ class Gateway:
                 self.http.show(self._application)
                 self._log.info("listening", url=self.http.url)
             async with asyncio.TaskGroup() as group:
-                receiving = group.create_task(self._receive(), name="link")
-                if self._zones:
-                    group.create_task(self._zones.run(), name="zones link")
-                if self.records:
+                if self.records:  # they end by themselves, in their own time
                     group.create_task(self.records.run(stop), name="records")
-                for gauge in self._gauges:
-                    group.create_task(gauge.run(), name=type(gauge).__name__)
-                rejected = group.create_task(self._report_on_itself(), name="own reports")
-                watch = group.create_task(self._watch_input(), name="input watch")
-                viewer = group.create_task(self._viewer.run(), name="viewer")
-                topics = self._analyst_topics(group)
+                services = Services(list(self._services()))
+                services.start(group)
                 await self._flow_until(stop, group)
-                rejected.cancel()
-                watch.cancel()
-                viewer.cancel()
-                for topic in topics:
-                    topic.cancel()
-                if self._current:
-                    await self._current_topic(self._current).close()
-                self._public.turn(self._figures())
-                self._public.flush()
-                await self._reports.publish_rejected()
-                await self._reports.publish_silence(over=True)
-                self._phase = _Phase.LEAVING
-                await self._link.close()
-                if self._zones:
-                    await self._zones.close()
-                    receiving.cancel()  # it may still wait for that connection
-                for gauge in self._gauges:
-                    await gauge.close()
+                await services.stop()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
 
-    def _analyst_topics(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
-        """Start the tasks of the retained topics for analysts."""
-        found = []
+    def _services(self) -> Iterator[Service]:
+        """Yield what runs beside the flow, in the order in which it ends."""
+        yield Service("input watch", self._watch_input)
+        yield Service("viewer", self._viewer.run)
         if self._network_topics:
-            found.append(group.create_task(self._network_topics.run(), name="network topics"))
+            yield Service("network topics", self._network_topics.run)
         if self._current:
             current = self._current_topic(self._current)
-            found.append(group.create_task(current.run(), name="current topic"))
-        return found
+            yield Service("current topic", current.run, last=current.close)
+        yield Service("own reports", self._report_on_itself, last=self._report_at_the_end)
+        yield Service("link", self._receive, close=self._link.close)
+        if self._zones:
+            yield Service("zones link", self._zones.run, close=self._zones.close)
+        for gauge in self._gauges:
+            yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 
     def _current_topic(self, groups: CurrentGroups) -> CurrentTopic:
         return CurrentTopic(self._settings.current, groups, self._link, now=self._published_now)
 
     def _published_now(self) -> float:
         """Return the time of a message that would be published now."""
-        return self._clock.now() + self._clock.wall_ahead_s() - self.flow.core.delay_s
+        return self._clock.now() + self._clock.wall_ahead_s() - self.flow.mobile.intake.delay_s
 
     async def _flow_until(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
         drain = asyncio.Event()
@@ -482,6 +465,13 @@ class Gateway:
             await self._reports.publish_rejected()
             await self._reports.publish_silence()
             await self._reports.publish_state()
+
+    async def _report_at_the_end(self) -> None:
+        self._public.turn(self._figures())
+        self._public.flush()
+        await self._reports.publish_rejected()
+        await self._reports.publish_silence(over=True)
+        self._phase = _Phase.LEAVING
 
     async def _watch_input(self) -> None:
         while True:

@@ -79,7 +79,7 @@ class InputWatch:
             self._say_misfit(found, flow=flow)
         if self._too_large.see(self._flow.ledger.counts(), at_s=at_s):
             self._log.warning("regions are too large", problem=PROBLEM)
-        succession = self._flow.core.succession
+        succession = self._flow.mobile.intake.succession
         if self._changing.see(succession):
             share = round(succession.share, 2)
             self._log.error("ids change undeclared", share=share, likely=IDS_CHANGE)
@@ -124,6 +124,6 @@ class InputWatch:
                 if watch.misfit is not None
             ]
         problems += self._too_large.problems
-        if self._flow.core.succession.ids_change:
+        if self._flow.mobile.intake.succession.ids_change:
             problems.append(f"inputs: {IDS_CHANGE}")
         return problems

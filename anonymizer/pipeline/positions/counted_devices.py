@@ -1,7 +1,7 @@
 """What is known of the devices that are counted: where each was in an interval, and before."""
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.device_rows import DeviceRows
-from anonymizer.settings import CountSettings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import CountSettings
 
 _MOST_SPEED_MPS = 40.0
 """Faster devices count as this fast, so that one of them cannot move a mean by much."""
@@ -107,7 +109,7 @@ class CountedDevices:
 
     def __init__(
         self,
-        settings: CountSettings,
+        settings: "CountSettings",
         network: RoadNetwork,
         *,
         keys: Keys = slots_as_keys,

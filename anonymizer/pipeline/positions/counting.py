@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,7 +16,9 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.private_counts import PrivateCounts
-from anonymizer.settings import CountSettings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import CountSettings
 
 FORM_VERSION = 1
 _DIGITS = 6
@@ -91,7 +94,7 @@ class CountingFlow:
 
     def __init__(
         self,
-        settings: CountSettings,
+        settings: "CountSettings",
         network: RoadNetwork,
         *,
         version: str,
@@ -166,7 +169,7 @@ class SafeMessages:
         Devices in each figure beyond the k of the settings.
     """
 
-    def __init__(self, settings: CountSettings, *, version: str, k_extra: int = 0) -> None:
+    def __init__(self, settings: "CountSettings", *, version: str, k_extra: int = 0) -> None:
         self.k_extra = k_extra
         self._settings = settings
         self._version = version
@@ -210,7 +213,7 @@ class SafeMessages:
         ]
 
 
-def cells_message(settings: CountSettings, network: RoadNetwork, *, version: str) -> Outgoing:
+def cells_message(settings: "CountSettings", network: RoadNetwork, *, version: str) -> Outgoing:
     """Return the retained message that says where the cells are: GeoJSON, a box for each.
 
     A box surrounds the nodes of its cell; a cell without nodes is left out.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan, nan
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.input_counts import InputCounts
 from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
-from anonymizer.settings import LimitSettings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import LimitSettings
 
 
 class _Rows(NamedTuple):
@@ -123,7 +125,7 @@ class Decoder:
     def __init__(
         self,
         router: TopicRouter,
-        limits: LimitSettings,
+        limits: "LimitSettings",
         ledger: Ledger,
         *,
         attribute_of: Mapping[str, int] = MappingProxyType({}),
@@ -146,7 +148,7 @@ class Decoder:
         self._ids_change = np.array(router.ids_change, np.bool_)
         self._treatment_of = np.array([route.treatment for route in router.routes], np.int32)
 
-    def limit(self, limits: LimitSettings) -> None:
+    def limit(self, limits: "LimitSettings") -> None:
         """Use these limits from now on."""
         self._limits = limits
 
@@ -183,7 +185,7 @@ class Decoder:
             columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
             row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
             toward = None
-            if each is Treatment.MOBILE:
+            if each is Treatment.MOBILE and len(row):
                 toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
             declared = attribute < self._n_declared
             readings = (row[declared], attribute[declared], value[declared])

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.pipeline.positions.zone_shares import Held, ZoneShares
-from anonymizer.settings import DeviceZoneSettings
 from anonymizer.settings.base import id_levels
+
+if TYPE_CHECKING:
+    from anonymizer.settings import DeviceZoneSettings
 
 _UNKNOWN = -2
 """Owner of a slot whose device has not been looked up."""
@@ -62,7 +64,7 @@ class DeviceZones:
     ticks down by restating its own: 10,000 devices with zones, of 100,000 that report, take 2 ms.
     """
 
-    def __init__(self, settings: DeviceZoneSettings, devices: DeviceTable) -> None:
+    def __init__(self, settings: "DeviceZoneSettings", devices: DeviceTable) -> None:
         self._settings = settings
         self._levels = id_levels(settings.topic)
         self._devices = devices

@@ -7,7 +7,7 @@ not by which input it came, not when it reported.
 
 from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,7 +17,10 @@ from anonymizer.codecs import CoarsePoint, Encoder
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import NodeIndex, RoadNetwork
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.settings import PSEUDONYM, Settings
+from anonymizer.settings import PSEUDONYM
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
 
 _DIGITS = 5
 """Decimals of a degree, 1.1 m."""
@@ -58,7 +61,7 @@ class Echoes:
         That of the regions, with coordinates.
     """
 
-    def __init__(self, settings: Settings, network: RoadNetwork) -> None:
+    def __init__(self, settings: "Settings", network: RoadNetwork) -> None:
         self._echoes_of: dict[str, list[_Echo]] = {}
         for each in settings.inputs:
             if each.echo is not None:

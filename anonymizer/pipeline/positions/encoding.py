@@ -5,7 +5,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -16,8 +16,16 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.group_readings import GroupValues
-from anonymizer.pipeline.positions.region_shapes import NO_SHAPE, Shape, Shapes, shapes_of
-from anonymizer.settings import Settings
+from anonymizer.pipeline.positions.region_shapes import (
+    NO_SHAPE,
+    Shape,
+    ShapeKind,
+    Shapes,
+    shapes_of,
+)
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
 
 Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
 
@@ -87,12 +95,14 @@ class Contract:
     shapes: Shapes
 
 
-def contract_of(settings: Settings, network: RoadNetwork) -> Contract:
-    """Return what these settings ask the messages of a live service to have."""
+def contract_of(
+    settings: "Settings", network: RoadNetwork, shape: ShapeKind | None = None
+) -> Contract:
+    """Return what the messages of a live service have; by default, those of mobile devices."""
     shapes = settings.shapes
     return Contract(
         network_version(network),
-        shapes_of(network, shapes.regions, h3_resolution=shapes.h3_resolution),
+        shapes_of(network, shape or shapes.regions, h3_resolution=shapes.h3_resolution),
     )
 
 

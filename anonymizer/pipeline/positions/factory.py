@@ -1,7 +1,7 @@
-"""Factory of the cloaking operator: from settings to the operator that they describe."""
+"""Factory of the positions flow: from settings to operators, and to what engines need to know."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
@@ -36,7 +36,13 @@ from anonymizer.algorithms.positions.spanning_forest import (
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
-from anonymizer.settings import Settings
+from anonymizer.pipeline.positions.encoding import Contract, contract_of
+from anonymizer.pipeline.positions.engine import EngineParameters
+from anonymizer.pipeline.positions.fleet import FleetParameters
+from anonymizer.pipeline.positions.intake import IntakeParameters
+
+if TYPE_CHECKING:
+    from anonymizer.settings import DeviceZoneSettings, Settings
 
 Operator: TypeAlias = CloakingOperator | DistrictOperator
 _MakeCloak: TypeAlias = Callable[[int, Pace], Cloak]
@@ -56,14 +62,14 @@ _OF_DISTRICTS = ("confine", "lasting", "bound_until")
 """What a cloak needs in districts alone; plug-ins may be without."""
 
 
-def density_rule(settings: Settings) -> DensityRule:
+def density_rule(settings: "Settings") -> DensityRule:
     """Return ADKA's rule for k."""
     adka = settings.adka
     return DensityRule(adka.density_steps, adka.k_values, adka.k_floor)
 
 
 def cloaking_operator(
-    settings: Settings, network: RoadNetwork, *, keys: Keys = slots_as_keys
+    settings: "Settings", network: RoadNetwork, *, keys: Keys = slots_as_keys
 ) -> Operator:
     """Return the operator of the positions flow.
 
@@ -93,7 +99,7 @@ def cloaking_operator(
 
 
 def district_maker(
-    settings: Settings, network: RoadNetwork, districts: Districts
+    settings: "Settings", network: RoadNetwork, districts: Districts
 ) -> Callable[[int], District]:
     """Return a function that makes the district of a number; all share what never changes."""
     make_cloak = _cloaks(settings, network, districts)
@@ -106,7 +112,7 @@ def district_maker(
     return make
 
 
-def districts_of(settings: Settings, network: RoadNetwork) -> Districts:
+def districts_of(settings: "Settings", network: RoadNetwork) -> Districts:
     """Return the cut of the network, which anybody can compute.
 
     Raises
@@ -126,7 +132,7 @@ def districts_of(settings: Settings, network: RoadNetwork) -> Districts:
         raise SettingsError(f"region.districts: {error}") from error
 
 
-def folds_of(settings: Settings) -> Folds:
+def folds_of(settings: "Settings") -> Folds:
     """Return the rule by which districts with too few devices are led by others."""
     largest = max(settings.adka.k_values) + settings.region.k_extra
     return Folds(
@@ -136,13 +142,13 @@ def folds_of(settings: Settings) -> Folds:
     )
 
 
-def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
+def public_levels(network: RoadNetwork, settings: "Settings") -> Levels:
     """Return the atoms that regions are made of, which anybody can compute."""
     cut = None if settings.region.districts == 1 else districts_of(settings, network)
     return _levels(network, _forest(network, cut), settings, cut)
 
 
-def most_nodes(settings: Settings, network: RoadNetwork) -> int:
+def most_nodes(settings: "Settings", network: RoadNetwork) -> int:
     """Return how many nodes a region has at most."""
     return settings.region.max_nodes or _half_of(network)
 
@@ -152,7 +158,7 @@ def _half_of(network: RoadNetwork) -> int:
 
 
 def _operator(
-    settings: Settings, network: RoadNetwork, cloak: Cloak, pace: Pace
+    settings: "Settings", network: RoadNetwork, cloak: Cloak, pace: Pace
 ) -> CloakingOperator:
     return CloakingOperator(
         network,
@@ -164,7 +170,7 @@ def _operator(
     )
 
 
-def pace_of(settings: Settings) -> Pace:
+def pace_of(settings: "Settings") -> Pace:
     """Return how long devices count as present."""
     return Pace(
         ttl_s=settings.presence.ttl_s,
@@ -178,7 +184,7 @@ def _forest(network: RoadNetwork, districts: Districts | None) -> SpanningForest
 
 
 def _levels(
-    network: RoadNetwork, forest: SpanningForest, settings: Settings, districts: Districts | None
+    network: RoadNetwork, forest: SpanningForest, settings: "Settings", districts: Districts | None
 ) -> Levels:
     """Return the atoms, none of which crosses the border of a district.
 
@@ -200,7 +206,7 @@ def _levels(
     )
 
 
-def _plugged_cloak(settings: Settings, network: RoadNetwork, name: str) -> Cloak:
+def _plugged_cloak(settings: "Settings", network: RoadNetwork, name: str) -> Cloak:
     """Return the cloak of another distribution.
 
     Raises
@@ -224,7 +230,7 @@ def _plugged_cloak(settings: Settings, network: RoadNetwork, name: str) -> Cloak
 
 
 def _cloaks(
-    settings: Settings, network: RoadNetwork, districts: Districts | None = None
+    settings: "Settings", network: RoadNetwork, districts: Districts | None = None
 ) -> _MakeCloak:
     """Return a function that makes the cloak of each district."""
     name, region = settings.region.cloak, settings.region
@@ -263,3 +269,65 @@ def _cloaks(
         parked_s=settings.presence.parked_s,
     )
     return lambda number, pace: cloak.sibling(Serials(number, region.districts), pace)
+
+
+def engine_parameters(
+    settings: "Settings",
+    network: RoadNetwork,
+    *,
+    topic: str = "",
+    form: Literal["group", "device"] = "device",
+    contract: Contract | None = None,
+) -> EngineParameters:
+    """Return what an engine needs to know; by default one that writes lines of a file."""
+    return EngineParameters(
+        make_operator=lambda keys: cloaking_operator(settings, network, keys=keys),
+        groups_last=settings.region.mode == "session",
+        readings=settings.readings,
+        topic=topic,
+        form=form,
+        contract=contract,
+        time_step_s=settings.output.time_step_s,
+    )
+
+
+def intake_parameters(settings: "Settings") -> IntakeParameters:
+    """Return what an intake needs to know."""
+    return IntakeParameters(settings.trips, settings.network.snap_limit_m, settings.tick.interval_s)
+
+
+def mobile_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
+    """Return what the fleet of mobile devices needs to know."""
+    zones = settings.device_zones if settings.device_zones.enabled else None
+    contract = contract_of(settings, network, settings.shapes.regions)
+    return _fleet(settings, network, settings.output.topic, contract, zones)
+
+
+def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
+    """Return what the fleet of cloaked fixed devices needs to know.
+
+    They make no trips, state no zones, and are too few to be cut into districts.
+    """
+    fixed = settings.fixed
+    contract = contract_of(settings, network, settings.shapes.fixed)
+    settings = settings.model_copy(
+        update={
+            "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
+            "session": settings.session.model_copy(update={"epoch_s": fixed.epoch_s}),
+            "trips": settings.trips.model_copy(update={"enabled": False}),
+            "region": settings.region.model_copy(update={"districts": 1}),
+        }
+    )
+    return _fleet(settings, network, fixed.topic, contract, None)
+
+
+def _fleet(
+    settings: "Settings",
+    network: RoadNetwork,
+    topic: str,
+    contract: Contract,
+    zones: "DeviceZoneSettings | None",
+) -> FleetParameters:
+    form = settings.output.form
+    engine = engine_parameters(settings, network, topic=topic, form=form, contract=contract)
+    return FleetParameters(settings.presence, intake_parameters(settings), engine, zones)

@@ -7,8 +7,10 @@ ledger of its own until `book`, and readers get a view made between two ticks.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,16 +22,7 @@ from anonymizer.domain.fixes import Places
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.admission import admit
-from anonymizer.pipeline.positions.core import (
-    FlowCore,
-    LocatedPositions,
-    TickRelease,
-    round_time,
-    round_up,
-)
 from anonymizer.pipeline.positions.counting import CountingFlow
 from anonymizer.pipeline.positions.decoded import DecodedTick
 from anonymizer.pipeline.positions.decoded import joined as joined_decoded
@@ -37,9 +30,10 @@ from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.density_bands import DensityWatch
 from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.echo import Echoes
-from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
-from anonymizer.pipeline.positions.factory import density_rule
-from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
+from anonymizer.pipeline.positions.engine import TickRelease
+from anonymizer.pipeline.positions.factory import density_rule, fixed_fleet, mobile_fleet
+from anonymizer.pipeline.positions.fixed import PublicDevices
+from anonymizer.pipeline.positions.fleet import Fleet
 from anonymizer.pipeline.positions.flow_stats import (
     GROUP,
     TICK,
@@ -49,12 +43,15 @@ from anonymizer.pipeline.positions.flow_stats import (
     PseudonymAges,
 )
 from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.input_counts import LocatedInputs
+from anonymizer.pipeline.positions.intake import LocatedPositions
 from anonymizer.pipeline.positions.private_counts import Budget, PrivateCounts, noise_of
 from anonymizer.pipeline.positions.silence import Reason, Silence
+from anonymizer.pipeline.positions.tick_accounts import TickPart, joined
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
-from anonymizer.settings import Settings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +141,7 @@ class PositionFlow:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: "Settings",
         zoned: ZonedNetwork,
         ledger: Ledger,
         *,
@@ -157,57 +154,62 @@ class PositionFlow:
         self.stats = FlowStats()
         self.ledger = ledger
         self._tally = Ledger()
-        self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
-        self.core = FlowCore(settings, zoned, self._tally, secret=secret, keys=self._devices.keys)
-        self._n_in_tick = self._n_in_core = self._n_in_hand = 0
+        self._n_in_tick = self._n_in_fleets = self._n_in_hand = 0
         self._ticking = self._view_is_old = False
         self._prepared: list[DecodedTick] = []
         """Parts of the next tick."""
         self._adopted: Settings | None = None
-        self._presence = settings.presence
-        self._interval_s = settings.tick.interval_s
-        self._time_step_s = settings.output.time_step_s
+        self._interval_s, self._ttl_s = settings.tick.interval_s, settings.presence.ttl_s
         self._monotonic = monotonic
         self._last_tick_s = -np.inf
         self._decoder = Decoder(
             TopicRouter(settings.inputs, registries, payload_secrets),
             settings.limits,
             self._tally,
-            attribute_of=self.core.readings.index_of,
+            attribute_of={each.name: i for i, each in enumerate(settings.readings)},
             ids_kept_s=settings.presence.ttl_s,
         )
         self.inputs = self._decoder.inputs
-        self._located = LocatedInputs(self.inputs)
         self.silence = Silence(settings, self.inputs, ledger)
-        self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret, inputs=self.inputs)
-        is_mobile = any(each.kind == "mobile" for each in settings.inputs)
-        self._main = self.core.operator if is_mobile else self._fixed.operator
-        zones = settings.device_zones
-        self.device_zones = DeviceZones(zones, self._devices) if zones.enabled else None
+        treatments = {Treatment.of(each) for each in settings.inputs}
+        network = zoned.network
+        self.mobile = Fleet(
+            mobile_fleet(settings, network), zoned, self._tally, secret=secret, inputs=self.inputs
+        )
+        self._fixed = None  # its engine would cost memory
+        if Treatment.CLOAKED in treatments:
+            self._fixed = Fleet(
+                fixed_fleet(settings, network),
+                zoned,
+                self._tally,
+                secret=blake2b(secret, digest_size=32, person=b"fixed").digest(),
+                inputs=self.inputs,
+            )
+        self._public = None
+        if Treatment.PUBLIC in treatments:
+            self._public = PublicDevices(settings, zoned, self._tally, inputs=self.inputs)
+        fleets = {Treatment.MOBILE: self.mobile, Treatment.CLOAKED: self._fixed}
+        self._fleets = {each: fleet for each, fleet in fleets.items() if fleet is not None}
+        is_mobile = Treatment.MOBILE in treatments
+        self._main = self.mobile if is_mobile else self._fixed or self.mobile
         self._n_watched = settings.watch.sample
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
-        self.density_watch = DensityWatch(zoned.network)
+        self.density_watch = DensityWatch(network)
         self._density_rule = density_rule(settings)
         session = settings.region.mode == "session"
         self._information = InformationAges(groups_last=session and settings.session.beat_s > 0)
-        self.information_limit_s = _information_limit_s(settings) + self.core.delay_s
-        epoch_s = self.core.operator.pace.longest_epoch_s
+        self.information_limit_s = _information_limit_s(settings) + self.mobile.intake.delay_s
+        epoch_s = self.mobile.engine.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
-        self._encoder = ReleaseEncoder(
-            zoned.network,
-            topic=settings.output.topic,
-            form=settings.output.form,
-            contract=contract_of(settings, zoned.network),
-        )
-        self._echoes = Echoes(settings, zoned.network)
+        self._echoes = Echoes(settings, network) if settings.echoes else None
         self._counting = (
             self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None
         )
         self._view = self._look()
 
     def _counting_flow(
-        self, settings: Settings, zoned: ZonedNetwork, budget: Budget | None
+        self, settings: "Settings", zoned: ZonedNetwork, budget: Budget | None
     ) -> CountingFlow:
         version = network_version(zoned.network)
         private = None
@@ -228,8 +230,8 @@ class PositionFlow:
             private=private,
             k_extra=settings.region.k_extra,
             slack_s=settings.tick.interval_s,
-            keys=self._devices.keys,
-            kept_s=self.core.operator.pace.longest_ttl_s,
+            keys=self.mobile.devices.keys,
+            kept_s=self.mobile.engine.operator.pace.longest_ttl_s,
         )
 
     def n_count_intervals(self, reason: str) -> int:
@@ -239,7 +241,7 @@ class PositionFlow:
     @property
     def n_held(self) -> int:
         """Positions that are in a tick, or wait for their trip to go on, a group or the broker."""
-        return self._n_in_tick + self._n_in_core + self._n_in_hand
+        return self._n_in_tick + self._n_in_fleets + self._n_in_hand
 
     @property
     def view(self) -> FlowView:
@@ -254,23 +256,30 @@ class PositionFlow:
         return self._view
 
     def _look(self) -> FlowView:
-        operator, readings = self.core.operator, self.core.readings
+        mobile, fixed, public = self.mobile, self._fixed, self._public
+        readings = [each.engine.readings for each in self._fleets.values()]
+        clamped = [each.n_clamped for each in readings] + ([public.n_clamped] if public else [])
         return FlowView(
-            n_devices=len(self._devices),
-            n_devices_on_graph=operator.density.n_devices,
-            n_newcomers=operator.n_waiting,
+            n_devices=len(mobile.devices),
+            n_devices_on_graph=mobile.engine.operator.density.n_devices,
+            n_newcomers=mobile.engine.operator.n_waiting,
             hidden_to_k=self.audit.hidden_to_k(),
             oldest_s=self.ages.oldest_s,
-            attributes=readings.names,
-            n_fixed_devices=self._fixed.n_devices,
-            n_clamped=readings.n_clamped + self._fixed.n_clamped,
-            n_left_out=readings.n_left_out + self._fixed.n_left_out,
-            silent=self.silence.why(self._main or operator, self._monotonic),
+            attributes=mobile.engine.readings.names,
+            n_fixed_devices=0 if fixed is None else len(fixed.devices),
+            n_clamped=np.sum(clamped, axis=0),
+            n_left_out=np.sum([each.n_left_out for each in readings], axis=0),
+            silent=self.silence.why(self._main.engine.operator, self._monotonic),
         )
+
+    @property
+    def device_zones(self) -> DeviceZones | None:
+        """The zones that mobile devices have stated; None: they state none."""
+        return self.mobile.device_zones
 
     def devices_at(self) -> Int32Array:
         """Return the number of devices counted at each node, shape (nodes,): for the auditor."""
-        return self.core.operator.density.n_at
+        return self.mobile.engine.operator.density.n_at
 
     def tick(
         self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
@@ -308,7 +317,7 @@ class PositionFlow:
     def _located_early(self, decoded: DecodedTick) -> DecodedTick:
         mobile = decoded.of[Treatment.MOBILE]
         slot = np.zeros(len(mobile.ts), np.int32)  # which nobody asks for
-        mobile.node = self.core.nodes_early(
+        mobile.node = self.mobile.intake.nodes_early(
             Positions(slot, mobile.ts, mobile.lat, mobile.lon, mobile.at_s, mobile.heading)
         )
         return decoded
@@ -320,15 +329,15 @@ class PositionFlow:
         """
         self._n_in_tick = 0
         self._n_in_hand += output.n_positions
-        self._book_core()
+        self._book_fleets()
         self._ticking = False
         if self._view_is_old:
             self._view, self._view_is_old = self._look(), False
         return output
 
-    def _book_core(self) -> None:
+    def _book_fleets(self) -> None:
         self.ledger.absorb(self._tally)
-        self._n_in_core = self.core.n_held + self._fixed.n_held
+        self._n_in_fleets = sum(each.n_held for each in self._fleets.values())
 
     def release(
         self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
@@ -355,44 +364,39 @@ class PositionFlow:
         # Since the previous tick, but not since the years before the first one, nor for the
         # minutes of a stall.
         since = max(self._last_tick_s, now - self._interval_s)
-        located = self.core.locate(self._accepted(decoded, since, now), now=now)
-        self._located.locate(located.positions.slot, located.node)
-        if self.device_zones is not None:
-            node = self.device_zones.keep_out(located.positions, located.node)
-            located = LocatedPositions(located.positions, node)
+        fleets = self._fleets.items()
+        located = {
+            each: fleet.locate(decoded.of[each], since=since, now=now) for each, fleet in fleets
+        }
         times.append(self._monotonic())
-        tick = self.core.cloak(located, now=now)
-        fixed = self._fixed.tick(
-            decoded.of[Treatment.CLOAKED],
-            decoded.of[Treatment.PUBLIC],
-            since=since,
-            now=now,
-            wall_ahead_s=wall_ahead_s,
-        )
+        ticks = {each: fleet.engine.tick(located[each]) for each, fleet in fleets}
         times.append(self._monotonic())
-        messages, message_of_member = self._encoder.encode(
-            tick.release,
-            time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
-            pseudonyms=self._devices.pseudonyms,
-            values=tick.values,
-            until=round_up(tick.until_s + wall_ahead_s, self._time_step_s),
-        )
-        counts = self._counts(located, tick, wall_ahead_s)
-        self._devices.free(tick.freed)
-        if self.device_zones is not None:
-            self.device_zones.forget(tick.freed)
+        ahead_s = wall_ahead_s
+        mobile, *fixed = [
+            fleet.publish(ticks[each], wall_ahead_s=ahead_s) for each, fleet in fleets
+        ]
+        freed, *_ = [fleet.forget(ticks[each], now=now) for each, fleet in fleets]
+        tick = ticks[Treatment.MOBILE]
+        public = []
+        if self._public is not None:
+            window = {"since": since, "now": now, "wall_ahead_s": ahead_s}
+            public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
+        counts = self._counts(located[Treatment.MOBILE], freed, wall_ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick, now=now)
         self._last_tick_s = now
-        self._decoder.forget(at_s=self._monotonic(), kept_s=self._presence.ttl_s)
-        mobile = part_of(messages, message_of_member, tick.release, tick.carried)
-        parts = [mobile, *fixed]
-        echoes = self._echoes.of(message for part in parts for message in part.messages)
-        return TickOutput(*joined([*parts, *counts, *_of_nobody(echoes)]), decoded.receipts)
+        self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
+        parts = [mobile, *public, *fixed]
+        return TickOutput(*joined([*parts, *counts, *self._echoed(parts)]), decoded.receipts)
+
+    def _echoed(self, parts: Sequence[TickPart]) -> list[TickPart]:
+        if self._echoes is None:
+            return []
+        return _of_nobody(self._echoes.of(each for part in parts for each in part.messages))
 
     def _counts(
-        self, located: LocatedPositions, tick: TickRelease, wall_ahead_s: float
+        self, located: LocatedPositions, freed: Int32Array, wall_ahead_s: float
     ) -> list[TickPart]:
         """Count the devices; return the message of an interval that has ended, if one has."""
         if self._counting is None:
@@ -401,14 +405,14 @@ class PositionFlow:
             located.positions.slot,
             located.positions.ts,
             located.node,
-            now=tick.event_s,
-            freed=tick.freed,
-            since=tick.id_since,
+            now=located.event_s,
+            freed=freed,
+            since=located.id_since,
             wall_ahead_s=wall_ahead_s,
         )
         return _of_nobody(messages)
 
-    def adopt(self, settings: Settings) -> None:
+    def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as they may change: see `settings.reload`.
 
         If the size of its sample changes, the light audit begins anew. It then knows less about
@@ -421,11 +425,12 @@ class PositionFlow:
         if settings is None:
             return
         self.silence.adopt(settings)
-        self._presence = settings.presence
         self._decoder.limit(settings.limits)
-        self.core.set_rule(settings)
         self._density_rule = density_rule(settings)
-        self._fixed.adopt(settings)
+        for fleet in self._fleets.values():
+            fleet.adopt(settings.presence, self._density_rule, k_extra=settings.region.k_extra)
+        if self._public is not None:
+            self._public.presence = settings.presence
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
         if settings.watch.sample != self._n_watched:
@@ -434,11 +439,11 @@ class PositionFlow:
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
-        self.core.close()
-        self._fixed.close()
+        for fleet in self._fleets.values():
+            fleet.close()
         if self._counting is not None:
             self._counting.close()
-        self._book_core()
+        self._book_fleets()
 
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:
         """Account for an output, given which of its messages were published.
@@ -471,8 +476,8 @@ class PositionFlow:
 
     def _measure(self, tick: TickRelease, *, now: float) -> None:
         """Measure a release before it is published."""
-        operator, network = self.core.operator, self.core.network
-        release, event_s = tick.release, tick.event_s
+        engine, release, event_s = self.mobile.engine, tick.release, tick.event_s
+        operator, network = engine.operator, engine.network
         self.stats.age_s.observe(self._information.until(now))
         self._information.see(release, tick.until_s, event_s=event_s, now=now)
         self.density_watch.look(operator.density, self._density_rule, now=now)
@@ -480,26 +485,13 @@ class PositionFlow:
         self.audit.see(release, operator.place_of, n_nodes=network.n_nodes)
         self.ages.see(release, now=event_s)
 
-    def _accepted(self, decoded: DecodedTick, since: float, now: float) -> Positions:
-        return admit(
-            decoded.of[Treatment.MOBILE],
-            presence=self._presence,
-            devices=self._devices,
-            readings=self.core.readings,
-            ids=self.core.ids,
-            ledger=self._tally,
-            since=since,
-            now=now,
-            inputs=self._located,
-        )
-
 
 def _of_nobody(messages: list[Outgoing]) -> list[TickPart]:
     """Return messages by which no position is published."""
     return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
 
 
-def _information_limit_s(settings: Settings) -> float:
+def _information_limit_s(settings: "Settings") -> float:
     """Return the age of information that no published group is to exceed, without delays."""
     session = settings.session
     if settings.region.mode != "session" or not session.beat_s:

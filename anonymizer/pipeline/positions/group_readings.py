@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
 from anonymizer.pipeline.positions.device_rows import NO_ROW, DeviceRows, KeyRows
-from anonymizer.settings import ReadingSettings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import ReadingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class GroupReadings:
     `DeviceRows`.
     """
 
-    def __init__(self, declared: Sequence[ReadingSettings], keys: Keys = slots_as_keys) -> None:
+    def __init__(self, declared: "Sequence[ReadingSettings]", keys: Keys = slots_as_keys) -> None:
         self._state = ReadingsState([each.attribute for each in declared])
         self._rows = DeviceRows(keys)
         self.names = tuple(self._state.index_of)

@@ -9,10 +9,10 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.release import starts_of
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.core import round_time, round_up
 from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane, closes_at
 from anonymizer.pipeline.positions.echo import Echoes
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
+from anonymizer.pipeline.positions.engine import round_time, round_up
 from anonymizer.pipeline.positions.factory import district_maker, districts_of
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
 from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE, LaneCounts

@@ -11,14 +11,16 @@ References
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from anonymizer.codecs.coarse import iso8601
 from anonymizer.codecs.ngsi_ld import CONTEXT
 from anonymizer.pipeline.ports import Headers, Link, Outgoing
-from anonymizer.settings import Settings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
 
 _ID_BYTES = 12
 ENTITY_TYPE = "CloakedGroup"
@@ -41,7 +43,7 @@ class OtherForms:
     An entity counts neither as published nor as lost: only the message that it is made of does.
     """
 
-    def __init__(self, link: Link, settings: Settings) -> None:
+    def __init__(self, link: Link, settings: "Settings") -> None:
         self._link = link
         self._source = event_source(settings)
         self._kind_of = kinds_of(settings) if settings.forms.cloudevents else {}
@@ -85,12 +87,12 @@ class OtherForms:
         return message._replace(headers=cloudevent(message, kind=kind, source=self._source))
 
 
-def event_source(settings: Settings) -> str:
+def event_source(settings: "Settings") -> str:
     """Return the attribute `source` of the events of a gateway: the path of its status."""
     return "/" + settings.broker.status_topic.rpartition("/")[0]
 
 
-def kinds_of(settings: Settings) -> Mapping[str, str]:
+def kinds_of(settings: "Settings") -> Mapping[str, str]:
     """Return the name of the messages on each topic that carries events."""
     region = "Group" if settings.output.form == "group" else "Device"
     return {

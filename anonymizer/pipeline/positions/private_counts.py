@@ -9,7 +9,7 @@ so the budget on disk is charged as if every device had been in every interval u
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import numpy as np
@@ -19,7 +19,9 @@ from anonymizer.algorithms.positions.safe_counts import NO_CELL
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import StoreError
 from anonymizer.pipeline.gaussian_noise import GaussianNoise
-from anonymizer.settings import CountSettings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import CountSettings
 
 FORM_VERSION = 1
 BUDGET, STORE, OVERLOAD = "budget", "store", "overload"
@@ -111,7 +113,7 @@ class PrivateCounts:
 
     def __init__(
         self,
-        settings: CountSettings,
+        settings: "CountSettings",
         budget: Budget,
         noise: Noise,
         *,
@@ -247,7 +249,7 @@ class PrivateCounts:
         return noisy[: settings.cells], [trips[i : i + n] for i in range(0, n * n, n)]
 
 
-def noise_of(settings: CountSettings) -> GaussianNoise:
+def noise_of(settings: "CountSettings") -> GaussianNoise:
     """Return the noise that keeps the budget of the settings.
 
     Raises
@@ -263,7 +265,7 @@ def noise_of(settings: CountSettings) -> GaussianNoise:
     )
 
 
-def plan_of(settings: CountSettings) -> str:
+def plan_of(settings: "CountSettings") -> str:
     """Return the settings that a budget is made for; under others, its rest is refused."""
     keys = ("epsilon", "delta", "period_s", "every_s", "trip_areas")
     stated = {key: getattr(settings, key) for key in keys}

@@ -7,6 +7,7 @@ of k, are one interval late, and do not distinguish reasons that depend on where
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
 from anonymizer.pipeline.positions.density_bands import DensityBands
 from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.settings import Settings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
 
 OTHER = ("suppressed", "other")
 """Label of all reasons that depend on where a device is."""
@@ -128,7 +131,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
     )
 
 
-def public_step(settings: Settings) -> int:
+def public_step(settings: "Settings") -> int:
     """Return the step of public counts: the largest k that the settings can ask for."""
     adka = settings.adka
     return max(*adka.k_values, adka.k_floor) + settings.region.k_extra

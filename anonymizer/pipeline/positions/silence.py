@@ -5,7 +5,7 @@ everybody reads holds no count of devices or positions.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.misfit import CAUSES, Misfit
 from anonymizer.pipeline.positions.factory import Operator, density_rule
 from anonymizer.pipeline.positions.input_counts import InputCounts
-from anonymizer.settings import Settings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
 
 _LEAST_S = 20.0
 """Nothing is said about a shorter silence, however short the beat is."""
@@ -81,7 +83,7 @@ class SilenceRule:
         The whole settings.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: "Settings") -> None:
         session, self._lasts = settings.session, settings.region.mode == "session"
         beat_s = session.beat_s if self._lasts else 0.0
         said_s = settings.output.silence_s
@@ -215,7 +217,7 @@ class Silence:
         Counts of the flow, by input and of all positions.
     """
 
-    def __init__(self, settings: Settings, inputs: InputCounts, ledger: Ledger) -> None:
+    def __init__(self, settings: "Settings", inputs: InputCounts, ledger: Ledger) -> None:
         self.adopt(settings)
         self._inputs = inputs
         self._ledger = ledger
@@ -224,7 +226,7 @@ class Silence:
         self._before = inputs.n_of, ledger.counts()
         """The counts before the silence began."""
 
-    def adopt(self, settings: Settings) -> None:
+    def adopt(self, settings: "Settings") -> None:
         """Judge by other settings from now on."""
         self._rule = SilenceRule(settings)
         self._density_rule = density_rule(settings)

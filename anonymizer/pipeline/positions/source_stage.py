@@ -24,8 +24,6 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.positions.admission import admit
-from anonymizer.pipeline.positions.core import Locate, coordinate_locator
 from anonymizer.pipeline.positions.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.decoded import Decoded
 from anonymizer.pipeline.positions.decoding import Decoder
@@ -34,6 +32,7 @@ from anonymizer.pipeline.positions.factory import districts_of, folds_of, pace_o
 from anonymizer.pipeline.positions.fixed import PublicDevices
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.id_lives import IdLives
+from anonymizer.pipeline.positions.intake import Locate, admit, coordinate_locator
 from anonymizer.pipeline.positions.raw_batches import (
     RAW,
     STATEMENTS,

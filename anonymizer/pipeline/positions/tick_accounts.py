@@ -1,12 +1,15 @@
 """Accounts of a tick: which positions are published with its release, which wait, which end."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Outgoing
 
 NOT_THE_NEWEST = (Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED)
 
@@ -25,6 +28,64 @@ class Carried(NamedTuple):
     slot: Int32Array
     tag: FloatArray
     n_direct: int
+
+
+class TickPart(NamedTuple):
+    """The messages of some devices in a tick.
+
+    Attributes
+    ----------
+    messages
+        To be published.
+    message_of, at_s
+        Message that contains each position, and its monotonic arrival time, shape (n,).
+    n_direct
+        The first so many positions arrived in this tick; the others had waited for a group.
+    """
+
+    messages: list[Outgoing]
+    message_of: IntArray
+    at_s: FloatArray
+    n_direct: int
+
+
+def part_of(
+    messages: list[Outgoing], message_of_member: IntArray, release: Release, carried: Carried
+) -> TickPart:
+    """Return the messages of a release with the positions that they carry.
+
+    Parameters
+    ----------
+    messages, message_of_member
+        As returned by `ReleaseEncoder.encode`.
+    release, carried
+        The release, and the positions to be published with it, tagged with their arrival times.
+    """
+    n_slots = int(max(release.member.max(initial=-1), carried.slot.max(initial=-1))) + 1
+    message_of_slot = np.full(n_slots, -1, np.int64)
+    message_of_slot[release.member] = message_of_member
+    return TickPart(messages, message_of_slot[carried.slot], carried.tag, carried.n_direct)
+
+
+def joined(parts: Sequence[TickPart]) -> TickPart:
+    """Return all parts of a tick as one, with the positions that had waited at the end."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(len(part.messages) for part in parts)])
+    message_of = [part.message_of + n for part, n in zip(parts, before.tolist(), strict=False)]
+    cut = [part.n_direct for part in parts]
+    return TickPart(
+        [message for part in parts for message in part.messages],
+        np.concatenate(
+            [of[:n] for of, n in zip(message_of, cut, strict=True)]
+            + [of[n:] for of, n in zip(message_of, cut, strict=True)]
+        ),
+        np.concatenate(
+            [part.at_s[: part.n_direct] for part in parts]
+            + [part.at_s[part.n_direct :] for part in parts]
+        ),
+        sum(cut),
+    )
 
 
 class Accounts:

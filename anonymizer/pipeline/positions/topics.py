@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.domain.fixes import Places
-from anonymizer.settings import InputSettings
 from anonymizer.settings.base import is_field
+
+if TYPE_CHECKING:
+    from anonymizer.settings import InputSettings
 
 
 class Treatment(IntEnum):
@@ -24,7 +26,7 @@ class Treatment(IntEnum):
     """Fixed, and published as they are."""
 
     @classmethod
-    def of(cls, settings: InputSettings) -> "Treatment":
+    def of(cls, settings: "InputSettings") -> "Treatment":
         """Return the treatment that an input asks for."""
         if settings.kind == "mobile":
             return cls.MOBILE
@@ -53,7 +55,7 @@ def subscription(topic: str) -> str:
     return "/".join("+" if is_field(level) else level for level in topic.split("/"))
 
 
-def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool] | None:
+def shared_topics(inputs: "Sequence[InputSettings]") -> Callable[[str], bool] | None:
     """Return whether messages of a topic may come from several devices; None: those of none do."""
     if all(i.device_from != "payload" for i in inputs):
         return None
@@ -83,7 +85,7 @@ class TopicRouter:
 
     def __init__(
         self,
-        inputs: Sequence[InputSettings],
+        inputs: "Sequence[InputSettings]",
         registries: Mapping[Path, Places] = MappingProxyType({}),
         secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
     ) -> None:
@@ -123,7 +125,7 @@ class TopicRouter:
 
 
 def _route(
-    settings: InputSettings,
+    settings: "InputSettings",
     registries: Mapping[Path, Places],
     secrets: Mapping[Path, Sequence[bytes]],
 ) -> Route:

@@ -1,6 +1,6 @@
 """Protected trip ends in the flow: positions are held until they are known to be far from one."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -8,7 +8,9 @@ from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.settings import TripSettings
+
+if TYPE_CHECKING:
+    from anonymizer.settings import TripSettings
 
 
 class Positions(NamedTuple):
@@ -43,7 +45,7 @@ class TripGuard:
     Positions leave it `delay_s` later. If it is switched off, they pass at once.
     """
 
-    def __init__(self, settings: TripSettings, ledger: Ledger) -> None:
+    def __init__(self, settings: "TripSettings", ledger: Ledger) -> None:
         self.delay_s = settings.latency_s
         self.forget_s = max(settings.gap_s, settings.delay_s) if settings.enabled else 0.0
         """A device that is silent for longer is forgotten."""

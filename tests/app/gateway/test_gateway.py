@@ -175,7 +175,7 @@ async def test_it_is_not_ready_while_vehicles_change_ids_that_are_said_to_stay(
     ):
         assert (await http.get("/readyz")).is_success
         # Fifty vehicles: each second one of them is heard under another id, at its own place.
-        succession = gateway.flow.core.succession
+        succession = gateway.flow.mobile.intake.succession
         for now in range(700):
             place = np.array([now % 50 / 10])
             for slot, ts in ((max(now - 50, 0), now - 0.5), (now, float(now))):

@@ -165,7 +165,7 @@ def test_an_output_that_is_given_up_counts_as_undelivered_whole() -> None:
 def test_a_broken_promise_is_counted_and_nothing_of_it_is_published() -> None:
     lie = FixedCloak([Group(2, [12], [0, 1]), Group(2, [0], [2])])
     rig = Rig()
-    rig.flow.core.operator = CloakingOperator(
+    rig.flow.mobile.engine.operator = CloakingOperator(
         NETWORK, lie, pace=Pace(ttl_s=100, epoch_s=0), k_floor=2
     )
     messages = rig.publish(*(delivery(*row, NOW) for row in [("a", 12), ("b", 12), ("c", 0)]))

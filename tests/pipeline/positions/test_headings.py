@@ -9,8 +9,8 @@ from anonymizer.files.traces import trace_of
 from anonymizer.networks import from_arrays
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.core import coordinate_locator
 from anonymizer.pipeline.positions.headings import headings_in
+from anonymizer.pipeline.positions.intake import coordinate_locator
 from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
 from anonymizer.settings import TripSettings
 

@@ -154,7 +154,7 @@ def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
     rig = Rig(readings=[SPEED | {"per_pseudonym": True}], output={"form": "device", "qos": 1})
     said = {"a": 10.0, "b": 20.0}
     messages = rig.publish(*(reading(device, 12, speed) for device, speed in said.items()))
-    names = rig.flow._devices.pseudonyms([0, 1], [int(NOW // 300)] * 2)
+    names = rig.flow.mobile.devices.pseudonyms([0, 1], [int(NOW // 300)] * 2)
     own = {message["pseudonym"]: message["values"]["speed_mps"] for message in messages}
     assert own == dict(zip(names, said.values(), strict=True))
     grouped = Rig(readings=[SPEED | {"per_pseudonym": True}])

@@ -1,0 +1,75 @@
+"""Services of a gateway end in their order, each in its own way."""
+
+import asyncio
+
+from anonymizer.app.gateway.services import Service, Services
+
+
+class Log:
+    """What services did, in order."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self._closing = {"link": asyncio.Event(), "other": asyncio.Event()}
+
+    async def loop(self) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            self.said.append("loop cancelled")
+
+    async def last(self) -> None:
+        self.said.append("last words")
+
+    async def link(self, name: str) -> None:
+        await self._closing[name].wait()
+        self.said.append(f"{name} ended")
+
+    async def close(self, name: str) -> None:
+        self.said.append(f"{name} closing")
+        self._closing[name].set()
+        await asyncio.sleep(0)
+
+
+async def test_last_words_are_said_while_the_links_are_open_and_these_close_in_order() -> None:
+    log = Log()
+    services = Services(
+        [
+            Service("loop", log.loop, last=log.last),
+            Service("link", lambda: log.link("link"), close=lambda: log.close("link")),
+            Service("other", lambda: log.link("other"), close=lambda: log.close("other")),
+        ]
+    )
+    async with asyncio.TaskGroup() as group:
+        services.start(group)
+        await asyncio.sleep(0)
+        await services.stop()
+    assert log.said.index("last words") < log.said.index("link closing")
+    assert log.said.index("link closing") < log.said.index("other closing")
+    assert sorted(log.said) == sorted(
+        f"{what} {how}"
+        for what, how in (
+            ("loop", "cancelled"),
+            ("last", "words"),
+            ("link", "closing"),
+            ("link", "ended"),
+            ("other", "closing"),
+            ("other", "ended"),
+        )
+    )
+
+
+async def test_what_waits_for_a_service_that_has_closed_does_not_hold_up_the_end() -> None:
+    never = asyncio.Event()
+
+    async def waits() -> None:
+        await never.wait()
+
+    async def closed() -> None:
+        await asyncio.sleep(0)
+
+    services = Services([Service("waits for another", waits, close=closed)])
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        services.start(group)
+        await asyncio.sleep(0)
+        await services.stop()
