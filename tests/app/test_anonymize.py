@@ -213,7 +213,7 @@ def test_mondrian_warns_where_the_published_algorithm_loses_far_less() -> None:
     declared = Declared(qis=["x", "y"])
     plan = replace(PLAN, promise=Promise(k=5, d=2), method="mondrian")
     for columns, warns in ((mostly_0, True), ({"x": x, "y": rng.permutation(n)}, False)):
-        table = Table(Path("x.csv"), pl.DataFrame(columns))
+        table = TextTable(Path("x.csv"), pl.DataFrame(columns))
         by_mondrian, by_hilbert = (
             anonymize(table, declared, replace(plan, method=method)).report
             for method in ("mondrian", "hilbert")

@@ -381,8 +381,8 @@ def test_a_setting_of_an_earlier_version_is_refused_with_what_holds_in_its_place
     *path, name = key.split(".")
     table: dict[str, object] = {name: 1}
     if path[:1] == ["streams"]:
-        attribute = {"name": "a", "lo": 0, "hi": 1}
-        stream = {
+        attribute: dict[str, object] = {"name": "a", "lo": 0, "hi": 1}
+        stream: dict[str, object] = {
             "name": "s",
             "sources": [{"name": "t", "tells": ["a"]}],
             "attributes": [attribute],

@@ -140,7 +140,7 @@ def anonymize(
 
 
 def _times_hilbert(
-    table: Table, coded: CodedTable, plan: Plan, model: Model, class_of: Int32Array
+    table: TextTable, coded: CodedTable, plan: ReleasePlan, model: Model, class_of: Int32Array
 ) -> float:
     """Return how many times the loss of `hilbert` the classes of `mondrian` lose; else 1."""
     if plan.method != "mondrian" or "hilbert" not in model.methods:

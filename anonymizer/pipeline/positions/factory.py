@@ -309,7 +309,7 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     They make no trips, state no zones, and are too few to be cut into districts.
     """
     fixed = settings.fixed
-    contract = contract_of(settings, network, settings.shapes.fixed)
+    contract = contract_of(settings, network, settings.shapes.regions)
     settings = settings.model_copy(
         update={
             "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
@@ -318,7 +318,7 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
             "region": settings.region.model_copy(update={"districts": 1}),
         }
     )
-    return _fleet(settings, network, fixed.topic, contract, None)
+    return _fleet(settings, network, settings.topics.fixed, contract, None)
 
 
 def _fleet(

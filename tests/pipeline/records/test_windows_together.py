@@ -138,7 +138,7 @@ def covers_in(stream: Stream, memory: Sequence[bytes | None]) -> dict[int, Shown
 
 
 def told_alone(
-    stream: Stream, labels: Sequence[Labels], keys: Sequence[bytes], cells: Int32Array
+    stream: Stream, labels: Sequence[ReleasedLabels], keys: Sequence[bytes], cells: Int32Array
 ) -> list[Read]:
     """Return what one window tells."""
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
