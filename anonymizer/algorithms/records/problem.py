@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.records.ordering import numbered
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, RecordArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
@@ -82,10 +83,6 @@ class ProblemArrays(NamedTuple):
     rule: RecordArray
     person: Int32Array
     codes: Codes
-
-
-_TABLE_FACTOR = 4
-"""Joint domains up to this many times the records are numbered by a table, not by sorting."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -166,7 +163,7 @@ def make_problem(
     much larger than the table.
     """
     bounded = [s for s in schema.sources if len(s) > 1 and promise.max_source_share < 1]
-    joint = [_joint(records.qi[:, list(s)]) for s in bounded]
+    joint = [numbered(records.qi[:, list(s)]).astype(np.int32) for s in bounded]
     tuples = [Attribute(name="", position=np.arange(j.max(initial=0) + 1.0)) for j in joint]
     attributes = (*schema.qis, *tuples, *schema.sensitive)
     cells = np.ascontiguousarray(
@@ -260,21 +257,6 @@ def _form(attribute: Attribute, cost: Cost) -> Cost:
     if cost is Cost.TAXONOMY and attribute.hierarchy is not None:
         return Cost.TAXONOMY
     return Cost.RANGE if attribute.numeric or cost is Cost.RANGE else Cost.SET
-
-
-def _joint(columns: Int32Array) -> Int32Array:
-    """Return a number for each row, equal for equal rows, rising with the rows."""
-    number = np.zeros(len(columns), np.int64)
-    for column in columns.T:
-        number = number * (int(column.max(initial=0)) + 1) + column
-        size = int(number.max(initial=0)) + 1
-        if size <= _TABLE_FACTOR * len(columns):
-            there = np.zeros(size, bool)
-            there[number] = True
-            number = (np.cumsum(there) - 1)[number]
-        else:
-            number = np.unique(number, return_inverse=True)[1]
-    return number.astype(np.int32)
 
 
 def _repeats(person: Int32Array) -> bool:

@@ -36,6 +36,23 @@ def test_records_that_are_alike_are_next_to_each_other_with_their_sensitive_valu
             assert abs(seen[value] - n * total[value] / len(values)) <= len(total)
 
 
+@given(records())
+def test_the_order_is_that_of_its_words(table: Records) -> None:
+    """By quasi-identifiers, then by the share of the records of one content that came before."""
+    rows = list(
+        zip(table.qi.tolist(), table.sensitive.tolist(), table.person.tolist(), strict=True)
+    )
+    alike = Counter((tuple(qi), tuple(sa)) for qi, sa, _ in rows)
+    before, key = Counter[tuple[tuple[int, ...], tuple[int, ...]]](), {}
+    for i in sorted(range(table.n), key=lambda i: (rows[i][2], i)):
+        content = tuple(rows[i][0]), tuple(rows[i][1])
+        share = (before[content] + 0.5) / alike[content]
+        before[content] += 1
+        key[i] = (content[0], share, content, rows[i][2])
+    order = arranged(table, table.sensitive).tolist()
+    assert [key[i] for i in order] == sorted(key.values())
+
+
 def test_two_values_in_equal_number_alternate() -> None:
     table = Records(
         qi=np.zeros((6, 1), np.int32),
