@@ -32,6 +32,8 @@ class Layout(NamedTuple):
         How many there are of each.
     tick_s
         Length of a tick.
+    broadcasts
+        Whether each district tells each about every tick, as those of the stored runs did.
     """
 
     rate_per_s: float
@@ -40,21 +42,23 @@ class Layout(NamedTuple):
     n_workers: int
     n_bridges: int = 1
     tick_s: float = 1.0
+    broadcasts: bool = False
 
     @classmethod
     def of(cls, row: Row) -> Self:
-        """Return the layout of a run."""
-        return cls(row["sent/s"], row["sources"], row["districts"], row["workers"])
+        """Return the layout of a stored run."""
+        layout = cls(row["sent/s"], row["sources"], row["districts"], row["workers"])
+        return layout._replace(broadcasts=True)
 
     @property
     def messages_per_s(self) -> float:
         """Messages that stages take: they grow with the stages, not with the positions.
 
         Each source takes one of each bridge and each district, and each district one of each
-        source and each district.
+        source.
         """
-        n = self.n_sources * (self.n_bridges + self.n_districts)
-        return (n + self.n_districts * (self.n_sources + self.n_districts)) / self.tick_s
+        n = self.n_sources * (self.n_bridges + 2 * self.n_districts)
+        return (n + self.broadcasts * self.n_districts**2) / self.tick_s
 
     @property
     def n_stages(self) -> int:

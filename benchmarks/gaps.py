@@ -112,7 +112,6 @@ class Found(NamedTuple):
     n_sent: int
     n_received: int
     imbalance: float
-    n_shared: float
 
 
 def gaps(sizes: Sequence[Blows]) -> list[Table]:
@@ -147,7 +146,7 @@ def gaps(sizes: Sequence[Blows]) -> list[Table]:
                     f"without a blow, a message comes at every tick, {TICK_S:.0f} s.",
                     "late: longest time from the end of a tick to a message about it.",
                     f"acknowledged {found.n_sent:,} positions, received {found.n_received:,}.",
-                    f"imbalance {found.imbalance:.0f}, shared devices {found.n_shared:.0f}.",
+                    f"imbalance {found.imbalance:.0f}.",
                 ),
             )
         )
@@ -205,7 +204,6 @@ async def _strike(blows: Blows, url: str, members: Members) -> Found:
         n_sent,
         scrape.n_received,
         scrape.values["anonymizer_accounting_imbalance{}"],
-        sum(n for key, n in scrape.values.items() if 'event="shared_devices"' in key),
     )
 
 

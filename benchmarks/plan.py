@@ -22,6 +22,9 @@ _BUSY = 0.6
 """Share of a core that is planned for: the rest is for what happens unevenly."""
 _STAGE_S = 0.25
 """Most work of one stage in a tick, in seconds, so that a tick passes within the next one."""
+_BUSIEST = {8: 0.140, 16: 0.106, 32: 0.066, 64: 0.057}
+"""Share of the positions in the busiest of so many districts that are cut by load: taxis of San
+Francisco, by `python -m benchmarks.skew`. More districts do not divide the busiest place."""
 _REPLICAS = 3
 _KEPT_S = 3600.0
 """How long topics keep messages, see `anonymizer.cluster.kafka`."""
@@ -156,20 +159,31 @@ def highest_rate(costs: Costs, layout: Layout, *, n_cores: float) -> float:
 
 
 class Sized(NamedTuple):
-    """A cluster that is large enough."""
+    """A cluster that is large enough.
+
+    Attributes
+    ----------
+    layout, cores
+        How many there are of each, and the cores that each kind of program uses.
+    p99_s
+        Time from the end of a tick until it is published.
+    busiest_s
+        Work of the busiest district in a tick.
+    """
 
     layout: Layout
     cores: Mapping[str, float]
     p99_s: float
+    busiest_s: float
 
 
 def sized(costs: Costs, n_devices: int) -> Sized:
     """Return a cluster for so many devices that report once a second; two of each at least."""
     position_s = float(costs.of["workers"][-1])
     n_sources = max(4, math.ceil(n_devices * position_s * costs.share_of_sources / _STAGE_S))
-    n_districts = max(
-        8, math.ceil(n_devices * position_s * (1 - costs.share_of_sources) / _STAGE_S)
-    )
+    n_districts = 8
+    while n_devices * position_s * (1 - costs.share_of_sources) / n_districts > _STAGE_S:
+        n_districts *= 2  # the settings take powers of two
     layout = Layout(n_devices, n_sources, n_districts, n_workers=2, n_bridges=2)
     while True:
         needed = layout._replace(
@@ -185,7 +199,9 @@ def sized(costs: Costs, n_devices: int) -> Sized:
     cores = {name: costs.cores(name, layout) for name in PROGRAMS}
     cores["mqtt"] = costs.given_s["broker"] * n_devices
     simulated = simulate(costs, layout, n_cores=math.inf, n_ticks=12)
-    return Sized(layout, cores, float(np.quantile(simulated.delay_s, 0.99)))
+    share = _BUSIEST.get(n_districts, min(_BUSIEST.values()))
+    busiest_s = share * n_devices * position_s * (1 - costs.share_of_sources)
+    return Sized(layout, cores, float(np.quantile(simulated.delay_s, 0.99)), busiest_s)
 
 
 def _memory(stored: Stored) -> tuple[float, float]:
@@ -246,7 +262,7 @@ def _costs_table(costs: Costs, stored: Stored) -> Table:
         rows,
         (
             "all but positions and messages: µs of CPU in each second, whatever there is to do.",
-            "messages between stages: batches, broadcasts, reports and what bridges send.",
+            "messages between stages: batches, reports and what bridges send.",
             f"bytes a position in all messages, not compressed: {sent:.0f}.",
         ),
     )
@@ -292,6 +308,7 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
                 (base_mib * layout.n_workers + device_mib * n_devices) / 1024,
                 cores["mqtt"],
                 found.p99_s,
+                found.busiest_s,
             )
         )
     return Table(
@@ -300,13 +317,14 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
             "devices", "bridges", "workers", "sources", "districts", "partitions",
             "workers' cores", "1,000 messages/s", "brokers", "brokers' cores",
             "into Kafka, Gbit/s", "disk, TB", "workers' memory, GiB", "MQTT brokers' cores",
-            "p99, s",
+            "p99, s", "busiest district, s",
         ),
         rows,
         (
             f"a worker and a bridge are one core each, {_BUSY:.0%} busy.",
             f"brokers of Kafka have {_BROKER_CORES} cores each, as busy.",
-            f"no stage works longer than {_STAGE_S} s in a tick.",
+            f"no source, and no district on the mean, works longer than {_STAGE_S} s in a tick.",
+            "busiest district: its work in a tick, with the shares of taxis in San Francisco.",
             f"{_REPLICAS} replicas: the leader's cost is taken for each, which was not measured.",
             "partitions: with those of the changelogs, without replicas.",
             "into Kafka: from all writers, compressed; readers take as much, and each replica.",

@@ -15,7 +15,7 @@ from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.pipeline.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
-from anonymizer.pipeline.positions.stage_messages import BATCH, BROADCAST, REPORT
+from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.record_stages import Windows, record_stages
@@ -26,7 +26,7 @@ _SECRET = b"of a benchmark, and nothing else"
 _WAIT_S = 1.0
 _WARM_TICKS = 6
 _TICKS = 12
-_KINDS = {RAW: "raw", BATCH: "batches", BROADCAST: "broadcasts", REPORT: "reports", b"O": "out"}
+_KINDS = {RAW: "raw", BATCH: "batches", REPORT: "reports", b"O": "out"}
 
 
 class Case(NamedTuple):

@@ -38,7 +38,7 @@ class Topics(NamedTuple):
     sources
         Inputs of the sources: raw messages of the bridges, and reports of the lanes.
     lanes
-        Inputs of the lanes: batches of the sources, and broadcasts of the lanes.
+        Inputs of the lanes: batches of the sources.
     out
         Messages for MQTT, sent by lanes and ranges. It has as many partitions as there are
         sources, so that as many bridges can share it.

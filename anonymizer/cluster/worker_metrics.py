@@ -75,9 +75,7 @@ class Observed:
     waits: str = ""
 
 
-_PUBLIC_EVENTS = frozenset(
-    {"ticks", "incomplete_ticks", "shared_devices", "windows", "unverified_classes"}
-)
+_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "windows", "unverified_classes"})
 """Those that no single position changes, or none ever should."""
 
 _IMBALANCE = "anonymizer_record_parts_imbalance"

@@ -84,6 +84,9 @@ class RoadNetwork:
         Corners of the roads; None: all are straight.
     way_of
         Way of OpenStreetMap of each arc, 0 for none, shape (arcs,); None: the source has no ways.
+    load_at
+        Devices expected at each node, or anything proportional to them, shape (n,); None: the
+        source does not say.
 
     Notes
     -----
@@ -101,6 +104,7 @@ class RoadNetwork:
     component_of: Int32Array
     shapes: Shapes | None = None
     way_of: IntArray | None = None
+    load_at: FloatArray | None = None
 
     @property
     def n_nodes(self) -> int:

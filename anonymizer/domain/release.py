@@ -1,7 +1,7 @@
 """The release of one tick: groups of devices that share a cloaking region."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,10 @@ class Release:
             version=self.version[of_chosen],
             until=None if self.until is None else self.until[chosen],
         )
+
+    def at_nodes(self, nodes: Int32Array) -> "Release":
+        """Return the release with its nodes named by what these are numbers of."""
+        return replace(self, node=nodes[self.node])
 
 
 def joined_releases(parts: Sequence[Release]) -> Release:

@@ -58,6 +58,7 @@ def from_arrays(
     corners: Corners | None = None,
     max_spacing_m: float = 0.0,
     way: IntArray | None = None,
+    load: FloatArray | None = None,
 ) -> RoadNetwork:
     """Build a network from roads; neighbours are in the order in which roads first name them.
 
@@ -83,6 +84,8 @@ def from_arrays(
         Drawn roads that are longer get nodes in between; 0: none (see `with_nodes_between`).
     way
         Way of OpenStreetMap of each road, 0 for none, shape (m,); None: the source has no ways.
+    load
+        Devices expected at each node, or anything proportional, shape (n,); None: nobody knows.
 
     Raises
     ------
@@ -108,6 +111,7 @@ def from_arrays(
         corners=corners,
         max_spacing_m=max_spacing_m,
         way=None if way is None else np.repeat(way, 2),
+        load=load,
     )
 
 
@@ -126,6 +130,7 @@ def from_arcs(
     corners: Corners | None = None,
     max_spacing_m: float = 0.0,
     way: IntArray | None = None,
+    load: FloatArray | None = None,
 ) -> RoadNetwork:
     """Build a network from arcs; neighbours are in the order in which arcs first name them.
 
@@ -135,6 +140,8 @@ def from_arcs(
     """
     nodes = Nodes(node_id, lat, lon)
     _check_nodes(nodes)
+    if load is not None and not ((load >= 0) & (load < np.inf)).all():
+        raise InputError("a node has no load of 0 or more; give all of them or none")
     if road_of is None or along is None or np.isnan(lat).any():
         corners = None
         road_of, along = np.zeros(len(tail), np.int64), np.ones(len(tail), np.bool_)
@@ -162,6 +169,8 @@ def from_arcs(
         component_of=_components_by_size(first_arc_of, neighbour_of),
         shapes=None if corners is None else Shapes(*corners_of_arcs(corners, arcs, kept)),
         way_of=None if way is None else arcs.way[kept],
+        # Nodes between the given ones come after them.
+        load_at=None if load is None else np.append(load, np.zeros(n_nodes - len(load))),
     )
 
 

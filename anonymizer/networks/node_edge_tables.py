@@ -23,7 +23,7 @@ from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_fl
 from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 
 _READ = {".parquet": pl.scan_parquet, ".csv": lambda path: pl.scan_csv(path, infer_schema=False)}
-_NODES = {"node_id": True, "lat": True, "lon": True}
+_NODES = {"node_id": True, "lat": True, "lon": True, "load": False}
 _EDGES = {
     "u": True,
     "v": True,
@@ -43,13 +43,14 @@ def load_tables(
 ) -> RoadNetwork:
     """Load a network from its table of edges and, if there is one, its table of nodes.
 
-    Nodes have `node_id`, `lat`, `lon`. Edges have `u`, `v` and may have `length_m`, `oneway` (as in
-    OpenStreetMap, or boolean, in the direction u to v), `speed_kmh`, or else `maxspeed` and
-    `highway`, `osm_way_id`, the way of OpenStreetMap, and `geometry_wkt`, a LINESTRING of longitude
-    and latitude. If any edge has one, the others are straight, and roads longer than
-    `max_spacing_m` get nodes in between (0: none). Every row is a road, whatever its class. Without
-    `oneway`, every road is two-way. Without a table of nodes, the nodes are those that edges name,
-    sorted, and the network has no coordinates. For missing lengths see `from_arrays`.
+    Nodes have `node_id`, `lat`, `lon` and may have `load`, the devices expected there. Edges have
+    `u`, `v` and may have `length_m`, `oneway` (as in OpenStreetMap, or boolean, in the direction u
+    to v), `speed_kmh`, or else `maxspeed` and `highway`, `osm_way_id`, the way of OpenStreetMap,
+    and `geometry_wkt`, a LINESTRING of longitude and latitude. If any edge has one, the others are
+    straight, and roads longer than `max_spacing_m` get nodes in between (0: none). Every row is a
+    road, whatever its class. Without `oneway`, every road is two-way. Without a table of nodes, the
+    nodes are those that edges name, sorted, and the network has no coordinates. For missing lengths
+    see `from_arrays`.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def load_tables(
     """
     edges = _read(edges_path, _EDGES)
     u, v = _ids(edges["u"]), _ids(edges["v"])
-    nodes = _nodes(nodes_path, np.concatenate((u, v)))
+    nodes, load = _nodes(nodes_path, np.concatenate((u, v)))
     u, v = index_of(nodes.node_id, u), index_of(nodes.node_id, v)
     forward, backward = _directions(edges["oneway"])
     return from_arrays(
@@ -75,6 +76,7 @@ def load_tables(
         corners=_corners(edges["geometry_wkt"], nodes, np.stack((u, v), axis=1)),
         max_spacing_m=max_spacing_m,
         way=_ways(edges["osm_way_id"]),
+        load=load,
     )
 
 
@@ -94,14 +96,15 @@ def _corners(geometry: pl.Series, nodes: Nodes, ends: IntArray) -> Corners | Non
     return corners_of_lines(*read_wkt(lines), nodes, ends)
 
 
-def _nodes(path: Path | None, named: NDArray[Any]) -> Nodes:
-    """Return ids, latitudes and longitudes of the table, else of the nodes that roads name."""
+def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[Nodes, FloatArray | None]:
+    """Return the nodes of the table, else those that roads name, and the load at each if stated."""
     if path is None:
         node_id = np.unique(named)
         nowhere = np.full(len(node_id), np.nan)
-        return Nodes(node_id, nowhere, nowhere)
+        return Nodes(node_id, nowhere, nowhere), None
     nodes = _read(path, _NODES)
-    return Nodes(_ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"]))
+    load = None if nodes["load"].null_count() == len(nodes) else _numbers(nodes["load"])
+    return Nodes(_ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"])), load
 
 
 def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:

@@ -38,8 +38,7 @@ class ClusterSettings(Group):
     borders, meet once more. A worker forms the classes of a range in one go, which must take less
     than 240 s; its other stages wait meanwhile."""
     wait_s: Positive = 5.0
-    """How long a tick waits for a bridge, a source or a district that has fallen silent, in
-    seconds."""
+    """How long a tick waits for a bridge or a source that has fallen silent, in seconds."""
     secret_file: Path | None = None
     """A file with at least 32 random bytes that others may not read, the same for all workers.
     Pseudonyms are made with it. None: workers do not start."""

@@ -47,7 +47,7 @@ class AdkaSettings(Group):
 
 
 Districts = Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
-"""Numbers of districts: powers of two, so that each has a sibling."""
+"""Numbers of districts."""
 
 
 class RegionSettings(Group):

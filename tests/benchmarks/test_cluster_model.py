@@ -39,7 +39,7 @@ def row(layout: Layout) -> dict[str, float]:
 
 def test_costs_that_explain_all_runs_are_found() -> None:
     runs = [
-        Layout(rate, sources, districts, 1)
+        Layout(rate, sources, districts, 1, broadcasts=True)
         for sources, districts in ((1, 1), (8, 1), (4, 8))
         for rate in (1_000.0, 20_000.0)
     ]

@@ -14,12 +14,12 @@ from anonymizer.pipeline.records import window_messages
 from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "b01319a9ffd6eb33",
-    "lane": "88459d1bdebce156",
+    "source": "f529d2c0c6c8aa59",
+    "lane": "d724d5f04171d8c7",
     "joiner": "e108ae928407a2ae",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "476cd246ddba8e39",
+    "messages": "7ee14b7bdf34a3a9",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 

@@ -90,7 +90,7 @@ def test_values_that_are_none_of_a_message_change_nothing(
 def test_messages_of_others_change_nothing(kind: str) -> None:
     raw = encode_raw(Raw("bridge", 3, False, []))
     none = np.zeros(0, np.int32)
-    report = encode_report(Report(0, 3, np.zeros(4, np.int64), [], [], none, none, none))
+    report = encode_report(Report(0, 3, [], [], none, none))
     close, recall = encode(Close(0, 3, 3)), encode(Recall(0, 3))
     taken_by = {raw: {"source", "joiner"}, report: {"source"}, close: {"joiner"}}
     taken_by[recall] = {"joiner"}

@@ -82,6 +82,50 @@ def follow_devices(
     return Truth(place, on_air, device_of)
 
 
+def follow_in_districts(
+    observed: Observed,
+    *,
+    device: IntArray,
+    ts: FloatArray,
+    node: Int32Array,
+    district_of_node: Int32Array,
+    ttl_s: float,
+    device_of: IntArray | None = None,
+) -> Truth:
+    """Return the truth as districts know it: a device counts once in each that it was in.
+
+    To a district, a device that is in another has left the map, and is covered where it was last.
+    The parameters are those of `follow_devices`; `district_of_node` has shape (nodes,).
+    """
+    n = int(district_of_node.max()) + 1
+    order = np.lexsort((node, ts, device))
+    device, ts, node = device[order], ts[order], node[order]
+    district = np.where(node >= 0, district_of_node[np.maximum(node, 0)], NOWHERE)
+    # A device that is off the graph is so for the district in which it was last.
+    row = np.maximum.accumulate(np.where(district != NOWHERE, np.arange(len(node)), NOWHERE))
+    row[(row != NOWHERE) & (device[row] != device)] = NOWHERE
+    body = np.where(row != NOWHERE, device * n + district[row], NOWHERE)
+    leaves = np.flatnonzero((np.diff(device) == 0) & (np.diff(body) != 0) & (body[:-1] != NOWHERE))
+    away = np.full(len(leaves), NOWHERE, np.int32)
+    known = body != NOWHERE
+    bodies = np.concatenate([body[known], body[leaves]])
+    published = None
+    if device_of is not None:
+        first_node = observed.node[observed.first_node_of[observed.region_of]]
+        published = device_of[observed.pseudonym_of] * n + district_of_node[first_node]
+        published = published[observed.first_record_of[:-1]]
+    every = np.unique(bodies if published is None else np.concatenate([bodies, published]))
+    return follow_devices(
+        observed,
+        device=np.searchsorted(every, bodies),
+        ts=np.concatenate([ts[known], ts[leaves + 1]]),
+        node=np.concatenate([node[known], away]),
+        n_devices=len(every),
+        ttl_s=ttl_s,
+        device_of=None if published is None else np.searchsorted(every, published),
+    )
+
+
 @kernel
 def _follow(
     time: FloatArray,

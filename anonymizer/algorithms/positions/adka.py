@@ -73,7 +73,7 @@ def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Sho
     rising order, the first i suffice for each other where the i-th asks for at most i.
     O(devices log devices).
     """
-    node = density.counted_at[density.is_own]
+    node = density.counted_at[density.counted_at >= 0]
     if not len(node):
         return None
     k = rule.k_for(density.n_near[node]).astype(np.int64) + k_extra

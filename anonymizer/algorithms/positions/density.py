@@ -25,7 +25,6 @@ _STATE = (
     "is_counted",
     "rest_node_of",
     "rest_since",
-    "is_guest",
 )
 
 _HELD = int(Outcome.HELD)
@@ -59,8 +58,6 @@ class DensityMap:
     rest_node_of, rest_since
         Node near which each slot has stayed, and unix seconds since when, shape (slots,). A slot
         stays near a node while it is there or at a neighbour: receivers are not exact.
-    is_guest
-        Slots that count here but are grouped elsewhere (see `district`), shape (slots,).
     n_at
         Distinct devices at each node, shape (nodes,).
     n_near
@@ -77,7 +74,6 @@ class DensityMap:
     counted_at: Int32Array
     rest_node_of: Int32Array
     rest_since: FloatArray
-    is_guest: BoolArray
     n_at: Int32Array
     n_near: Int32Array
     n_in: Int32Array
@@ -94,7 +90,6 @@ class DensityMap:
             counted_at=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             rest_node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             rest_since=np.full(_FIRST_SLOTS, np.inf),
-            is_guest=np.zeros(_FIRST_SLOTS, bool),
             n_at=np.zeros(network.n_nodes, np.int32),
             n_near=np.zeros(network.n_nodes, np.int32),
             n_in=np.zeros(network.n_components, np.int32),
@@ -122,12 +117,6 @@ class DensityMap:
     def is_known(self) -> BoolArray:
         """Which slots belong to devices that have reported and have not expired."""
         return self.version_of > -np.inf
-
-    @property
-    def is_own(self) -> BoolArray:
-        """Which slots count and may be grouped here, shape (slots,)."""
-        own: BoolArray = (self.counted_at >= 0) & ~self.is_guest
-        return own
 
     def is_parked(self, *, since: float) -> BoolArray:
         """Return which slots have stayed near one node since a time, shape (slots,)."""
@@ -263,7 +252,6 @@ class DensityMap:
             self.counted_at = np.concatenate([self.counted_at, absent])
             self.rest_node_of = np.concatenate([self.rest_node_of, absent])
             self.rest_since = np.concatenate([self.rest_since, np.full(more, np.inf)])
-            self.is_guest = np.concatenate([self.is_guest, np.zeros(more, bool)])
 
 
 def advance_versions(

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.algorithms.positions.district import District, DistrictTick, Message, Received
+from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import (
     NOWHERE,
     KeyArray,
@@ -17,12 +17,11 @@ from anonymizer.algorithms.positions.district_routing import (
     Rows,
     no_rows,
 )
-from anonymizer.algorithms.positions.districts import Districts, Folds
+from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.algorithms.positions.operator import Newest, TickResult, hidden_among, take_newest
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release, joined_releases
 
 Keys: TypeAlias = Callable[[Int32Array], KeyArray]
@@ -32,42 +31,6 @@ Keys: TypeAlias = Callable[[Int32Array], KeyArray]
 def slots_as_keys(slot: Int32Array) -> KeyArray:
     """Return the slots themselves, where every device keeps its slot."""
     return slot.astype(np.uint64)
-
-
-class Outcomes(NamedTuple):
-    """What became of routed positions, as their districts report it.
-
-    Attributes
-    ----------
-    of
-        Outcome of each in the district whose territory it is in, shape (n,).
-    published
-        Whether any district has published it, shape (n,).
-    """
-
-    of: UInt8Array
-    published: BoolArray
-
-    @classmethod
-    def held(cls, n: int) -> "Outcomes":
-        """Return those of positions about which nothing was reported."""
-        return cls(np.full(n, Outcome.HELD, np.uint8), np.zeros(n, bool))
-
-    def take(self, row: IntArray | Int32Array, outcome: UInt8Array, its_own: BoolArray) -> None:
-        """Take the report of a district.
-
-        Parameters
-        ----------
-        row, outcome, its_own
-            The positions that it was sent, what became of each there, and whether it is in its
-            territory, all of the same shape.
-        """
-        self.of[row[its_own]] = outcome[its_own]
-        self.published[row[outcome == Outcome.PUBLISHED]] = True
-
-    def merged(self) -> UInt8Array:
-        """Return the outcome of each position once all districts have reported."""
-        return np.where(self.published, np.uint8(Outcome.PUBLISHED), self.of)
 
 
 def rows_of(
@@ -103,13 +66,12 @@ def rows_of(
         ts[newest.moved],
         node[newest.moved],
         left_from[who],
-        np.zeros(n, bool),
         np.full(n, LASTS) if since is None else since[newest.moved],
     )
 
 
 class DistrictOperator:
-    """Runs every district at every tick, and delivers the messages between them at the next.
+    """Runs every district at every tick.
 
     Parameters
     ----------
@@ -119,8 +81,6 @@ class DistrictOperator:
         Its cut.
     parts
         Every district, by number.
-    folds
-        Which of them lead.
     pace
         Of the whole network; says when devices are absent everywhere.
     keys
@@ -133,17 +93,15 @@ class DistrictOperator:
         districts: Districts,
         parts: Sequence[District],
         *,
-        folds: Folds,
         pace: Pace,
         keys: Keys = slots_as_keys,
     ) -> None:
         self.density = DensityMap.empty(network)
         self.pace = pace
         self.parts = parts
-        self._folds = folds
         self._keys = keys
-        self._router = Router(districts, horizon_s=pace.longest_ttl_s)
-        self._messages_to: dict[int, list[Message]] = {}
+        self._router = Router(districts)
+        self._absent_before = -np.inf
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Use this rule for groups formed from now on."""
@@ -168,8 +126,9 @@ class DistrictOperator:
         """The node at which each slot is counted, negative for none."""
         place_of = self.density.node_of.copy()
         for part in self.parts:
-            handle, place = part.members()
-            place_of[handle] = place
+            handle, place = part.places()
+            here = self._router.homes(handle) == part.number
+            place_of[handle[here]] = place[here]
         return place_of
 
     def n_hidden_among(self, release: Release) -> IntArray:
@@ -188,71 +147,36 @@ class DistrictOperator:
         since: FloatArray | None = None,
     ) -> TickResult:
         """Process a batch of positions, as `CloakingOperator.tick` does."""
-        density = self.density
-        newest = take_newest(density, slot, ts, node, stand_in=stand_in, since=since)
+        newest = take_newest(self.density, slot, ts, node, stand_in=stand_in, since=since)
         outcome, moved = newest.outcome, newest.moved
-        self.pace.advance(slot[moved], ts[moved], now=now)
         who = slot[moved]
+        self.pace.advance(who, ts[moved], now=now)
         handle = who.astype(np.int64)
         rows = rows_of(newest, slot, ts, node, keys=self._keys(who), handle=handle, since=since)
-        ticks, outcome_of = self._run(who, rows, now)
-        on_graph = rows.node >= 0
-        outcome[moved[on_graph]] = outcome_of[on_graph]
-        release = self._disjoint(
-            joined_releases(
-                [
-                    self._by_handle(tick, part.operator.until(tick.release, now=now))
-                    for part, tick in zip(self.parts, ticks, strict=True)
-                ]
-            )
-        )
-        released = np.zeros(len(density.node_of), bool)
-        released[release.member] = True
-        inside = released[slot[moved]] & on_graph
-        out = outcome[moved] == Outcome.PUBLISHED
-        outcome[moved[out & ~inside]] = Outcome.SUPPRESSED__UNVERIFIED
-        for part, tick in zip(self.parts, ticks, strict=True):
-            self._folds.count(part.number, tick.n_in, now=now)
-        known = np.zeros(len(density.node_of), bool)
+        sent = self._router.route(who, rows)
+        row_of = dict(zip(sent.district, zip(sent.rows, sent.source, strict=True), strict=True))
+        none = no_rows(), np.zeros(0, np.int64)
+        releases, present, lost = [], [], []
         for part in self.parts:
-            known[part.handles()] = True
-        return TickResult(
-            outcome, release, self._expire(known, now), lost=np.flatnonzero(~known).astype(np.int32)
-        )
-
-    def _expire(self, known: BoolArray, now: float) -> Int32Array:
-        """Forget the devices that are absent; return the slots that others may have."""
-        density, before = self.density, now - self.pace.ttl_s
-        absent = (density.version_of < before) & (density.node_of >= 0) & ~known
-        density.remove(np.flatnonzero(absent).astype(np.int32))
-        kept = known | self._router.remembers(len(known))
-        freed = density.expire(before, kept=kept)
+            its_rows, source = row_of.get(part.number, none)
+            tick = part.tick(its_rows, now=now)
+            here = its_rows.node >= 0
+            outcome[moved[source[here]]] = tick.outcome[here]
+            releases.append(self._by_handle(tick, part.operator.until(tick.release, now=now)))
+            present.append(self._router.homes(tick.handle) == part.number)
+            lost.append(tick.ended[self._router.homes(tick.ended) == part.number])
+        # A tick later than the districts: the last one that knows a device forgets it before.
+        freed = self.density.expire(self._absent_before)
+        self._absent_before = now - self.pace.longest_ttl_s
         self.pace.forget(freed)
-        return freed
-
-    def _run(
-        self, slot: Int32Array, rows: Rows, now: float
-    ) -> tuple[list[DistrictTick], UInt8Array]:
-        """Run the tick of every district; return also the outcome of each row on the graph."""
-        leader_of = self._folds.leaders(now)
-        sent = self._router.route(slot, rows, leader_of, now=now)
-        row_of = dict(zip(sent.district, range(len(sent.district)), strict=True))
-        outcome = Outcomes.held(len(slot))
-        messages_to, self._messages_to = self._messages_to, {}
-        ticks = []
-        for part in self.parts:
-            at = row_of.get(part.number)
-            its_rows = no_rows() if at is None else sent.rows[at]
-            received = Received(messages_to.get(part.number, []), complete=True)
-            tick = part.tick(its_rows, received, leader_of, now=now)
-            for to, message in tick.messages.items():
-                self._messages_to.setdefault(to, []).append(message)
-            if at is not None:
-                source = sent.source[at]
-                its_own = sent.leader[source] == part.number
-                outcome.take(source, tick.outcome, its_own)
-            ticks.append(tick)
-        return ticks, outcome.merged()
+        self._router.forget(freed)
+        return TickResult(
+            outcome,
+            joined_releases(releases),
+            freed,
+            lost=np.union1d(np.concatenate(lost), freed).astype(np.int32),
+            present=np.concatenate(present),
+        )
 
     def until(self, release: Release, *, now: float) -> FloatArray:  # noqa: ARG002  as one operator
         """Return until when the region of each group holds, which its district has stated."""
@@ -261,14 +185,3 @@ class DistrictOperator:
     @staticmethod
     def _by_handle(tick: DistrictTick, until: FloatArray) -> Release:
         return replace(tick.release, member=tick.handle.astype(np.int32), until=until)
-
-    def _disjoint(self, release: Release) -> Release:
-        """Return the groups that share no device with another; end the others."""
-        shared = np.bincount(release.member, minlength=1) > 1
-        if not shared.any():
-            return release
-        broken = np.logical_or.reduceat(shared[release.member], release.first_member_of[:-1])
-        member = release.only(broken).member
-        for part in self.parts:
-            part.retire(member)
-        return release.only(~broken)

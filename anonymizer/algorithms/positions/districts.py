@@ -1,27 +1,39 @@
 """Districts: fixed parts of the network, in each of which groups are formed independently.
 
-Districts belong to the algorithm, like the atoms: anybody can compute them from the network and the
-settings. One process may keep all of them, or several workers some each; the groups are the same.
+Districts belong to the algorithm, like the atoms: anybody can compute them from the network, the
+settings and the expected load. One process may keep all of them, or several workers some each; the
+groups are the same. A district is a network of its own. It knows nothing of the others: a device
+that leaves it has left its map, and one that comes is new.
 
-No atom crosses the border of a district. An adversary who knows the districts therefore learns
-nothing about where inside its atom a member is.
+The cut is a recursive coordinate bisection [1]_ by load: the part that carries most is halved, and
+among the lines near half of its load the one that crosses the fewest roads is taken.
+
+References
+----------
+.. [1] M. J. Berger, S. H. Bokhari, "A partitioning strategy for nonuniform problems on
+   multiprocessors", IEEE Transactions on Computers 36(5), 1987.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
+from anonymizer.algorithms.geodesy import chord_of_m, unit_vectors
+from anonymizer.algorithms.positions.atoms import Levels
 from anonymizer.algorithms.positions.spanning_forest import planar_coordinates
-from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import starts_of
 
-_SIDE = 2**16
-"""Steps of the Hilbert curve along each side of the network."""
+_DIRECTIONS = np.pi * np.arange(8) / 8
+"""Of the lines that are tried, radians."""
+_AROUND_M = 500.0
+_TOLERANCE = 0.02
+"""By which share of the load of a part the line may be off its middle, to cross fewer roads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,78 +43,118 @@ class Districts:
     Attributes
     ----------
     n
-        Number of districts, a power of two.
+        Number of districts.
     of_node
         District of each node, shape (nodes,), int32.
-    first_near_of, near
-        Districts that count the devices at each node, in compressed sparse rows: its own, and those
-        to whose *halo* it belongs.
+    number_of
+        Number of each node within its district, shape (nodes,), int32.
     """
 
     n: int
     of_node: Int32Array
-    first_near_of: IntArray
-    near: Int32Array
+    number_of: Int32Array
 
-    def nodes(self, leader: int, leader_of: IntArray) -> IntArray:
-        """Return the territory of a district: the nodes of all districts that it leads."""
-        return np.flatnonzero(leader_of[self.of_node] == leader)
-
-    def counted(self, leader: int, leader_of: IntArray) -> BoolArray:
-        """Return which nodes are in the territory of a district or in its halo, shape (nodes,)."""
-        node = np.repeat(np.arange(len(self.of_node)), np.diff(self.first_near_of))
-        counted = np.zeros(len(self.of_node), bool)
-        counted[node[leader_of[self.near] == leader]] = True
-        return counted
+    def nodes(self, district: int) -> Int32Array:
+        """Return the nodes of a district, by their numbers in it."""
+        return np.flatnonzero(self.of_node == district).astype(np.int32)
 
 
 def cut_into_districts(
-    network: RoadNetwork, n: int, *, least_nodes: int, halo_hops: int = 1
+    network: RoadNetwork, n: int, *, load: FloatArray, least_nodes: int
 ) -> Districts:
-    """Cut a network into districts of about equal size, along the Hilbert curve of its nodes.
+    """Cut a network into districts of about equal load.
 
     Parameters
     ----------
     n
-        Number of districts, a power of two.
+        Number of districts.
+    load
+        Share of the devices that is expected at each node, or anything proportional to it, >= 0,
+        shape (nodes,).
     least_nodes
-        A connected piece of a district that is smaller moves to the district of a larger piece
-        beside it, if there is one.
-    halo_hops
-        How many roads the halo reaches beyond the border.
+        Fewest nodes of a half. A connected piece of a district that is smaller moves to the
+        district of a larger piece beside it, if there is one.
 
     Raises
     ------
     ValueError
-        If there are fewer than `least_nodes` nodes for each district.
+        If the network has too few nodes for so many.
     """
-    if network.n_nodes < n * least_nodes:
-        raise ValueError(f"the network has room for {network.n_nodes // least_nodes} districts")
-    of_node = np.empty(network.n_nodes, np.int32)
-    of_node[_along_the_curve(network)] = np.arange(network.n_nodes) * n // network.n_nodes
+    of_node = np.zeros(network.n_nodes, np.int32)
+    # Even where nobody is expected, a node is better here than there.
+    load = load / (load.sum() or 1.0) + 1e-9 / network.n_nodes
+    points = np.stack(planar_coordinates(network))
+    parts = [np.arange(network.n_nodes)]
+    while len(parts) < n:
+        carried = [load[part].sum() if len(part) >= 2 * least_nodes else -1.0 for part in parts]
+        heaviest = int(np.argmax(carried))
+        if carried[heaviest] < 0:
+            raise ValueError(f"the network has room for {len(parts)} districts")
+        part = parts[heaviest]
+        parts[heaviest : heaviest + 1] = _halves(network, part, points, load, least=least_nodes)
+    for number, part in enumerate(parts):
+        of_node[part] = number
     while _move_splinters(network, of_node, least_nodes):
         pass
-    return Districts(n, of_node, *_near(network, of_node, n, halo_hops))
+    order = np.argsort(of_node, kind="stable")
+    first = starts_of(np.bincount(of_node, minlength=n))
+    number_of = np.empty(network.n_nodes, np.int32)
+    number_of[order] = np.arange(network.n_nodes) - first[of_node[order]]
+    return Districts(n, of_node, number_of)
 
 
-def _along_the_curve(network: RoadNetwork) -> IntArray:
-    codes = np.empty((network.n_nodes, 2), np.int32)
-    x, y = planar_coordinates(network)
-    side = max(float(np.ptp(x)), float(np.ptp(y))) or 1.0
-    for column, values in enumerate((x, y)):
-        codes[:, column] = (values - values.min()) / side * (_SIDE - 1)
-    return hilbert_order(codes, (_SIDE, _SIDE))
+def expected_load(network: RoadNetwork) -> FloatArray:
+    """Return what the network says, else the junctions within 500 m of each, shape (nodes,).
+
+    Traffic is where streets are dense, and so are the streets around.
+    """
+    if network.load_at is not None:
+        return network.load_at
+    if not network.has_coordinates:
+        return np.ones(network.n_nodes)
+    points = unit_vectors(network.lat, network.lon)
+    tree, reach = cKDTree(points), chord_of_m(_AROUND_M)
+    return np.asarray(tree.query_ball_point(points, reach, return_length=True), np.float64)
+
+
+def _halves(
+    network: RoadNetwork, part: IntArray, points: FloatArray, load: FloatArray, *, least: int
+) -> tuple[IntArray, IntArray]:
+    """Split nodes by the line that crosses the fewest roads among those near half of the load."""
+    n = len(part)
+    place = np.full(network.n_nodes, -1)
+    place[part] = np.arange(n)
+    tail, head = place[tails(network)], place[network.neighbour_of]
+    once = (tail >= 0) & (tail < head)
+    tail, head = tail[once], head[once]
+    found: list[tuple[int, float, IntArray, IntArray]] = []
+    for angle in _DIRECTIONS:
+        along = np.cos(angle) * points[0, part] + np.sin(angle) * points[1, part]
+        order = np.argsort(along, kind="stable")
+        rank = np.empty(n, np.int64)
+        rank[order] = np.arange(n)
+        first, last = np.minimum(rank[tail], rank[head]), np.maximum(rank[tail], rank[head])
+        # A cut at i puts the first i nodes on one side.
+        steps = np.bincount(first + 1, minlength=n + 2) - np.bincount(last + 1, minlength=n + 2)
+        n_crossed = np.cumsum(steps)[: n + 1]
+        share = np.concatenate([[0.0], np.cumsum(load[part[order]])])
+        off = np.abs(share / share[-1] - 0.5)
+        may = np.arange(least, n - least + 1)
+        near = may[off[may] <= max(_TOLERANCE, off[may].min())]
+        at = near[np.lexsort((off[near], n_crossed[near]))[0]]
+        found.append((int(n_crossed[at]), float(off[at]), order[:at], order[at:]))
+    _, _, left, right = min(found, key=lambda each: each[:2])
+    return np.sort(part[left]), np.sort(part[right])
 
 
 def _move_splinters(network: RoadNetwork, of_node: Int32Array, least_nodes: int) -> bool:
     """Move small pieces to the district of the largest piece beside them; return if any moved."""
-    inside = without_borders(network, of_node)
-    piece_of, size = inside.component_of, np.bincount(inside.component_of)
-    crossing = piece_of[_tails(network)] != piece_of[network.neighbour_of]
-    a, b = piece_of[_tails(network)[crossing]], piece_of[network.neighbour_of[crossing]]
+    piece_of = _components(network, of_node)
+    size = np.bincount(piece_of)
+    tail, head = piece_of[tails(network)], piece_of[network.neighbour_of]
     # Pieces are numbered by size, so the smallest number beside a piece is its largest neighbour.
     target = np.arange(len(size))
-    np.minimum.at(target, a, b)
+    np.minimum.at(target, tail, head)
     moves = (size < least_nodes) & (target < np.arange(len(size)))
     moves &= ~moves[target]
     district = np.empty(len(size), np.int32)
@@ -111,142 +163,60 @@ def _move_splinters(network: RoadNetwork, of_node: Int32Array, least_nodes: int)
     return bool(moves.any())
 
 
-def _near(
-    network: RoadNetwork, of_node: Int32Array, n: int, hops: int
-) -> tuple[IntArray, Int32Array]:
-    """Return the districts within so many hops of each node, in compressed sparse rows."""
-    tail, head = _tails(network), network.neighbour_of
-    pairs = np.arange(network.n_nodes) * n + of_node
-    for _ in range(hops):
-        rows = starts_of(np.bincount(pairs // n, minlength=network.n_nodes))
-        # What is near the head of an arc is near its tail.
-        n_each = np.diff(rows)[head]
-        begin = np.repeat(rows[head] - starts_of(n_each)[:-1], n_each)
-        near = pairs[begin + np.arange(n_each.sum())] % n
-        pairs = np.unique(np.concatenate([pairs, np.repeat(tail, n_each) * n + near]))
-    return starts_of(np.bincount(pairs // n, minlength=network.n_nodes)), (pairs % n).astype(
-        np.int32
+def network_of(network: RoadNetwork, districts: Districts, district: int) -> RoadNetwork:
+    """Return the network of a district: roads to others are left out, all are straight."""
+    of_node, nodes = districts.of_node, districts.nodes(district)
+    tail = tails(network)
+    kept = np.flatnonzero((of_node[tail] == district) & (of_node[network.neighbour_of] == district))
+    n_arcs = np.bincount(districts.number_of[tail[kept]], minlength=len(nodes))
+    alone = replace(
+        network,
+        node_id=network.node_id[nodes],
+        lat=network.lat[nodes],
+        lon=network.lon[nodes],
+        first_arc_of=starts_of(n_arcs).astype(np.int32),
+        neighbour_of=districts.number_of[network.neighbour_of[kept]],
+        length_m=network.length_m[kept],
+        speed_mps=network.speed_mps[kept],
+        drivable=network.drivable[kept],
+        component_of=np.zeros(len(nodes), np.int32),
+        shapes=None,
+        way_of=None,
+        load_at=None,
     )
+    return replace(alone, component_of=_components(alone, alone.component_of))
 
 
-def without_borders(network: RoadNetwork, of_node: Int32Array) -> RoadNetwork:
-    """Return the network without the roads that join two districts; roads are straight."""
-    kept = of_node[_tails(network)] == of_node[network.neighbour_of]
-    n_arcs = np.bincount(_tails(network)[kept], minlength=network.n_nodes)
-    return _labelled(
-        replace(
-            network,
-            first_arc_of=starts_of(n_arcs).astype(np.int32),
-            neighbour_of=network.neighbour_of[kept],
-            length_m=network.length_m[kept],
-            speed_mps=network.speed_mps[kept],
-            drivable=network.drivable[kept],
-            shapes=None,
-        )
-    )
+def joined_levels(districts: Districts, levels: Sequence[Levels]) -> IntArray:
+    """Return the atom of each node at each level, shape (levels, nodes).
+
+    Parameters
+    ----------
+    levels
+        Of each district. Where one has fewer than others, its largest atoms stand for more.
+    """
+    at = np.full((max(len(each.at) for each in levels), len(districts.of_node)), -1, np.int64)
+    n_atoms = 0
+    for district, each in enumerate(levels):
+        own = each.at[np.minimum(np.arange(len(at)), len(each.at) - 1)]
+        at[:, districts.nodes(district)] = np.where(own < 0, own, own + n_atoms)
+        n_atoms += int(own.max(initial=-1)) + 1
+    return at
 
 
-def _labelled(network: RoadNetwork) -> RoadNetwork:
-    """Return a network with its components numbered by size, as `RoadNetwork` demands."""
-    n = network.n_nodes
-    arcs = (np.ones(len(network.neighbour_of), np.int8), network.neighbour_of, network.first_arc_of)
-    _, label = connected_components(csr_array(arcs, shape=(n, n)), directed=False)
+def _components(network: RoadNetwork, of_node: Int32Array) -> Int32Array:
+    """Return the component of each node without roads between parts, numbered by size."""
+    n, tail, head = network.n_nodes, tails(network), network.neighbour_of
+    kept = of_node[tail] == of_node[head]
+    first = starts_of(np.bincount(tail[kept], minlength=n))
+    arcs = csr_array((np.ones(kept.sum(), np.int8), head[kept], first), shape=(n, n))
+    _, label = connected_components(arcs, directed=False)
     _, first_node, size = np.unique(label, return_index=True, return_counts=True)
     number = np.empty(len(size), np.int32)
     number[np.lexsort((first_node, -size))] = np.arange(len(size), dtype=np.int32)
-    return replace(network, component_of=number[label])
+    return number[label]
 
 
-def _tails(network: RoadNetwork) -> IntArray:
+def tails(network: RoadNetwork) -> IntArray:
+    """Return the node at which each arc begins, shape (arcs,)."""
     return np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-
-
-def fold(n_in: IntArray, least: int) -> IntArray:
-    """Return the part that each part follows, because it has too few devices of its own.
-
-    Parameters
-    ----------
-    n_in
-        Devices in each part; as many parts as a power of two. Parts 2i and 2i + 1 are halves of one
-        area, and so on.
-    least
-        A half with fewer devices follows the other half; an area in which there are not twice as
-        many is one part.
-    """
-    follows = np.arange(len(n_in))
-    areas = [(0, len(n_in))]
-    while areas:
-        start, end = areas.pop()
-        if end - start == 1:
-            continue
-        middle = (start + end) // 2
-        left, right = int(n_in[start:middle].sum()), int(n_in[middle:end].sum())
-        if min(left, right) >= least:
-            areas += [(start, middle), (middle, end)]
-        elif left + right < 2 * least:
-            # Always the same one: a part that changes whom it follows makes devices wait.
-            follows[start:end] = start
-        elif left < right:
-            areas.append((middle, end))
-            follows[start:middle] = middle
-        else:
-            areas.append((start, middle))
-            follows[middle:end] = start
-    while (follows != follows[follows]).any():
-        follows = follows[follows]
-    return follows
-
-
-class Folds:
-    """Which district leads each: a district with too few devices is led by a neighbour.
-
-    Parameters
-    ----------
-    n, least
-        Number of districts, and the devices that one needs to be led by itself.
-    epoch_s
-        Leaders change only where an epoch begins, by the counts at the end of the last epoch but
-        one. So they depend neither on what happens at the moment nor on who reports, and all
-        workers know the counts in time.
-    """
-
-    def __init__(self, n: int, *, least: int, epoch_s: float) -> None:
-        self._least, self._epoch_s = least, epoch_s
-        self._epoch = -1
-        self._leader_of: IntArray = np.arange(n)
-        self._counts: dict[int, dict[int, IntArray]] = {}
-
-    def epoch(self, now: float) -> int:
-        """Return the number of the epoch of a time, unix seconds."""
-        return int(now // self._epoch_s)
-
-    def count(self, number: int, n_in: IntArray, *, now: float) -> None:
-        """Note what a district counts in each; its last counts of an epoch stand for it."""
-        self._counts.setdefault(self.epoch(now), {})[number] = n_in
-
-    def leaders(self, now: float) -> IntArray:
-        """Return the leader of each district, shape (districts,): each its own until counted."""
-        epoch = self.epoch(now)
-        if epoch > self._epoch:
-            self._epoch = epoch
-            past = max((counted for counted in self._counts if counted <= epoch - 2), default=None)
-            if past is not None:
-                n_in = np.sum(list(self._counts[past].values()), axis=0)
-                self._leader_of = fold(n_in, self._least)
-                self._counts = {at: counts for at, counts in self._counts.items() if at >= past}
-        return self._leader_of
-
-    def state(self) -> dict[str, Any]:
-        """Return what changes from tick to tick."""
-        counts = [
-            (epoch, number, n_in)
-            for epoch, of_each in self._counts.items()
-            for number, n_in in of_each.items()
-        ]
-        return {"epoch": self._epoch, "leader_of": self._leader_of, "counts": counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self._epoch, self._leader_of, self._counts = state["epoch"], state["leader_of"], {}
-        for epoch, number, n_in in state["counts"]:
-            self._counts.setdefault(epoch, {})[number] = n_in

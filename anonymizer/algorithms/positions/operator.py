@@ -43,33 +43,16 @@ class TickResult:
     lost
         Slots whose positions wait in vain: their devices are in no group and will not be grouped
         there.
+    present
+        Which members are where their group was formed, shape (members,): the others have left its
+        district for another, which may have them in a group as well.
     """
 
     outcome: UInt8Array
     release: Release
     freed: Int32Array
     lost: Int32Array
-
-
-class Arrived(NamedTuple):
-    """The positions of a tick, once their devices have moved.
-
-    Attributes
-    ----------
-    outcome
-        Outcome of each position so far, shape (n,).
-    reporting
-        Rows of the newest positions on the graph, by slot.
-    slot
-        Device of each position, shape (n,).
-    freed
-        Slots whose devices are no longer present.
-    """
-
-    outcome: UInt8Array
-    reporting: IntArray
-    slot: Int32Array
-    freed: Int32Array
+    present: BoolArray
 
 
 def classify_time(ts: FloatArray, now: float, *, ahead_s: float, behind_s: float) -> UInt8Array:
@@ -151,23 +134,6 @@ class CloakingOperator:
         return self._cloak.reciprocal
 
     @property
-    def groups_last(self) -> bool:
-        """Whether groups live for longer than a tick."""
-        return self._cloak.lasting
-
-    def bound_until(self) -> FloatArray:
-        """Return until when each slot is a member of a group, -inf for none, unix seconds."""
-        return self._cloak.bound_until(len(self.density.node_of))
-
-    def confine(self, territory: IntArray) -> None:
-        """Form groups of devices at these nodes alone, from now on."""
-        self._cloak.confine(territory)
-
-    def retire(self, member: Int32Array) -> None:
-        """End the groups of these devices."""
-        self._cloak.retire(member)
-
-    @property
     def holds_s(self) -> float:
         """How many seconds the word of a device holds: a reading, or that it has entered a zone."""
         return self.pace.ttl_s
@@ -220,47 +186,22 @@ class CloakingOperator:
             Unix seconds since when the id of each device is heard, `LASTS` for one that does not
             change, shape (n,); None: none does.
         """
-        arrived = self.advance(slot, ts, node, now=now, stand_in=stand_in, since=since)
-        return self.publish(arrived, now=now)
-
-    def advance(
-        self,
-        slot: Int32Array,
-        ts: FloatArray,
-        node: Int32Array,
-        *,
-        now: float,
-        stand_in: Int32Array | None = None,
-        since: FloatArray | None = None,
-    ) -> Arrived:
-        """Move the devices, the first half of `tick`; the parameters are the same."""
-        newest = take_newest(self.density, slot, ts, node, stand_in=stand_in, since=since)
+        density = self.density
+        newest = take_newest(density, slot, ts, node, stand_in=stand_in, since=since)
+        outcome, moved = newest.outcome, newest.moved
         self._cloak.last_seen(newest.left, newest.left_from)
-        moved = newest.moved
         self.pace.advance(slot[moved], ts[moved], now=now)
-        kept = self._cloak.kept(len(self.density.node_of))
-        freed = self.density.expire(now - self.pace.ttl_s, kept=kept)
+        freed = density.expire(now - self.pace.ttl_s, kept=self._cloak.kept(len(density.node_of)))
         self.pace.forget(freed)
         self._count_vehicles_once(since, now)
         on_graph = moved[node[moved] >= 0]
-        return Arrived(newest.outcome, on_graph[np.argsort(slot[on_graph])], slot, freed)
-
-    def publish(self, arrived: Arrived, *, now: float) -> TickResult:
-        """Form and verify the groups, the second half of `tick`."""
-        density, (outcome, reporting, slot, freed) = self.density, arrived
-        excluded = density.is_guest
-        if excluded.any():
-            # Guests are published here only while a group that they are in lasts.
-            excluded = excluded & ~self._cloak.kept(len(excluded))
-            reporting = reporting[~excluded[slot[reporting]]]
+        reporting = on_graph[np.argsort(slot[on_graph])]
         if self._ids_change and not getattr(self._cloak, "lasting", False):
             # What does not count yet waits; a cloak whose groups last holds it by itself.
             reporting = reporting[density.is_counted[slot[reporting]]]
         cloaked = self._cloak.cloak(density, slot[reporting], now=now)
         release, cloaked_outcome = cloaked.release, cloaked.outcome
         holds = self._verified(release, now)
-        if release.n_groups:
-            holds &= ~np.logical_or.reduceat(excluded[release.member], release.first_member_of[:-1])
         if not holds.all():
             self._cloak.retire(release.only(~holds).member)
             release = release.only(holds)
@@ -272,7 +213,8 @@ class CloakingOperator:
         cloaked_outcome[refused] = Outcome.SUPPRESSED__UNVERIFIED
         cloaked_outcome[inside] = Outcome.PUBLISHED
         outcome[reporting] = cloaked_outcome
-        return TickResult(outcome, release, freed, lost=freed)
+        present = np.ones(len(release.member), bool)
+        return TickResult(outcome, release, freed, lost=freed, present=present)
 
     def _count_vehicles_once(self, since: FloatArray | None, now: float) -> None:
         """Let those ids count that are different vehicles."""

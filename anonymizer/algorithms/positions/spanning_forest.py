@@ -37,26 +37,12 @@ class SpanningForest:
     parent_of: Int32Array
     order: Int32Array
 
-    def cut(self, part_of: Int32Array) -> "SpanningForest":
-        """Return the forest without the edges that join two parts."""
-        root = np.arange(len(self.parent_of), dtype=np.int32)
-        joined = part_of == part_of[self.parent_of]
-        return _tree_by_tree(np.where(joined, self.parent_of, root), self.order)
 
-    def within(self, nodes: IntArray) -> "SpanningForest":
-        """Return the forest of some nodes (rising), numbered by their places among these."""
-        number = np.full(len(self.parent_of), -1, np.int32)
-        number[nodes] = np.arange(len(nodes), dtype=np.int32)
-        parent, order = number[self.parent_of[nodes]], number[self.order]
-        return _tree_by_tree(np.where(parent < 0, number[nodes], parent), order[order >= 0])
-
-
-def spanning_forest(network: RoadNetwork, *, part_of: Int32Array | None = None) -> SpanningForest:
+def spanning_forest(network: RoadNetwork) -> SpanningForest:
     """Return the forest that joins first what recursive coordinate bisection separates last.
 
     Edges are added by Kruskal's algorithm [2]_, sorted by the depth at which the bisection [1]_
-    separates their ends, deepest first, then by length. With `part_of`, the part of each node,
-    edges within a part come first, then those that join parts 2i and 2i + 1, and so on.
+    separates their ends, deepest first, then by length.
 
     Notes
     -----
@@ -69,8 +55,7 @@ def spanning_forest(network: RoadNetwork, *, part_of: Int32Array | None = None) 
     # The more leading bits two paths share, the deeper the bisection separates them.
     differing_bits = path[tail] ^ path[head]
     height = _highest_bit(differing_bits)
-    apart = 0 * height if part_of is None else _highest_bit(part_of[tail] ^ part_of[head])
-    by = np.lexsort((network.length_m[once], height, apart))
+    by = np.lexsort((network.length_m[once], height))
     kept = _kruskal(tail[by], head[by], network.n_nodes)
     return SpanningForest(*_rooted(tail[by][kept], head[by][kept], network.n_nodes))
 
@@ -88,6 +73,42 @@ def compact_parts(network: RoadNetwork, n: int) -> Int32Array:
     return (path >> max(depth - (n.bit_length() - 1), 0)).astype(np.int32)
 
 
+def fold(n_in: IntArray, least: int) -> IntArray:
+    """Return the part that each part follows, because it has too few devices of its own.
+
+    Parameters
+    ----------
+    n_in
+        Devices in each part; as many parts as a power of two. Parts 2i and 2i + 1 are halves of one
+        whole, and so on.
+    least
+        A half with fewer devices follows the other half; a whole in which there are not twice as
+        many is one part.
+    """
+    follows = np.arange(len(n_in))
+    wholes = [(0, len(n_in))]
+    while wholes:
+        start, end = wholes.pop()
+        if end - start == 1:
+            continue
+        middle = (start + end) // 2
+        left, right = int(n_in[start:middle].sum()), int(n_in[middle:end].sum())
+        if min(left, right) >= least:
+            wholes += [(start, middle), (middle, end)]
+        elif left + right < 2 * least:
+            # Always the same one: a part that changes whom it follows makes devices wait.
+            follows[start:end] = start
+        elif left < right:
+            wholes.append((middle, end))
+            follows[start:middle] = middle
+        else:
+            wholes.append((start, middle))
+            follows[middle:end] = start
+    while (follows != follows[follows]).any():
+        follows = follows[follows]
+    return follows
+
+
 def road_metres(network: RoadNetwork) -> FloatArray:
     """Return the metres of road that each node stands for: half of every road that ends there."""
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
@@ -100,14 +121,6 @@ def planar_coordinates(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
     if not network.n_nodes or not network.has_coordinates:
         return np.arange(network.n_nodes, dtype=np.float64), np.zeros(network.n_nodes)
     return network.lon * np.cos(np.radians(network.lat.mean())), network.lat
-
-
-def _tree_by_tree(parent_of: Int32Array, order: Int32Array) -> SpanningForest:
-    """Return a forest of which the order has parents before children, but trees interleaved."""
-    root_of = parent_of
-    while (root_of != root_of[root_of]).any():
-        root_of = root_of[root_of]
-    return SpanningForest(parent_of, order[np.argsort(root_of[order], kind="stable")])
 
 
 def _highest_bit(codes: IntArray | Int32Array) -> Int32Array:

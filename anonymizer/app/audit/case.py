@@ -74,6 +74,9 @@ class Case:
         Class of each pseudonym among those that cannot be distinguished by their regions.
     sampled
         The pseudonyms that the expensive attacks use.
+    local
+        The truth as districts know it, see `follow_in_districts`. It is what regions promise, and
+        what an adversary assumes who knows the districts. `truth` itself if there are none.
     piece_of
         Public piece of each node of which regions are made, negative if it is in none, shape
         (levels, nodes), the smallest pieces first; None: they are not made of such pieces.
@@ -99,6 +102,7 @@ class Case:
 
     observed: Observed
     truth: Truth
+    local: Truth
     network: RoadNetwork
     class_of: IntArray
     sampled: IntArray
@@ -138,6 +142,13 @@ class Case:
         """Return the true nodes of the devices of some records, same shape."""
         device = self.device_of[self.observed.pseudonym_of[records]]
         return self.truth.place[self.observed.tick_of[records], device]
+
+    def local_node_of(self, records: IntArray) -> Int32Array:
+        """Return where the districts of some records have their devices, same shape."""
+        if self.local.device_of is None:
+            raise ValueError("the devices of the pseudonyms are not known")
+        device = self.local.device_of[self.observed.pseudonym_of[records]]
+        return self.local.place[self.observed.tick_of[records], device]
 
     def n_twins(self) -> IntArray:
         """Return the number of devices with the same regions for life, shape (pseudonyms,)."""

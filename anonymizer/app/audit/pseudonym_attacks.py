@@ -50,13 +50,13 @@ def lasting(case: Case, adversary: Adversary) -> list[Finding]:
     representatives = np.unique(case.class_of, return_index=True)[1]
     found = intersect(
         case.observed.of_pseudonyms(representatives),
-        case.truth,
+        case.local,
         n_nodes=case.network.n_nodes,
         assume_on_air=adversary == "on_air",
     )
     findings = [_intersection(case, found)]
-    if case.has_map:
-        findings += _matching(case, found)
+    if case.local.device_of is not None:
+        findings += _matching(case, case.local.device_of, found)
     return [finding.model_copy(update={"adversary": adversary}) for finding in findings]
 
 
@@ -212,12 +212,12 @@ def _intersection(case: Case, found: Intersection) -> Finding:
     return Finding(attack="intersection", figures=figures, bar="never below k", holds=holds)
 
 
-def _matching(case: Case, found: Intersection) -> list[Finding]:
+def _matching(case: Case, device_of: IntArray, found: Intersection) -> list[Finding]:
     matching = match(
         case.observed,
         class_of=case.class_of,
         candidates=found.candidates,
-        device_of=case.device_of,
+        device_of=device_of,
         rng=np.random.default_rng(case.seed),
     )
     known = ~np.isnan(matching.largest)
@@ -237,7 +237,7 @@ def _matching(case: Case, found: Intersection) -> list[Finding]:
     bar = f"min >= {EFFECTIVE_MIN:g} k, 1st percentile >= {EFFECTIVE_P1:g} k"
     return [
         Finding(attack="matching", figures=figures, bar=bar, holds=holds),
-        guessing("re-identification", matching.guess[known] == case.device_of[known], 1 / k),
+        guessing("re-identification", matching.guess[known] == device_of[known], 1 / k),
     ]
 
 

@@ -28,13 +28,14 @@ SIGMAS = 3.0
 
 
 def soundness(case: Case) -> list[Finding]:
-    """Check that each device is inside its published region."""
+    """Check that each device is inside its published region, or was when it left its district."""
     records = np.arange(case.observed.n_records)
-    node = case.true_node_of(records)
+    node = case.local_node_of(records)
     inside = slot_in_region(case.observed, node, region=case.observed.region_of) != OUTSIDE
     figures: dict[str, Figure] = {
         "share_inside": mean(inside),
         "n_outside": int((~inside).sum()),
+        "share_elsewhere": mean(node != case.true_node_of(records)),
     }
     return [Finding(attack="soundness", figures=figures, bar="100 %", holds=bool(inside.all()))]
 
@@ -44,7 +45,7 @@ def k_reached(case: Case) -> list[Finding]:
     instants = instants_of(case.observed)
     n = devices_inside(
         case.observed,
-        case.truth,
+        case.local,
         tick=instants.tick,
         region=instants.region,
         n_nodes=case.network.n_nodes,

@@ -9,7 +9,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.observed import Observed, extent_m
 from anonymizer.algorithms.attacks.presence import covered_in_zones
-from anonymizer.algorithms.attacks.truth import follow_devices
+from anonymizer.algorithms.attacks.truth import follow_devices, follow_in_districts
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
@@ -35,7 +35,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.positions.factory import public_levels
+from anonymizer.pipeline.positions.factory import districts_of, public_places
 from anonymizer.pipeline.positions.headings import headings_in
 from anonymizer.settings import Settings, zones_of
 
@@ -200,13 +200,26 @@ def case_of(
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
+    local = truth
+    if settings.region.districts > 1:
+        local = follow_in_districts(
+            observed,
+            device=reports.device[far],
+            ts=reports.ts[far],
+            node=reports.node[far],
+            district_of_node=districts_of(settings, network).of_node,
+            ttl_s=settings.presence.ttl_s,
+            device_of=device_of,
+        )
     if settings.zones and network.has_coordinates:
         zoned = with_zones(network, zones_of(settings.zones))
         truth = covered_in_zones(truth, observed, network, zoned.zone_of)
+        local = covered_in_zones(local, observed, network, zoned.zone_of)
     drawn = np.random.default_rng(seed).permutation(observed.n_pseudonyms)[: sample or None]
     return Case(
         observed=observed,
         truth=truth,
+        local=local,
         network=network,
         class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
@@ -269,7 +282,7 @@ def public_pieces(network: RoadNetwork, settings: Settings) -> IntArray | None:
     """Return the public pieces that regions are made of, as in `Case`."""
     if settings.region.mode == "bfs":
         return None
-    return public_levels(network, settings).at.astype(np.int64)
+    return public_places(network, settings)
 
 
 def is_valid(trace: Trace) -> BoolArray:

@@ -1,9 +1,8 @@
 """The lane of a district: its inputs in any order, its ticks in order.
 
-A lane closes a tick when all sources have stated that they have nothing more for it, and all
-districts have sent their broadcasts about the tick before: what it publishes then depends on what
-was sent, and on nothing else. If a source or district stays silent for too long, the tick closes
-without it, and says so: devices on their way between districts wait then, and no promise is broken.
+A lane closes a tick when all sources have stated that they have nothing more for it: what it
+publishes then depends on what was sent, and on nothing else. If a source stays silent for too long,
+the tick closes without it, and what it sends later belongs to the next. No promise is broken.
 
 Time goes on with the inputs alone. A lane therefore comes to the same ticks again if it is given
 the same inputs again, in their order.
@@ -14,16 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.district import District, DistrictTick, Received
+from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import join_rows
-from anonymizer.pipeline.positions.stage_messages import (
-    Batch,
-    Broadcast,
-    decode_batch,
-    decode_broadcast,
-    encode_batch,
-    encode_broadcast,
-)
+from anonymizer.pipeline.positions.stage_messages import Batch, decode_batch, encode_batch
 
 
 def closes_at(tick: int, interval_s: float) -> float:
@@ -40,8 +32,6 @@ class Closed(NamedTuple):
         Its number, and the time at which its positions were current, unix seconds.
     result
         What came of it.
-    complete
-        Whether all sources were heard.
     batches
         Those whose rows are in it, in the order of the outcomes.
     """
@@ -49,7 +39,6 @@ class Closed(NamedTuple):
     tick: int
     at_s: float
     result: DistrictTick
-    complete: bool
     batches: list[Batch]
 
 
@@ -60,8 +49,8 @@ class DistrictLane:
     ----------
     district
         New, or to be restored.
-    n_districts, n_sources
-        How many districts there are, each of which broadcasts, and how many sources.
+    n_sources
+        How many sources there are.
     interval_s
         Length of a tick.
     wait_s
@@ -75,7 +64,7 @@ class DistrictLane:
     last
         The tick that closed last; None: none yet.
     n_closed, n_incomplete
-        Ticks that have closed, and those of them without all sources or broadcasts.
+        Ticks that have closed, and those of them without all sources.
     n_late
         Batches that came after their tick had closed, and went into the next.
     """
@@ -84,7 +73,6 @@ class DistrictLane:
         self,
         district: District,
         *,
-        n_districts: int,
         n_sources: int,
         interval_s: float,
         wait_s: float,
@@ -92,18 +80,15 @@ class DistrictLane:
     ) -> None:
         self.district = district
         self._latency_s = latency_s
-        self._n_districts = n_districts
         self._interval_s, self._wait_s = interval_s, wait_s
         self.last: int | None = None
         self.n_closed = self.n_incomplete = self.n_late = 0
         self._now = -np.inf
         self._first_of: list[int | None] = [None] * n_sources
         self._heard: list[int | None] = [None] * n_sources
-        self._broadcast_of: list[int | None] = [None] * n_districts
         self._batches: dict[int, list[Batch]] = {}
         self._since_of: dict[int, float] = {}
         self._late: list[Batch] = []
-        self._broadcasts: dict[int, dict[int, Broadcast]] = {}
 
     def take(self, batch: Batch, *, at_s: float) -> None:
         """Take a batch; those of a source come in the order of ticks, and some again.
@@ -127,16 +112,6 @@ class DistrictLane:
             self._batches.setdefault(batch.tick, []).append(batch)
             self._since_of.setdefault(batch.tick, self._now)
 
-    def read(self, broadcast: Broadcast, *, at_s: float) -> None:
-        """Read a broadcast; those about ticks that are over are too late."""
-        self._now = max(self._now, at_s)
-        sent = self._broadcast_of[broadcast.sender]
-        if sent is not None and broadcast.tick <= sent:
-            return
-        self._broadcast_of[broadcast.sender] = broadcast.tick
-        if self.last is None or broadcast.tick >= self.last:
-            self._broadcasts.setdefault(broadcast.tick, {})[broadcast.sender] = broadcast
-
     def close(self) -> Closed | None:
         """Close the next tick if it is complete, or if it has waited for too long."""
         if self.last is None:
@@ -145,34 +120,16 @@ class DistrictLane:
             return None
         tick = min(self._batches)
         heard = all(each is not None and each >= tick for each in self._heard)
-        last = self.last
-        told = last is None or all(each is not None and each >= last for each in self._broadcast_of)
-        if not (heard and told) and self._now - self._since_of[tick] <= self._wait_s:
+        if not heard and self._now - self._since_of[tick] <= self._wait_s:
             return None
         batches = self._late + self._batches.pop(tick)
-        # One source has sent what comes first; all sources state the same leaders.
-        stated = [batch for batch in batches if batch.tick == tick]
-        leader_of = min(stated, key=lambda batch: batch.source).leader_of
-        agreed = all(np.array_equal(batch.leader_of, leader_of) for batch in stated)
-        broadcasts = self._broadcasts.get(-1 if last is None else last, {})
-        informed = last is None or (
-            len(broadcasts) == self._n_districts
-            and all(each.complete for each in broadcasts.values())
-        )
-        messages = [broadcasts[sender].message for sender in sorted(broadcasts)]
         at_s = closes_at(tick, self._interval_s) - self._latency_s
-        result = self.district.tick(
-            join_rows([batch.rows for batch in batches]),
-            Received([each for each in messages if each], complete=informed and agreed),
-            leader_of,
-            now=at_s,
-        )
+        result = self.district.tick(join_rows([batch.rows for batch in batches]), now=at_s)
         self.last, self._late = tick, []
         self._since_of.pop(tick)
-        self._broadcasts = {at: of for at, of in self._broadcasts.items() if at >= tick}
         self.n_closed += 1
-        self.n_incomplete += not (heard and informed and agreed)
-        return Closed(tick, at_s, result, heard, batches)
+        self.n_incomplete += not heard
+        return Closed(tick, at_s, result, batches)
 
     def _begin(self) -> None:
         """Begin at the largest first tick of the sources that were heard so far."""
@@ -190,15 +147,9 @@ class DistrictLane:
             "now": self._now,
             "first_of": self._first_of,
             "heard": self._heard,
-            "broadcast_of": self._broadcast_of,
             "batches": [[encode_batch(batch) for batch in of] for of in self._batches.values()],
             "since_of": list(self._since_of.items()),
             "late": [encode_batch(batch) for batch in self._late],
-            "broadcasts": [
-                encode_broadcast(broadcast)
-                for of in self._broadcasts.values()
-                for broadcast in of.values()
-            ],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -208,13 +159,9 @@ class DistrictLane:
         self.n_closed, self.n_incomplete, self.n_late = state["counts"]
         self._now = state["now"]
         self._first_of, self._heard = state["first_of"], state["heard"]
-        self._broadcast_of = state["broadcast_of"]
-        self._batches, self._broadcasts = {}, {}
+        self._batches = {}
         for batches in state["batches"]:
             parts = list(map(decode_batch, batches))
             self._batches[parts[0].tick] = parts
         self._since_of = dict(state["since_of"])
         self._late = list(map(decode_batch, state["late"]))
-        for value in state["broadcasts"]:
-            broadcast = decode_broadcast(value)
-            self._broadcasts.setdefault(broadcast.tick, {})[broadcast.sender] = broadcast

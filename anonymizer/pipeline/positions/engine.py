@@ -154,7 +154,7 @@ class PositionEngine:
         values = None
         if self.readings.names:
             since = located.now - self.operator.holds_s
-            values = self.readings.summarize(result.release, since=since)
+            values = self.readings.summarize(result.release, since=since, present=result.present)
         return TickRelease(
             release=result.release,
             values=values,
@@ -166,7 +166,7 @@ class PositionEngine:
                 result.outcome,
                 slot,
                 located.positions.tag,
-                grouped=result.release.member,
+                grouped=result.release.member[result.present],
                 lost=result.lost,
             ),
             freed=result.freed,

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
 from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
@@ -22,9 +24,10 @@ from anonymizer.algorithms.positions.district_operator import (
 )
 from anonymizer.algorithms.positions.districts import (
     Districts,
-    Folds,
     cut_into_districts,
-    without_borders,
+    expected_load,
+    joined_levels,
+    network_of,
 )
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
@@ -34,6 +37,7 @@ from anonymizer.algorithms.positions.spanning_forest import (
     spanning_forest,
 )
 from anonymizer.algorithms.positions.verification import Transcripts
+from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.encoding import Contract, contract_of
@@ -45,21 +49,11 @@ if TYPE_CHECKING:
     from anonymizer.settings import DeviceZoneSettings, Settings
 
 Operator: TypeAlias = CloakingOperator | DistrictOperator
-_MakeCloak: TypeAlias = Callable[[int, Pace], Cloak]
 
-_GROUPS_PER_DISTRICT = 16
-"""A district is led by itself if so many of the largest groups could be formed in it."""
-_LEAST_PLACES = 16
+_LEAST_PLACES = 4
 """A piece of a district has room for so many of the smallest places."""
 _LEAST_CAP = 1000
 """Nodes that a region may have even where they are more than half of the network."""
-_HALO_HOPS = 1
-"""The density of a node counts its neighbours."""
-_BFS_HALO_HOPS = 3
-"""A region of `bfs` also grows over the border, as if there were no devices beyond the halo."""
-
-_OF_DISTRICTS = ("confine", "lasting", "bound_until")
-"""What a cloak needs in districts alone; plug-ins may be without."""
 
 
 def density_rule(settings: "Settings") -> DensityRule:
@@ -85,14 +79,12 @@ def cloaking_operator(
     """
     n = settings.region.districts
     if n == 1:
-        pace = pace_of(settings)
-        return _operator(settings, network, _cloaks(settings, network)(0, pace), pace)
+        return _operator(settings, network, Serials())
     districts = districts_of(settings, network)
     return DistrictOperator(
         network,
         districts,
         list(map(district_maker(settings, network, districts), range(n))),
-        folds=folds_of(settings),
         pace=pace_of(settings),
         keys=keys,
     )
@@ -101,12 +93,11 @@ def cloaking_operator(
 def district_maker(
     settings: "Settings", network: RoadNetwork, districts: Districts
 ) -> Callable[[int], District]:
-    """Return a function that makes the district of a number; all share what never changes."""
-    make_cloak = _cloaks(settings, network, districts)
+    """Return a function that makes the district of a number."""
 
     def make(number: int) -> District:
-        pace = pace_of(settings)
-        operator = _operator(settings, network, make_cloak(number, pace), pace)
+        alone = network_of(network, districts, number)
+        operator = _operator(settings, alone, Serials(number, districts.n))
         return District(number, districts, operator)
 
     return make
@@ -125,27 +116,25 @@ def districts_of(settings: "Settings", network: RoadNetwork) -> Districts:
         return cut_into_districts(
             network,
             region.districts,
+            load=expected_load(network),
             least_nodes=_LEAST_PLACES * region.min_nodes,
-            halo_hops=_BFS_HALO_HOPS if region.mode == "bfs" else _HALO_HOPS,
         )
     except ValueError as error:
         raise SettingsError(f"region.districts: {error}") from error
 
 
-def folds_of(settings: "Settings") -> Folds:
-    """Return the rule by which districts with too few devices are led by others."""
-    largest = max(settings.adka.k_values) + settings.region.k_extra
-    return Folds(
-        settings.region.districts,
-        least=_GROUPS_PER_DISTRICT * largest,
-        epoch_s=settings.session.epoch_s,
+def public_places(network: RoadNetwork, settings: "Settings") -> IntArray:
+    """Return the atom of each node at each level, which anybody can compute.
+
+    Regions are made of them; shape (levels, nodes).
+    """
+    if settings.region.districts == 1:
+        return _levels(network, spanning_forest(network), settings).at.astype(np.int64)
+    districts = districts_of(settings, network)
+    alone = [network_of(network, districts, number) for number in range(districts.n)]
+    return joined_levels(
+        districts, [_levels(each, spanning_forest(each), settings) for each in alone]
     )
-
-
-def public_levels(network: RoadNetwork, settings: "Settings") -> Levels:
-    """Return the atoms that regions are made of, which anybody can compute."""
-    cut = None if settings.region.districts == 1 else districts_of(settings, network)
-    return _levels(network, _forest(network, cut), settings, cut)
 
 
 def most_nodes(settings: "Settings", network: RoadNetwork) -> int:
@@ -157,12 +146,11 @@ def _half_of(network: RoadNetwork) -> int:
     return max(_LEAST_CAP, network.n_nodes // 2)
 
 
-def _operator(
-    settings: "Settings", network: RoadNetwork, cloak: Cloak, pace: Pace
-) -> CloakingOperator:
+def _operator(settings: "Settings", network: RoadNetwork, serials: Serials) -> CloakingOperator:
+    pace = pace_of(settings)
     return CloakingOperator(
         network,
-        cloak,
+        _cloak(settings, network, pace, serials),
         pace=pace,
         k_floor=settings.adka.k_floor,
         transcripts=Transcripts() if settings.region.mode == "session" else None,
@@ -179,23 +167,14 @@ def pace_of(settings: "Settings") -> Pace:
     )
 
 
-def _forest(network: RoadNetwork, districts: Districts | None) -> SpanningForest:
-    return spanning_forest(network, part_of=None if districts is None else districts.of_node)
-
-
-def _levels(
-    network: RoadNetwork, forest: SpanningForest, settings: "Settings", districts: Districts | None
-) -> Levels:
-    """Return the atoms, none of which crosses the border of a district.
+def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") -> Levels:
+    """Return the atoms of a network.
 
     The largest are such that k of them are half of the network. `max_nodes` does not count: a cap
     suppresses regions, and must not buy smaller places.
     """
     half = _half_of(network)
     k = max(settings.adka.k_floor, *settings.adka.k_values) + settings.region.k_extra
-    if districts is not None:
-        network = without_borders(network, districts.of_node)
-        forest = forest.cut(districts.of_node)
     return cut_into_levels(
         network,
         forest,
@@ -218,57 +197,48 @@ def _plugged_cloak(settings: "Settings", network: RoadNetwork, name: str) -> Clo
     if settings.region.mode != "bfs" and not cloak.reciprocal:
         problem = 'its members do not hide each other, so it is for mode = "bfs" alone'
         raise SettingsError(f"region.cloak: {name}: {problem}")
-    if settings.region.districts > 1:
-        if settings.region.mode == "session":
-            # Each district verifies lives of pseudonyms by itself; two could use the same one.
-            raise SettingsError(f'region.cloak: {name}: not with districts and mode = "session"')
-        missing = [method for method in _OF_DISTRICTS if not hasattr(cloak, method)]
-        if missing:
-            problem = f"it has no {', '.join(missing)}, which districts need"
-            raise SettingsError(f"region.cloak: {name}: {problem}")
+    if settings.region.districts > 1 and settings.region.mode == "session":
+        # Each district verifies lives of pseudonyms by itself; two could use the same one.
+        raise SettingsError(f'region.cloak: {name}: not with districts and mode = "session"')
     return cloak
 
 
-def _cloaks(
-    settings: "Settings", network: RoadNetwork, districts: Districts | None = None
-) -> _MakeCloak:
-    """Return a function that makes the cloak of each district."""
-    name, region = settings.region.cloak, settings.region
-    if name is not None:
-        return lambda _number, _pace: _plugged_cloak(settings, network, name)
-    rule, rotate_s = density_rule(settings), settings.pseudonym.rotate_s
+def _cloak(settings: "Settings", network: RoadNetwork, pace: Pace, serials: Serials) -> Cloak:
+    """Return the cloak of a network, or of a district."""
+    region, rotate_s = settings.region, settings.pseudonym.rotate_s
+    if region.cloak is not None:
+        return _plugged_cloak(settings, network, region.cloak)
+    rule, max_nodes = density_rule(settings), most_nodes(settings, network)
     if region.mode == "bfs":
-        return lambda _number, _pace: BfsCloak(
-            rule, max_nodes=most_nodes(settings, network), rotate_s=rotate_s
-        )
-    forest = _forest(network, districts)
-    levels = _levels(network, forest, settings, districts)
+        return BfsCloak(rule, max_nodes=max_nodes, rotate_s=rotate_s)
+    forest = spanning_forest(network)
+    levels = _levels(network, forest, settings)
     company = Company(region.place_devices, region.area_devices)
     if region.mode == "snapshot":
-        return lambda _number, _pace: SnapshotCloak(
+        return SnapshotCloak(
             network,
             forest,
             levels,
             rule,
-            max_nodes=most_nodes(settings, network),
+            max_nodes=max_nodes,
             rotate_s=rotate_s,
             k_extra=region.k_extra,
             company=company,
         )
     session = settings.session
-    cloak = SessionCloak(
+    return SessionCloak(
         network,
         levels,
         rule=rule,
         epochs=Epochs(session.cells, session.settle_s),
-        pace=pace_of(settings),
-        max_nodes=most_nodes(settings, network),
+        pace=pace,
+        max_nodes=max_nodes,
         k_extra=region.k_extra,
         beat_s=session.beat_s,
         company=company,
         parked_s=settings.presence.parked_s,
+        serials=serials,
     )
-    return lambda number, pace: cloak.sibling(Serials(number, region.districts), pace)
 
 
 def engine_parameters(

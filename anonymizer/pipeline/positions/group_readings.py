@@ -8,7 +8,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.readings import ReadingsState, summarize
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
@@ -124,14 +124,22 @@ class GroupReadings:
                 self._rows.of(slot[row]), attribute[accepted], value[accepted], ts[row]
             )
 
-    def summarize(self, release: Release, *, since: float) -> GroupValues | None:
+    def summarize(
+        self, release: Release, *, since: float, present: BoolArray
+    ) -> GroupValues | None:
         """Return the published readings of a release; None if no attribute is declared.
 
-        A value that is older than `since` (unix seconds) counts as missing, and is forgotten.
+        Parameters
+        ----------
+        since
+            A value that is older, by unix seconds, counts as missing, and is forgotten.
+        present
+            Members whose readings count, shape (members,): each device once, see `TickResult`.
         """
         if not self.names:
             return None
-        value = self._state.current(self._rows.find(release.member), since=since)
+        row = np.where(present, self._rows.find(release.member), NO_ROW)
+        value = self._state.current(row, since=since)
         values, n_left_out = group_values(value, release, attributes=self._state.attributes)
         self.n_left_out += n_left_out
         drop_old(self._rows, self._state, since=since)

@@ -1,6 +1,6 @@
-"""The lane of a district as a stage: batches and broadcasts in, a release and reports out."""
+"""The lane of a district as a stage: batches of rows in, a release and reports out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -17,14 +17,8 @@ from anonymizer.pipeline.positions.factory import district_maker, districts_of
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
 from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE, LaneCounts
 from anonymizer.pipeline.positions.stage_messages import (
-    BATCH,
-    BROADCAST,
-    Batch,
-    Broadcast,
     Report,
     decode_batch,
-    decode_broadcast,
-    encode_broadcast,
     encode_report,
     slots_by_source,
 )
@@ -33,17 +27,11 @@ from anonymizer.pipeline.pseudonyms import Pseudonyms
 from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
 
-_DECODER_OF: Mapping[bytes, Callable[[bytes], Batch | Broadcast]] = {
-    BATCH: decode_batch,
-    BROADCAST: decode_broadcast,
-}
-
 
 class LaneStage:
     """Runs the lane of one district.
 
-    It sends its messages for MQTT to `out`, one broadcast to each lane, itself included, and one
-    report to each source.
+    It sends its messages for MQTT to `out`, and one report to each source.
 
     Parameters
     ----------
@@ -59,7 +47,7 @@ class LaneStage:
         If the lane publishes the counts of all devices; else None.
     secret
         Key of the pseudonyms.
-    n_districts, n_sources
+    n_sources
         How many there are.
     interval_s
         Length of a tick.
@@ -76,7 +64,6 @@ class LaneStage:
         counts: LaneCounts | None = None,
         *,
         secret: bytes,
-        n_districts: int,
         n_sources: int,
         interval_s: float,
         time_step_s: float,
@@ -86,7 +73,7 @@ class LaneStage:
         self._encoder, self._readings, self._counts = encoder, readings, counts
         self._echoes = echoes
         self._pseudonyms = Pseudonyms(secret)
-        self._n_districts, self._n_sources = n_districts, n_sources
+        self._n_sources = n_sources
         self._interval_s, self._time_step_s = interval_s, time_step_s
         self.n_messages = self.n_groups = 0
         """Messages for MQTT and groups in them, so far."""
@@ -118,25 +105,19 @@ class LaneStage:
         }
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take a batch or a broadcast; return what the ticks that close now send."""
+        """Take a batch; return what the ticks that close now send."""
         with reading():
-            message = _DECODER_OF[value[:1]](value)
-        if isinstance(message, Batch):
-            self.lane.take(message, at_s=at_s)
-        else:
-            self.lane.read(message, at_s=at_s)
+            batch = decode_batch(value)
+        self.lane.take(batch, at_s=at_s)
         sends: list[Send] = []
         while (closed := self.lane.close()) is not None:
             sends += self._sends(closed)
         return sends
 
     def _sends(self, closed: Closed) -> Iterator[Send]:
-        result, number = closed.result, self.lane.district.number
+        number = self.lane.district.number
         for messages in in_parts(self._messages(closed)):
             yield Send("out", number, encode_out(messages))
-        for to in range(self._n_districts):
-            broadcast = Broadcast(number, closed.tick, closed.complete, result.messages.get(to))
-            yield Send("lane", to, encode_broadcast(broadcast))
         for to, report in enumerate(self._reports(closed)):
             yield Send("source", to, encode_report(report))
 
@@ -171,19 +152,16 @@ class LaneStage:
         rows = starts_of(np.array([len(batch.rows.key) for batch in closed.batches], np.int64))
         outcomes = [result.outcome[a:b] for a, b in pairwise(rows.tolist())]
         devices = zip(
-            *(slots_by_source(each, n) for each in (result.handle, result.began, result.ended)),
-            strict=True,
+            *(slots_by_source(each, n) for each in (result.handle, result.ended)), strict=True
         )
-        for source, (released, began, ended) in enumerate(devices):
+        for source, (released, ended) in enumerate(devices):
             mine = [i for i, batch in enumerate(closed.batches) if batch.source == source]
             yield Report(
                 self.lane.district.number,
                 closed.tick,
-                result.n_in,
                 [closed.batches[i].tick for i in mine],
                 [outcomes[i] for i in mine],
                 released,
-                began,
                 ended,
             )
 
@@ -222,7 +200,7 @@ def lane_stages(
     secret
         Key of the pseudonyms, the same for all stages.
     """
-    network, n = zoned.network, settings.region.districts
+    network = zoned.network
     make_district = district_maker(settings, network, districts_of(settings, network))
     encoder = ReleaseEncoder(
         network,
@@ -244,7 +222,6 @@ def lane_stages(
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
             make_district(number),
-            n_districts=n,
             n_sources=settings.cluster.n_sources,
             interval_s=settings.tick.interval_s,
             wait_s=settings.cluster.wait_s,
@@ -257,7 +234,6 @@ def lane_stages(
             LaneReadings(settings.readings),
             make_counts() if settings.counts.enabled and number == COUNTING_LANE else None,
             secret=secret,
-            n_districts=n,
             n_sources=settings.cluster.n_sources,
             interval_s=settings.tick.interval_s,
             time_step_s=settings.output.time_step_s,

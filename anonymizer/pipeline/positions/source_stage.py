@@ -14,7 +14,6 @@ import numpy as np
 from anonymizer.algorithms.positions.density import advance_versions
 from anonymizer.algorithms.positions.district_operator import Keys, rows_of
 from anonymizer.algorithms.positions.district_routing import NOWHERE, Router, no_rows
-from anonymizer.algorithms.positions.districts import Folds
 from anonymizer.algorithms.positions.operator import newest_of
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array
@@ -28,7 +27,7 @@ from anonymizer.pipeline.positions.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.decoded import Decoded
 from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.district_lane import closes_at
-from anonymizer.pipeline.positions.factory import districts_of, folds_of, pace_of
+from anonymizer.pipeline.positions.factory import districts_of, pace_of
 from anonymizer.pipeline.positions.fixed import PublicDevices
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.id_lives import IdLives
@@ -77,7 +76,7 @@ class SourceStage:
         Of the source, from 0.
     secret
         Key of the keys of devices.
-    router, folds
+    router
         Of the districts.
     locate
         Finds the nodes of positions.
@@ -94,9 +93,8 @@ class SourceStage:
     ----------
     ledger
         What was received, and what became of it.
-    n_closed, n_shared
-        Ticks that have closed, and devices that two districts have published at one tick: never,
-        unless a promise is broken.
+    n_closed
+        Ticks that have closed.
     """
 
     def __init__(
@@ -106,7 +104,6 @@ class SourceStage:
         number: int,
         secret: bytes,
         router: Router,
-        folds: Folds,
         locate: Locate,
         make_places: MakePlaces | None,
         make_decoder: Callable[[Ledger], Decoder],
@@ -138,13 +135,14 @@ class SourceStage:
         self._zones = SourceZones(
             settings.device_zones, self._devices, make_places, passing_s=horizon_s
         )
-        self._router, self._folds = router, folds
+        self._router = router
         self._accounts = Accounts(self.ledger)
         self._sent = SentTicks(self._n_lanes)
         self._version_of: FloatArray = np.full(0, -np.inf)
-        self._n_lanes_of: Int32Array = np.zeros(0, np.int32)
-        """How many districts know each device."""
-        self.n_closed = self.n_shared = 0
+        self._home_of: Int32Array = np.zeros(0, np.int32)
+        """District of each device, plus one, by the ticks that were booked; 0: none."""
+        self._absent_before = -np.inf
+        self.n_closed = 0
 
     @property
     def n_held(self) -> int:
@@ -167,7 +165,6 @@ class SourceStage:
             "ticks": self.n_closed,
             "incomplete_ticks": self._queue.n_incomplete,
             "late_messages": self._queue.n_late,
-            "shared_devices": self.n_shared,
             "clamped_readings": int((self._readings.n_clamped + self._public.n_clamped).sum()),
         }
 
@@ -194,12 +191,9 @@ class SourceStage:
         return closes_at(tick, self._interval_s) - self._trips.delay_s
 
     def _is_too_far_ahead(self, tick: int) -> bool:
-        """Return whether the leaders at a tick are not known: they follow from the reports."""
+        """Return whether so much has not been reported that the tick has to wait."""
         oldest = self._sent.oldest
-        if oldest is None:
-            return False
-        epoch = self._folds.epoch
-        return epoch(self._event_s(oldest)) <= epoch(self._event_s(tick)) - 2
+        return oldest is not None and (tick - oldest) * self._interval_s > self._horizon_s
 
     def _close(self, tick: int) -> Iterator[Send]:
         now, event_s = closes_at(tick, self._interval_s), self._event_s(tick)
@@ -233,11 +227,9 @@ class SourceStage:
             handle=handles_of(self.number, who),
             since=id_since,
         )
-        leader_of = self._folds.leaders(event_s)
-        led_anew = not self._router.has_leaders(leader_of)
-        sent = self._router.route(who, rows, leader_of, now=event_s)
+        sent = self._router.route(who, rows)
         readings = self._readings.for_districts(
-            who, self._router, led_anew=led_anew, since=now - self._horizon_s
+            who, sent.left, self._router, since=now - self._horizon_s
         )
         self._sent.add(SentTick.of(tick, positions, hidden, newest, sent, n_lanes=self._n_lanes))
         self.n_closed += 1
@@ -248,7 +240,6 @@ class SourceStage:
             batch = Batch(
                 self.number,
                 tick,
-                leader_of,
                 of_lane.get(lane, no_rows()),
                 readings.get(lane, no_readings()),
                 tally if lane == COUNTING_LANE else None,
@@ -287,33 +278,30 @@ class SourceStage:
 
     def _read(self, report: Report) -> None:
         """Read a report; book the ticks that all lanes have reported."""
-        if not self._sent.read(report):
-            return
-        self._folds.count(report.lane, report.n_in, now=self._event_s(report.tick))
-        while (booked := self._sent.pop()) is not None:
-            self._book(booked)
+        if self._sent.read(report):
+            while (booked := self._sent.pop()) is not None:
+                self._book(booked)
 
     def _book(self, booked: Booked) -> None:
-        self.n_shared += booked.n_shared
-        for slots, change in ((booked.began, 1), (booked.ended, -1)):
-            # One that has lost its state does not know all the devices that lanes know.
-            np.add.at(self._n_lanes_of, slots[slots < len(self._n_lanes_of)], change)
-        before = self._event_s(booked.tick) - self._horizon_s
-        # A lane that has lost its state does not say which devices it has forgotten.
-        self._n_lanes_of[self._version_of < before - self._horizon_s] = 0
-        unknown = self._n_lanes_of <= 0
-        gone = unknown & (self._version_of < before) & (self._version_of > -np.inf)
-        gone &= ~self._router.remembers(len(unknown))
+        sent, home_of = booked.sent, self._home_of
+        home_of[sent.slot[sent.moved]] = sent.home + 1
+        grouped = _at_home(home_of, [(each.lane, each.released) for each in booked.reports])
+        ended = _at_home(home_of, [(each.lane, each.ended) for each in booked.reports])
+        gone = (self._version_of < self._absent_before) & (self._version_of > -np.inf)
+        # A tick later than the districts: the last one that knows a device forgets it before.
+        self._absent_before = self._event_s(sent.tick) - self._horizon_s
+        freed = np.flatnonzero(gone).astype(np.int32)
         carried = self._accounts.book(
-            booked.outcome,
-            booked.slot,
-            booked.tag,
-            grouped=booked.released,
-            lost=np.flatnonzero(unknown).astype(np.int32),
+            sent.final(),
+            sent.slot,
+            sent.tag,
+            grouped=grouped,
+            lost=np.union1d(ended, freed).astype(np.int32),
         )
         self.ledger.settle(Outcome.PUBLISHED, len(carried.slot))
-        freed = np.flatnonzero(gone).astype(np.int32)
         self._version_of[freed] = -np.inf
+        home_of[freed] = 0
+        self._router.forget(freed)
         self._free(freed[~self._trips.knows(freed)])
 
     def _free(self, slots: Int32Array) -> None:
@@ -329,7 +317,7 @@ class SourceStage:
         more = n_slots - len(self._version_of)
         if more > 0:
             self._version_of = np.concatenate([self._version_of, np.full(more, -np.inf)])
-            self._n_lanes_of = with_room(self._n_lanes_of, n_slots)[:n_slots]
+            self._home_of = with_room(self._home_of, n_slots)[:n_slots]
 
     def snapshot(self) -> bytes:
         """Return the whole state. It holds where devices are: store it like raw positions."""
@@ -347,12 +335,12 @@ class SourceStage:
                 "trips": self._trips.state(),
                 "zones": self._zones.state(),
                 "router": self._router.state(),
-                "folds": self._folds.state(),
                 "accounts": self._accounts.state(),
                 "sent": self._sent.state(),
                 "version_of": self._version_of,
-                "n_lanes_of": self._n_lanes_of,
-                "counts": [self.n_closed, self.n_shared],
+                "home_of": self._home_of,
+                "absent_before": self._absent_before,
+                "n_closed": self.n_closed,
             },
         )
 
@@ -373,11 +361,21 @@ class SourceStage:
         self._trips.restore(state["trips"])
         self._zones.restore(state["zones"])
         self._router.restore(state["router"])
-        self._folds.restore(state["folds"])
         self._accounts.restore(state["accounts"])
         self._sent.restore(state["sent"])
-        self._version_of, self._n_lanes_of = state["version_of"], state["n_lanes_of"]
-        self.n_closed, self.n_shared = state["counts"]
+        self._version_of, self._home_of = state["version_of"], state["home_of"]
+        self._absent_before, self.n_closed = state["absent_before"], state["n_closed"]
+
+
+def _at_home(home_of: Int32Array, said: Sequence[tuple[int, Int32Array]]) -> Int32Array:
+    """Return the devices, rising, that districts have said something of and are in these.
+
+    What a district says of one that has left it means nothing to its newest position. One that has
+    lost its state does not know all the devices that districts know.
+    """
+    known = [(lane, slot[slot < len(home_of)]) for lane, slot in said]
+    found = [slot[home_of[slot] == lane + 1] for lane, slot in known]
+    return np.unique(np.concatenate([np.zeros(0, np.int32), *found]))
 
 
 def source_stages(
@@ -428,8 +426,7 @@ def source_stages(
             settings,
             number=number,
             secret=secret,
-            router=Router(districts, horizon_s=horizon_s),
-            folds=folds_of(settings),
+            router=Router(districts),
             locate=locate,
             make_places=make_places,
             make_decoder=make_decoder,

@@ -10,18 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.changing_ids import LASTS
-from anonymizer.algorithms.positions.district import Claims, Message
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
 from anonymizer.algorithms.positions.readings import Known
 from anonymizer.algorithms.positions.safe_counts import Tally
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.packed_state import pack, unpack
 
-BATCH, BROADCAST, REPORT = b"B", b"D", b"P"
+BATCH, REPORT = b"B", b"P"
 """First bytes; `raw_batches.RAW` is another."""
 _SLOT_BITS = 32
-_MOST_DISTRICTS = 1 << 20
-"""In a report: what bytes of others claim must not fill the memory."""
 
 
 class Readings(NamedTuple):
@@ -73,41 +70,19 @@ class Batch(NamedTuple):
         Number of the source, from 0.
     tick
         The source has sent all of this tick and of those before.
-    leader_of
-        Leader of each district at this tick.
     rows
         Those of the tick for the district.
     readings
-        Of devices that the district may have in a group.
+        Of devices of the district, and none of those that have left it.
     tally
         Of an interval that has ended, for one of the districts; None: there is none.
     """
 
     source: int
     tick: int
-    leader_of: IntArray
     rows: Rows
     readings: Readings
     tally: SourceTally | None = None
-
-
-class Broadcast(NamedTuple):
-    """What a district tells another about a tick.
-
-    Attributes
-    ----------
-    sender, tick
-        Number of the district and of the tick.
-    complete
-        Whether it had heard all sources.
-    message
-        For the other; None: nothing.
-    """
-
-    sender: int
-    tick: int
-    complete: bool
-    message: Message | None
 
 
 class Report(NamedTuple):
@@ -117,22 +92,18 @@ class Report(NamedTuple):
     ----------
     lane, tick
         Number of the district and of the tick.
-    n_in
-        Devices in each district that it leads, shape (districts,).
     batches, outcome
         Ticks of the batches of the source that are in it, and the outcome of each of their rows.
-    released, began, ended
-        Devices of the source in the release, those that the district knows from now on, and those
-        that it has forgotten, by the slots of the source.
+    released, ended
+        Devices of the source in the release, and those that the district has forgotten, by the
+        slots of the source.
     """
 
     lane: int
     tick: int
-    n_in: IntArray
     batches: Sequence[int]
     outcome: Sequence[UInt8Array]
     released: Int32Array
-    began: Int32Array
     ended: Int32Array
 
     def __repr__(self) -> str:
@@ -153,21 +124,19 @@ def slots_by_source(handle: IntArray, n_sources: int) -> list[Int32Array]:
 
 def encode_batch(batch: Batch) -> bytes:
     """Return a batch as bytes: 24 for each row, 10 for each device with readings, 18 for each."""
-    key, handle, ts, node, left_from, roams, since = batch.rows
+    key, handle, ts, node, left_from, since = batch.rows
     some = np.flatnonzero(left_from != NOWHERE).astype(np.int32)
     changing = np.flatnonzero(since > LASTS).astype(np.int32)
     return BATCH + pack(
         [
             batch.source,
             batch.tick,
-            batch.leader_of.astype(np.int32),
             key,
             handle.astype(np.uint32),
             ts,
             node,
             some,
             left_from[some],
-            np.packbits(roams),
             changing,
             since[changing],
             _packed_readings(batch.readings),
@@ -177,19 +146,24 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def decode_batch(value: bytes) -> Batch:
-    """Return the batch that was encoded."""
-    source, tick, leader_of, key, slot, ts, node, some, where, roams, *rest = unpack(value[1:])
+    """Return the batch that was encoded.
+
+    Raises
+    ------
+    ValueError
+        If it is no batch.
+    """
+    if value[:1] != BATCH:
+        raise ValueError("this is no batch")
+    source, tick, key, slot, ts, node, some, where, *rest = unpack(value[1:])
     changing, stated, said, counted = rest
     left_from = np.full(len(key), NOWHERE, np.int32)
     left_from[some] = where
     handle = handles_of(source, slot)
-    kinds = np.unpackbits(roams, count=len(key)).astype(bool)
     since = np.full(len(key), LASTS)
     since[changing] = stated
-    rows = Rows(key, handle, ts, node, left_from, kinds, since)
-    return Batch(
-        source, tick, leader_of.astype(np.int64), rows, _readings_in(said), tally_in(counted)
-    )
+    rows = Rows(key, handle, ts, node, left_from, since)
+    return Batch(source, tick, rows, _readings_in(said), tally_in(counted))
 
 
 def packed_tally(tally: SourceTally | None) -> list[Any] | None:
@@ -222,34 +196,15 @@ def _readings_in(packed: list[Any] | None) -> Readings:
     return Readings(key, known)
 
 
-def encode_broadcast(broadcast: Broadcast) -> bytes:
-    """Return a broadcast as bytes."""
-    message = broadcast.message
-    parts = None if message is None else [list(message.claims), list(message.handover)]
-    return BROADCAST + pack([broadcast.sender, broadcast.tick, broadcast.complete, parts])
-
-
-def decode_broadcast(value: bytes) -> Broadcast:
-    """Return the broadcast that was encoded."""
-    sender, tick, complete, parts = unpack(value[1:])
-    message = None if parts is None else Message(Claims(*parts[0]), Rows(*parts[1]))
-    return Broadcast(sender, tick, complete, message)
-
-
 def encode_report(report: Report) -> bytes:
     """Return a report as bytes: one for each row, and 4 for each device that it names."""
-    led = np.flatnonzero(report.n_in).astype(np.int32)
     return REPORT + pack(
         [
             report.lane,
             report.tick,
-            len(report.n_in),
-            led,
-            report.n_in[led],
             list(report.batches),
             list(report.outcome),
             report.released,
-            report.began,
             report.ended,
         ]
     )
@@ -257,9 +212,5 @@ def encode_report(report: Report) -> bytes:
 
 def decode_report(value: bytes) -> Report:
     """Return the report that was encoded."""
-    lane, tick, n, led, n_led, batches, outcome, *devices = unpack(value[1:])
-    if not 0 < n <= _MOST_DISTRICTS:
-        raise ValueError("this is no report")
-    n_in = np.zeros(n, np.int64)
-    n_in[led] = n_led
-    return Report(lane, tick, n_in, batches, outcome, *devices)
+    lane, tick, batches, outcome, released, ended = unpack(value[1:])
+    return Report(lane, tick, batches, outcome, released, ended)

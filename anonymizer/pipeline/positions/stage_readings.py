@@ -1,18 +1,17 @@
 """Readings on their way from a source to the districts, and what each side remembers of them.
 
 A source knows all readings of its devices. With every tick it sends those of the devices that moved
-or said something to the districts that may have them in a group, whole: a district forgets what it
-had of them before. Devices that pass to other districts with their territory are sent as well.
+or said something to the districts in which they are, whole: a district forgets what it had of them
+before. A district that a device has left is sent that it has none, so that they count once.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys
-from anonymizer.algorithms.positions.district_routing import KeyArray, Router
+from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Router
 from anonymizer.algorithms.positions.readings import ReadingsState
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
@@ -67,35 +66,34 @@ class SourceReadings(GroupReadings):
         self._changed = np.union1d(self._changed, slot[slot != NO_SLOT]).astype(np.int32)
 
     def for_districts(
-        self, moved: Int32Array, router: Router, *, led_anew: bool, since: float
+        self, moved: Int32Array, left: IntArray, router: Router, *, since: float
     ) -> dict[int, Readings]:
         """Return what each district is sent at the end of a tick.
 
         Parameters
         ----------
-        moved
-            Devices that have moved, by their slots.
+        moved, left
+            Devices that have moved, by their slots, and the district that each has left, see
+            `Sent`.
         router
             Has routed the tick.
-        led_anew
-            Whether other districts lead than before: then all devices may be new to them.
         since
             Older readings, by unix seconds, are forgotten.
         """
         if not self.names:
             return {}
-        slot = np.union1d(self._rows.slots() if led_anew else self._changed, moved)
+        slot = np.union1d(self._changed, moved)
         row = self._rows.find(slot)
         slot, row = slot[row != NO_ROW], row[row != NO_ROW]
-        at, district = router.followers(slot)
-        order = np.argsort(district, kind="stable")
-        at, district = at[order], district[order]
-        bounds = np.flatnonzero(np.diff(district, prepend=-1, append=-1))
+        home = router.homes(slot)
         sent = {}
-        for first, last in pairwise(bounds.tolist()):
-            of = at[first:last]
-            known = self._state.since(row[of], since)
-            sent[int(district[first])] = Readings(self._keys(slot[of]), known)
+        for district in np.union1d(home, left).tolist():
+            here, gone = home == district, moved[left == district]
+            known = self._state.since(row[here], since)
+            n_of = np.append(known.n_of, np.zeros(len(gone), np.int64))
+            key = self._keys(np.append(slot[here], gone))
+            sent[district] = Readings(key, known._replace(n_of=n_of))
+        sent.pop(NOWHERE, None)
         self._changed = np.zeros(0, np.int32)
         drop_old(self._rows, self._state, since=since)
         return sent

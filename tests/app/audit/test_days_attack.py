@@ -15,7 +15,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.files import release_lines
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import public_levels
+from anonymizer.pipeline.positions.factory import public_places
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked
 from tests.app.commuters import DAY_S, commuting
@@ -49,7 +49,7 @@ def published(
     trace = commuting(
         network, n_devices=40, n_days=n_days, rush_s=rush_s, every_s=TICK_S, late_s=20.0, seed=1
     ).trace
-    atom_at = public_levels(network, SETTINGS).at[0]
+    atom_at = public_places(network, SETTINGS)[0]
     node = np.searchsorted(network.node_id, np.asarray(trace.node))
     trip = trace.device_of * 2 * n_days + (trace.ts // (DAY_S / 2)).astype(np.int64)
     begins: dict[int, float] = {}

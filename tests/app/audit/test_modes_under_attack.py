@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,14 +11,16 @@ import polars as pl
 import pytest
 
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
-from anonymizer.app.audit import AuditReport, Case, Mode, audit_release
+from anonymizer.app.audit import AuditReport, Case, Finding, Mode, audit_release
+from anonymizer.app.audit.pseudonym_attacks import guessing
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.factory import districts_of
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource
@@ -106,6 +109,59 @@ def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(
     assert {"session", "intersection", "matching"} <= failed(report)
 
 
+def across_borders(case: Case, district_of_node: Int32Array) -> Finding:
+    """Guess by whom a pseudonym that begins in one district was known in another before.
+
+    The adversary takes anybody whose last region in another district, at most a beat and a half
+    old or still held, comes nearest to the first region here, and guesses at those who did cross.
+    """
+    observed, rng = case.observed, np.random.default_rng(case.seed)
+    first, last = observed.first_record_of[:-1], observed.first_record_of[1:] - 1
+    at = np.stack((case.network.lat, case.network.lon), axis=1)
+    region_at = [at[observed.node[a:b]] for a, b in pairwise(observed.first_node_of.tolist())]
+    district = district_of_node[observed.node[observed.first_node_of[observed.region_of[first]]]]
+    begins, ends = observed.time[observed.tick_of[first]], observed.time[observed.tick_of[last]]
+    right, chance = [], []
+    for new in range(observed.n_pseudonyms):
+        before = (begins < begins[new]) & (ends >= begins[new] - 1.5 * observed.interval_s)
+        others = np.flatnonzero(before & (district != district[new]))
+        if not (case.device_of[others] == case.device_of[new]).any():
+            continue
+        here = region_at[observed.region_of[first[new]]]
+        apart = np.array(
+            [
+                np.abs(here[:, None] - region_at[observed.region_of[last[old]]]).sum(axis=2).min()
+                for old in others
+            ]
+        )
+        guess = rng.choice(others[apart == apart.min()])
+        right.append(case.device_of[guess] == case.device_of[new])
+        chance.append(1 / observed.largest_k_of[guess])
+    return guessing("across borders", np.array(right), np.array(chance))
+
+
+@pytest.mark.parametrize("districts", [4, 8])
+def test_who_crosses_a_border_is_not_linked_to_whom_he_was_before(
+    small_town: tuple[Trace, RoadNetwork], districts: int
+) -> None:
+    trace, network = small_town
+    found = {}
+    for mode in ("session", "bfs"):
+        # Who is alone is linked: the control, whose pseudonyms change as often.
+        settings = Settings.model_validate(
+            {
+                "region": {"mode": mode, "districts": districts},
+                "session": {"epoch_s": 20},
+                "pseudonym": {"rotate_s": 20},
+            }
+        )
+        case = cloaked_case(trace, network, settings)
+        found[mode] = across_borders(case, districts_of(settings, network).of_node)
+        assert (found[mode].figures["n"] or 0) > 20
+    assert found["session"].holds, found["session"]
+    assert not found["bfs"].holds, found["bfs"]
+
+
 def test_a_session_keeps_its_promise_in_districts(tmp_path: Path) -> None:
     network = load_network("city:400")
     trace = driven(network, n_devices=120, seconds=80)
@@ -114,6 +170,8 @@ def test_a_session_keeps_its_promise_in_districts(tmp_path: Path) -> None:
     )
     assert report.holds, failed(report)
     assert report.n_pseudonyms > 100
+    figures = next(each.figures for each in report.findings if each.attack == "soundness")
+    assert figures["share_elsewhere"], "who has left a district is covered there"
 
 
 @pytest.mark.soak

@@ -364,6 +364,7 @@ def test_who_is_who_is_not_answered_without_the_map() -> None:
     case = Case(
         observed=made.observed,
         truth=replace(made.truth, device_of=None),
+        local=replace(made.truth, device_of=None),
         network=WORLD.network,
         class_of=np.zeros(1, np.int64),
         sampled=np.zeros(1, np.int64),
@@ -375,6 +376,8 @@ def test_who_is_who_is_not_answered_without_the_map() -> None:
     )
     with pytest.raises(ValueError, match="not known"):
         _ = case.device_of
+    with pytest.raises(ValueError, match="not known"):
+        case.local_node_of(np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize("has_coordinates", [True, False])

@@ -12,7 +12,7 @@ from anonymizer.app.audit.timing_attack import MOST_TIMES_CHANCE, timing
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import public_levels
+from anonymizer.pipeline.positions.factory import public_places
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked
 from simulator.fleet import FleetSource
@@ -46,7 +46,7 @@ def published(world: World, *, on_a_beat: bool) -> Paper:
 
     On a beat, it publishes once in the time between two reports, at the same tick for all.
     """
-    atom_at = public_levels(world.network, SETTINGS).at[0]
+    atom_at = public_places(world.network, SETTINGS)[0]
     paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(world.n_devices)})
     for t in range(EVERY, world.n_ticks):
         for first in range(0, world.n_devices, GROUP):

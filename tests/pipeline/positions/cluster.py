@@ -7,14 +7,12 @@ schedule ends, everything that is still under way arrives.
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Any
 from zlib import crc32
-
-import numpy as np
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -27,7 +25,6 @@ from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
-from anonymizer.pipeline.positions.stage_messages import decode_report
 from anonymizer.pipeline.positions.zone_statements import ZoneRouting
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings, zones_of
@@ -374,17 +371,3 @@ class Cluster:
         for source in self.sources:
             total.update(source.ledger.counts())
         return total
-
-    def released(self) -> dict[int, list[tuple[int, int]]]:
-        """Return the devices that districts reported as released at each tick."""
-        released: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        for number in range(N_SOURCES):
-            seen = set()
-            for value, _ in self.processes["source", number].log:
-                if value[:1] not in (RAW, STATEMENTS):
-                    report = decode_report(value)
-                    if (report.lane, report.tick) not in seen:
-                        seen.add((report.lane, report.tick))
-                        slots = np.sort(report.released).tolist()
-                        released[report.tick] += [(number, slot) for slot in slots]
-        return released

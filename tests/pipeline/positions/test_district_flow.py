@@ -4,15 +4,18 @@ import json
 from itertools import count, islice
 from random import Random
 
+import numpy as np
 import pytest
 
+from anonymizer.domain.release import Release
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.inbox import Inbox
-from anonymizer.settings import zones_of
+from anonymizer.settings import ReadingSettings, zones_of
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import traffic
 from tests.pipeline.positions.support import NOW, flow_settings
@@ -68,3 +71,21 @@ def test_the_order_of_messages_changes_no_byte_of_what_is_published(mode: str) -
     first, second = (published(mode, order=Random(seed)) for seed in (1, 2))  # noqa: S311
     assert first == second
     assert sum(map(len, first)) > 20
+
+
+def test_a_device_counts_once_in_the_readings_of_an_instant_where_it_is() -> None:
+    speed = ReadingSettings(name="speed", lo=0.0, hi=9.0, step=1.0, statistics=("count", "max"))
+    readings = GroupReadings([speed])
+    slot, zeros = np.arange(5, dtype=np.int32), np.zeros(5, np.int64)
+    readings.note(np.arange(5), zeros, np.arange(5.0), slot=slot, ts=np.full(5, NOW))
+    # Two districts have the last device in a group; it has left the first.
+    member, first = np.array([0, 1, 4, 2, 3, 4], np.int32), np.array([0, 3, 6])
+    node, no_node = np.zeros(0, np.int32), np.zeros(3, np.int64)
+    release = Release(np.full(2, 2, np.int32), no_node, node, first, member, zeros)
+    present = np.array([True, True, False, True, True, True])
+    found = readings.summarize(release, since=NOW - 1, present=present)
+    assert found is not None
+    assert [each["speed"] for each in found.groups] == [
+        {"count": 2.0, "max": 1.0},
+        {"count": 3.0, "max": 4.0},
+    ]

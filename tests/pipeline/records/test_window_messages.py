@@ -7,7 +7,7 @@ import pytest
 
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.pipeline.positions.stage_messages import BATCH, BROADCAST, REPORT
+from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
 from anonymizer.pipeline.records.window_messages import (
     Answer,
     Ask,
@@ -65,5 +65,5 @@ def test_a_message_after_which_a_stage_joins_divides_or_forms_classes_takes_long
 
 def test_no_message_that_comes_all_the_time_takes_long() -> None:
     tick = TickState(0, 1, 2, 3.0, [4.0], [5.0], [6], 7)
-    messages = [encode(tick), encode(Finished(0, 2)), RAW, STATEMENTS, BATCH, BROADCAST, REPORT]
+    messages = [encode(tick), encode(Finished(0, 2)), RAW, STATEMENTS, BATCH, REPORT]
     assert not any(map(takes_long, messages))

@@ -6,7 +6,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.release import Cloaked
 
 State: TypeAlias = dict[str, Any]
@@ -26,8 +26,8 @@ class Cloak(Protocol):
         Parameters
         ----------
         density
-            Where all devices are, including the reports of this tick. Only those of `is_own` may
-            join a group.
+            Where all devices are, including the reports of this tick. Only those that count
+            (`counted_at`) may join a group.
         slot
             Reporting devices: distinct, on the graph, rising.
         now
@@ -62,21 +62,9 @@ class Cloak(Protocol):
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices, because verification refused them."""
 
-    def confine(self, territory: IntArray) -> None:
-        """Form groups of devices at these nodes alone, shape (n,), from now on.
-
-        Called only if the network is cut into districts. Existing groups do not change.
-        """
-
     @property
     def lasting(self) -> bool:
         """Whether groups live for longer than a tick."""
-
-    def bound_until(self, n_slots: int) -> FloatArray:
-        """Return until when each slot is a member of a group, -inf for none, shape (n_slots,).
-
-        Unix seconds; only lasting groups count.
-        """
 
     def state(self) -> State:
         """Return what changes from tick to tick; a cloak that is restored from it goes on alike."""
@@ -107,13 +95,6 @@ class MemorylessCloak:
 
     def retire(self, slot: Int32Array) -> None:
         """Do nothing: no group lasts beyond its tick."""
-
-    def confine(self, territory: IntArray) -> None:
-        """Do nothing: only devices of `is_own` are grouped."""
-
-    def bound_until(self, n_slots: int) -> FloatArray:
-        """Return that no device is bound."""
-        return np.full(n_slots, -np.inf)
 
     def state(self) -> State:
         """Return that there is none."""

@@ -27,7 +27,6 @@ ends with the epoch of the cell that contained most of its members. Cells in whi
 are present belong to the cell beside them.
 """
 
-from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,10 +43,13 @@ from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, Gro
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
-from anonymizer.algorithms.positions.districts import fold
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.regions import cover
-from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
+from anonymizer.algorithms.positions.spanning_forest import (
+    compact_parts,
+    fold,
+    planar_coordinates,
+)
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -191,12 +193,6 @@ class SessionCloak:
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
 
-    def sibling(self, serials: Serials, pace: Pace) -> "SessionCloak":
-        """Return the cloak of another district, which shares what never changes; before any use."""
-        other = copy(self)
-        other._serials, other._pace = serials, pace  # noqa: SLF001  a copy of itself
-        return other
-
     def state(self) -> State:
         """Return what changes from tick to tick."""
         groups = {name: getattr(self._groups, name) for name in Groups.__slots__}
@@ -221,14 +217,6 @@ class SessionCloak:
         self._make_room(n_slots)
         kept: BoolArray = self._group_of != _UNGROUPED
         return kept
-
-    def bound_until(self, n_slots: int) -> FloatArray:
-        """Return when the group of each slot ends, -inf for none."""
-        self._make_room(n_slots)
-        return np.append(self._groups.ends_at, -np.inf)[self._group_of]
-
-    def confine(self, territory: IntArray) -> None:
-        """Do nothing: only devices of `is_own` are grouped."""
 
     def places(self, density: DensityMap) -> Int32Array:
         """Count every member, including ghosts, at its last node on the graph."""
@@ -368,13 +356,12 @@ class SessionCloak:
 
     def _can_join(self, density: DensityMap) -> BoolArray:
         """Return which slots may be grouped here, in a component that is large enough."""
-        return density.is_own & self._is_large[density.node_of]
+        return (density.counted_at >= 0) & self._is_large[density.node_of]
 
     def _form(
         self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray, now: float
     ) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
-        # Also of those that have not reported since they came from another district.
         node = self._place_of[slot] = density.node_of[slot]
         part, near = self._network.component_of[node], density.n_near[node]
         if self._parked_s is not None:

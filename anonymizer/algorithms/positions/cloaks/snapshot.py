@@ -21,10 +21,10 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.algorithms.positions.grouping import TOO_FEW, UNGROUPED, Groups, form_groups
+from anonymizer.algorithms.positions.grouping import TOO_FEW, Groups, form_groups
 from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release, starts_of
@@ -64,8 +64,7 @@ class SnapshotCloak(MemorylessCloak):
         company: Company,
     ) -> None:
         self._network = network
-        self._whole_forest = self._forest = forest
-        self._territory: IntArray | None = None
+        self._forest = forest
         self._levels = levels
         self._rule = rule
         self._max_nodes = max_nodes
@@ -77,11 +76,6 @@ class SnapshotCloak(MemorylessCloak):
         """Use this rule for groups formed from now on."""
         self._rule = rule
         self._k_extra = k_extra
-
-    def confine(self, territory: IntArray) -> None:
-        """Walk over the forest of these nodes alone."""
-        self._territory = territory
-        self._forest = self._whole_forest.within(territory)
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return the groups in which at least one member reports. O(nodes + devices)."""
@@ -105,21 +99,13 @@ class SnapshotCloak(MemorylessCloak):
         return Cloaked(release.only(reported & good), outcome)
 
     def _groups(self, density: DensityMap) -> Groups:
-        """Return the groups of all devices in the territory; regions are made later."""
-        n_at, need = density.n_at, self._rule.k_for(density.n_near) + np.int32(self._k_extra)
-        nodes = self._territory
-        if nodes is None:
-            return form_groups(self._forest, n_at, need, min_nodes=1, max_nodes=self._max_nodes)
-        within = form_groups(
-            self._forest, n_at[nodes], need[nodes], min_nodes=1, max_nodes=self._max_nodes
-        )
-        group_at = np.full(len(n_at), UNGROUPED, np.int64)
-        group_at[nodes] = within.group_at
-        return within._replace(group_at=group_at)
+        """Return the groups of all devices; regions are made later."""
+        need = self._rule.k_for(density.n_near) + np.int32(self._k_extra)
+        return form_groups(self._forest, density.n_at, need, min_nodes=1, max_nodes=self._max_nodes)
 
     def _release(self, groups: Groups, density: DensityMap, now: float) -> Release:
         """Return all groups with their members; a region above the cap is empty."""
-        present = np.flatnonzero(density.is_own).astype(np.int32)
+        present = np.flatnonzero(density.counted_at >= 0).astype(np.int32)
         group_of = groups.group_at[density.node_of[present]]
         grouped, group_of = present[group_of >= 0], group_of[group_of >= 0]
         first_member_of = starts_of(np.bincount(group_of, minlength=len(groups.k)))

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Atoms, Company, cut_into_atoms, shared_levels
 from anonymizer.algorithms.positions.cloaks import Epochs
-from anonymizer.algorithms.positions.districts import fold
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.spanning_forest import spanning_forest
+from anonymizer.algorithms.positions.spanning_forest import fold, spanning_forest
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import starts_of
@@ -794,6 +793,12 @@ def test_every_cell_with_an_epoch_of_its_own_has_enough_devices(
         ([1, 1, 1, 1], [0, 0, 0, 0]),
         ([0, 0, 0, 9], [0, 0, 0, 0]),
         ([0, 0, 0, 20], [3, 3, 3, 3]),
+        ([5, 5, 5, 5], [0, 1, 2, 3]),
+        ([5, 4, 5, 5], [0, 0, 2, 3]),  # too few for two
+        ([4, 6, 5, 5], [1, 1, 2, 3]),  # the smaller half follows the larger one
+        ([6, 4, 5, 5], [0, 0, 2, 3]),
+        ([0, 0, 4, 12], [3, 3, 3, 3]),  # ... and so on
+        ([12, 4, 0, 0], [0, 0, 0, 0]),
     ],
 )
 def test_a_cell_with_too_few_devices_follows_the_one_beside_it(
