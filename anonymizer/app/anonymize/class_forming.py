@@ -13,7 +13,6 @@ from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, 
 from anonymizer.algorithms.records.methods import Method, Task, TimeBudget, searches
 from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
-from anonymizer.algorithms.records.suppression import form_within_limit, least_dropped
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.table_options import CostName
 from anonymizer.domain.arrays import Int32Array, IntArray
@@ -116,6 +115,10 @@ def form_classes(
         )
 
     if most:
+        from anonymizer.algorithms.records.suppression import (  # noqa: PLC0415  few tables need it
+            form_within_limit,
+        )
+
         kept, found = form_within_limit(
             problem_of,
             form,
@@ -156,6 +159,10 @@ def _only(whole: Records, kept: IntArray) -> Records:
 
 def _why(problem: Problem, schema: Schema) -> str:
     """Return what of the whole table speaks against classes, as the rest of a sentence."""
+    from anonymizer.algorithms.records.suppression import (  # noqa: PLC0415  few tables need it
+        least_dropped,
+    )
+
     above = above_their_bound(problem, schema)
     n_least = 0 if len(problem.person) else least_dropped(problem)
     if n_least:
