@@ -7,6 +7,14 @@ from itertools import pairwise
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.cluster.records.window_messages import (
+    Formed,
+    Memories,
+    Rows,
+    Shuffled,
+    encode,
+)
+from anonymizer.cluster.records.window_ranges import Places, in_order
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
@@ -27,14 +35,6 @@ from anonymizer.pipeline.records.window_classes import (
     summary_of,
     verified,
 )
-from anonymizer.pipeline.records.window_messages import (
-    Formed,
-    Memories,
-    Rows,
-    Shuffled,
-    encode,
-)
-from anonymizer.pipeline.records.window_ranges import Places, in_order
 from anonymizer.pipeline.stage import Send
 
 

@@ -8,18 +8,7 @@ from typing import Any
 import numpy as np
 
 from anonymizer.algorithms.windows import NEVER, Seen, Windows
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.records.anonymize_window import complete
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.join import Joined, OpenRecords, numbered
-from anonymizer.pipeline.records.kaca_model import own_records
-from anonymizer.pipeline.records.multisource_model import seed_of
-from anonymizer.pipeline.records.part_intake import PartIntake
-from anonymizer.pipeline.records.store_port import FORGET_AFTER, PartRow
-from anonymizer.pipeline.records.topics import KEY_BYTES, Route
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.window_messages import (
     UNPLANNED,
     Answer,
     Close,
@@ -33,7 +22,18 @@ from anonymizer.pipeline.records.window_messages import (
     encode,
     recoded,
 )
-from anonymizer.pipeline.records.window_ranges import Places
+from anonymizer.cluster.records.window_ranges import Places
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.records.anonymize_window import complete
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.join import Joined, OpenRecords, numbered
+from anonymizer.pipeline.records.kaca_model import own_records
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.part_intake import PartIntake
+from anonymizer.pipeline.records.store_port import FORGET_AFTER, PartRow
+from anonymizer.pipeline.records.topics import KEY_BYTES, Route
 from anonymizer.settings import LimitSettings
 
 _PIECE_ROWS = 8192

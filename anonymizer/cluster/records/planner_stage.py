@@ -19,22 +19,14 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.algorithms.windows import NEVER, Seen, Windows
-from anonymizer.domain.arrays import Int32Array, UInt8Array
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.multisource_model import seed_of
-from anonymizer.pipeline.records.range_rows import (
+from anonymizer.cluster.records.range_rows import (
     Gathered,
     figures,
     numbers_of,
     settled,
     written,
 )
-from anonymizer.pipeline.records.release_messages import encode_window
-from anonymizer.pipeline.records.silence import silent_in
-from anonymizer.pipeline.records.store_port import Release
-from anonymizer.pipeline.records.window_classes import Verified
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.window_messages import (
     UNPLANNED,
     Ask,
     Close,
@@ -53,12 +45,20 @@ from anonymizer.pipeline.records.window_messages import (
     merged,
     recoded,
 )
-from anonymizer.pipeline.records.window_ranges import (
+from anonymizer.cluster.records.window_ranges import (
     Places,
     check_streams,
     n_ranges_of,
     without_search,
 )
+from anonymizer.domain.arrays import Int32Array, UInt8Array
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.release_messages import encode_window
+from anonymizer.pipeline.records.silence import silent_in
+from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.window_classes import Verified
 from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 

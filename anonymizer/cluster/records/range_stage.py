@@ -11,15 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.windows import NEVER
-from anonymizer.domain.arrays import BoolArray
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import decode_out, encode_out
-from anonymizer.pipeline.records.anonymize_window import warm_up
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.history import Kept
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
-from anonymizer.pipeline.records.range_rows import (
+from anonymizer.cluster.records.range_rows import (
     Gathered,
     figures,
     numbers_of,
@@ -27,8 +19,7 @@ from anonymizer.pipeline.records.range_rows import (
     size_of,
     written,
 )
-from anonymizer.pipeline.records.window_classes import Verified, verified
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.window_messages import (
     Answer,
     Ask,
     Finished,
@@ -39,7 +30,16 @@ from anonymizer.pipeline.records.window_messages import (
     decode,
     encode,
 )
-from anonymizer.pipeline.records.window_ranges import check_streams, meeting, without_search
+from anonymizer.cluster.records.window_ranges import check_streams, meeting, without_search
+from anonymizer.domain.arrays import BoolArray
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.raw_batches import decode_out, encode_out
+from anonymizer.pipeline.records.anonymize_window import warm_up
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.history import Kept
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
+from anonymizer.pipeline.records.window_classes import Verified, verified
 from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 

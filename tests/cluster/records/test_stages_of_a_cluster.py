@@ -23,6 +23,8 @@ from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.cluster.records.window_messages import Answer, Rows, decode
+from anonymizer.cluster.records.window_ranges import Places, check_streams, companies_of
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
@@ -31,11 +33,9 @@ from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.release_messages import ReleasedClasses
-from anonymizer.pipeline.records.window_messages import Answer, Rows, decode
-from anonymizer.pipeline.records.window_ranges import Places, check_streams, companies_of
 from anonymizer.settings import LimitSettings, StreamSettings
 from anonymizer.store import RecordStore
-from tests.pipeline.records.cluster import (
+from tests.cluster.records.cluster import (
     N_RANGES,
     SECRET,
     START,

@@ -9,15 +9,8 @@ joiner and over all.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import in_groups
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_raw
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.joined_stream import JoinedStream
-from anonymizer.pipeline.records.topics import RecordRouter, Route
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.joined_stream import JoinedStream
+from anonymizer.cluster.records.window_messages import (
     Answer,
     Close,
     Plan,
@@ -27,7 +20,14 @@ from anonymizer.pipeline.records.window_messages import (
     decode,
     encode,
 )
-from anonymizer.pipeline.records.window_ranges import check_streams, without_search
+from anonymizer.cluster.records.window_ranges import check_streams, without_search
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.packed import in_groups
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_raw
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.topics import RecordRouter, Route
 from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 

@@ -15,10 +15,10 @@ import sys
 from numba.core import event
 
 from anonymizer.pipeline.records.declaration import declare
-from anonymizer.pipeline.records.range_stage import warm_up_stages
-from tests.pipeline.records import cluster
+from anonymizer.cluster.records.range_stage import warm_up_stages
+from tests.cluster.records import cluster
 from tests.pipeline.records.made import fleet
-from tests.pipeline.records.test_stages_of_a_cluster import KINDS, N_TICKS_OF_WINDOW, journeys
+from tests.cluster.records.test_stages_of_a_cluster import KINDS, N_TICKS_OF_WINDOW, journeys
 
 
 class Compiled(event.Listener):

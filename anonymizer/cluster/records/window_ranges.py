@@ -19,6 +19,7 @@ from anonymizer.algorithms.records.founding import lasting_only
 from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.ranges import at_borders
+from anonymizer.cluster.records.window_messages import Memories
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Schema
 from anonymizer.errors import SettingsError
@@ -26,7 +27,6 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.kaca_model import features_of
 from anonymizer.pipeline.records.window_classes import Portion
-from anonymizer.pipeline.records.window_messages import Memories
 from anonymizer.settings import StreamSettings
 
 SAMPLED = 1024
