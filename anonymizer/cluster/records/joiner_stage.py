@@ -20,7 +20,7 @@ from anonymizer.cluster.records.window_messages import (
     decode,
     encode,
 )
-from anonymizer.cluster.records.window_ranges import check_streams, without_search
+from anonymizer.cluster.records.window_ranges import stage_of, staged
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import in_groups
@@ -139,7 +139,9 @@ class JoinerStage:
             return _surveyed(stream.close(message))
         if isinstance(message, Plan):
             sends = [
-                Send("range", rows.range_ % self._n_range_stages, encode(rows))
+                Send(
+                    "range", stage_of(rows.stream, rows.range_, self._n_range_stages), encode(rows)
+                )
                 for rows in stream.plan(message)
             ]
             return sends + _surveyed(stream.next_survey())
@@ -212,6 +214,5 @@ def joiner_stages(
     SettingsError
         If a stream asks for what there is not in a cluster.
     """
-    check_streams([stream.settings for stream in streams])
-    staged = [without_search(stream) for stream in streams]
-    return lambda number: JoinerStage(settings, staged, number=number, secret=secret)
+    those = staged(streams)
+    return lambda number: JoinerStage(settings, those, number=number, secret=secret)

@@ -47,9 +47,9 @@ from anonymizer.cluster.records.window_messages import (
 )
 from anonymizer.cluster.records.window_ranges import (
     Places,
-    check_streams,
     n_ranges_of,
-    without_search,
+    stage_of,
+    staged,
 )
 from anonymizer.domain.arrays import Int32Array, UInt8Array
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
@@ -161,7 +161,7 @@ class PlannerStage:
         self._n_ranges = n_ranges
         for i in range(n_ranges):
             ask = Ask(self.number, self._last, i)
-            yield Send("range", i % self._n_range_stages, encode(ask))
+            yield Send("range", stage_of(self.number, i, self._n_range_stages), encode(ask))
 
     def _hear(self, survey: object) -> None:
         if isinstance(survey, Survey):
@@ -285,7 +285,7 @@ class PlannerStage:
             outcome, to_store = answers.get(i, (np.zeros(0, np.uint8), []))
             yield Send(
                 "range",
-                i % self._n_range_stages,
+                stage_of(self.number, i, self._n_range_stages),
                 encode(
                     Settled(
                         self.number,
@@ -467,6 +467,5 @@ def planner_stages(
     settings: Settings, streams: Sequence[Stream], *, secret: bytes
 ) -> Callable[[int], PlannerStage]:
     """Return a function that makes the planner of the stream of a number; see `joiner_stages`."""
-    check_streams([stream.settings for stream in streams])
-    staged = [without_search(stream) for stream in streams]
-    return lambda number: PlannerStage(settings, staged[number], number=number, secret=secret)
+    those = staged(streams)
+    return lambda number: PlannerStage(settings, those[number], number=number, secret=secret)

@@ -30,7 +30,7 @@ from anonymizer.cluster.records.window_messages import (
     decode,
     encode,
 )
-from anonymizer.cluster.records.window_ranges import check_streams, meeting, without_search
+from anonymizer.cluster.records.window_ranges import meeting, staged
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
@@ -313,9 +313,8 @@ def range_stages(
     settings: Settings, streams: Sequence[Stream], *, secret: bytes
 ) -> Callable[[int], RangeStage]:
     """Return a function that makes the stage of ranges of a number; see `joiner_stages`."""
-    check_streams([stream.settings for stream in streams])
-    staged = [without_search(stream) for stream in streams]
-    return lambda number: RangeStage(settings, staged, number=number, secret=secret)
+    those = staged(streams)
+    return lambda number: RangeStage(settings, those, number=number, secret=secret)
 
 
 def warm_up_stages(streams: Sequence[Stream]) -> None:
@@ -323,6 +322,6 @@ def warm_up_stages(streams: Sequence[Stream]) -> None:
 
     Kafka ends a transaction in which a stage compiles.
     """
-    for stream in map(without_search, streams):
+    for stream in staged(streams):
         some = stream.in_window(dict.fromkeys(stream.open_columns, "0123456789"))
         warm_up(some, WINDOW_MODELS[some.settings.model](some))
