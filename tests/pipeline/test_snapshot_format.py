@@ -16,7 +16,7 @@ from tests.pipeline.test_unreadable_inputs import KINDS, makers
 KNOWN = {
     "source": "b01319a9ffd6eb33",
     "lane": "88459d1bdebce156",
-    "joiner": "e108ae928407a2ae",
+    "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
     "messages": "765d49b93c388d56",
