@@ -1,5 +1,22 @@
 """The planner of a stream as a stage: it closes windows, divides them, and settles their borders.
 
+One window, from left to right and from top to bottom::
+
+    joiners                planner                ranges
+       |---- TickState ------>|                      |    every tick: newest times, open windows
+       |<------- Close -------|                      |    the watermark has passed its end
+       |----- Survey -------->|                      |    how many records, and a sample of them
+       |<------- Plan --------|                      |    into how many ranges, by which sample
+       |----- Rows -----------+--------------------->|    each record to its range
+       |                      |<------ Formed -------|    how many classes; what meets others
+       |                      |------ Settled ------>|    the numbers of its classes
+       |<---- Answer ---------+----------------------|    what became of each record
+
+Say that 10,000 records make two ranges. Range 0 keeps 400 classes, range 1 keeps 410. 12 records
+meet, and the planner makes 2 classes of them. So the window has 812 classes: in `Settled`, those of
+range 0 begin at 0, those of range 1 at 400, and those of the planner are the last two. A secret
+permutation of these numbers is what is published.
+
 It waits for every joiner, always: whoever is missing could be one of the k of a class. A joiner
 whose worker has died is restored elsewhere and goes on.
 

@@ -4,6 +4,16 @@ Without lasting attributes a record belongs where its quasi-identifiers are. Veh
 published in cohorts belong where their cohort was founded: it has a *home*, the lasting
 quasi-identifiers of one of its founders, which is stored with the memory of each member. Equal
 homes and equal numbers of cohorts go to one range, so that no cohort is ever split.
+
+A window of 13 records in two ranges, without lasting attributes. Letters are records in the order
+of the curve, brackets are classes of k = 2, and g finds no class. It meets the classes at the
+borders of the ranges, and the planner makes new classes of all that meet::
+
+    range 0                  range 1
+    [a b] [c d] [e f]  g   | [h i] [j k] [l m]      each range by itself
+          [c d]                    [j k]            what the ranges keep, and publish
+    [a b]       [e f]  g     [h i]       [l m]      what meets
+    [a b]       [e f] [g      h i]       [l m]      what the planner publishes
 """
 
 from collections.abc import Sequence
@@ -238,9 +248,10 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
 
     Notes
     -----
-    Records without a class, and the first and the last class along the curve. Of vehicles in
-    cohorts, only those meet of whose cohort nobody is in a class: no cohort is split. Who got a new
-    cover keeps it if anybody with a new one is in a class.
+    Records without a class meet others, and so do the first and the last class along the curve. A
+    vehicle in a cohort meets others only if no member of its cohort is in a class: no cohort is
+    split. A vehicle with a new cover does not meet others if any vehicle of the range with a new
+    cover is in a class: it keeps that cover.
     """
     without: BoolArray = kept.class_of == SUPPRESSED
     stream, past = portion.stream, portion.past
