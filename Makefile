@@ -69,7 +69,7 @@ KAFKA_STAMP   := $(CLUSTER)/kafka/.installed
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(CLUSTER_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster && \
+	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster/test_*.py && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 

@@ -30,6 +30,7 @@ from anonymizer.cluster.kafka import check_options, client_options, ensure_topic
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.patience import Patience
+from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
 from anonymizer.observe.link_metrics import LinkCollector
@@ -43,7 +44,6 @@ from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.pipeline.positions.topics import subscription
 from anonymizer.pipeline.positions.zone_statements import ZoneRouting
 from anonymizer.pipeline.records.topics import subscriptions
-from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.settings import Settings
 from anonymizer.store import ReleaseFile
 from anonymizer.transport import MqttLink

@@ -1,7 +1,7 @@
 """What `anonymizer serve` can do and the cluster cannot: refused before anything is connected."""
 
+from anonymizer.cluster.records.window_ranges import check_streams
 from anonymizer.errors import SettingsError
-from anonymizer.pipeline.records.window_ranges import check_streams
 from anonymizer.settings import Settings
 
 

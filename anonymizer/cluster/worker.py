@@ -26,6 +26,10 @@ from anonymizer.cluster.kafka import (
     worker_secret,
 )
 from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
+from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
+from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
+from anonymizer.cluster.records.window_messages import takes_long
 from anonymizer.cluster.resident import StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
@@ -39,10 +43,6 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
-from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stages
-from anonymizer.pipeline.records.range_stage import RangeStage, range_stages, warm_up_stages
-from anonymizer.pipeline.records.window_messages import takes_long
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application

@@ -26,6 +26,7 @@ from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.algorithms.positions.cloaks.driving import traffic
+from tests.cluster.fleet import START_S, sent, toml
 from tests.cluster.journals import POISON, Journals, Replay
 from tests.cluster.kafka import Kafka, free_ports, running_kafka
 from tests.cluster.processes import (
@@ -37,7 +38,6 @@ from tests.cluster.processes import (
     wait_until,
 )
 from tests.cluster.recorded import NETWORK
-from tests.cluster.records import START_S, sent, toml
 from tests.pipeline.records.made import FLEET, LENGTH_S
 from tests.pipeline.records.tolls import TOLL, exits
 

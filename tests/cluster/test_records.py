@@ -21,6 +21,7 @@ from anonymizer.pipeline.positions.raw_batches import decode_out
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.cluster.fleet import TOKEN, OneProcess, Raws, config_of, raws_of, sent, toll_exits
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
     DEADLINE_S,
@@ -31,7 +32,6 @@ from tests.cluster.processes import (
     processes,
     wait_until,
 )
-from tests.cluster.records import TOKEN, OneProcess, Raws, config_of, raws_of, sent, toll_exits
 
 N_VEHICLES, N_WINDOWS = 300, 3
 N_PARTS = 3 * N_VEHICLES * N_WINDOWS

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from anonymizer.pipeline.packed_state import unpack
 from anonymizer.pipeline.positions import raw_batches, stage_messages
-from anonymizer.pipeline.records import window_messages
 from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
     "source": "f529d2c0c6c8aa59",
     "lane": "d724d5f04171d8c7",
-    "joiner": "e108ae928407a2ae",
+    "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "7ee14b7bdf34a3a9",
+    "messages": "f4b0dd57f70355d0",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 
@@ -37,7 +37,7 @@ def messages() -> Any:  # noqa: ANN401  likewise
     """Return the fields of all messages between stages."""
     modules = raw_batches, stage_messages, window_messages
     return {
-        f"{module.__name__}.{name}": list(each._fields)
+        f"{module.__name__.rpartition('.')[2]}.{name}": list(each._fields)
         for module in modules
         for name, each in sorted(vars(module).items())
         if hasattr(each, "_fields") and each.__module__ == module.__name__

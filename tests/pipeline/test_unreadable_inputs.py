@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.records.joiner_stage import joiner_stages
+from anonymizer.cluster.records.planner_stage import planner_stages
+from anonymizer.cluster.records.range_stage import range_stages
+from anonymizer.cluster.records.window_messages import Close, Recall, encode
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.packed_state import pack
 from anonymizer.pipeline.positions.lane_stage import lane_stages
 from anonymizer.pipeline.positions.raw_batches import Raw, encode_raw
 from anonymizer.pipeline.positions.source_stage import source_stages
 from anonymizer.pipeline.positions.stage_messages import Report, encode_report
-from anonymizer.pipeline.records.joiner_stage import joiner_stages
-from anonymizer.pipeline.records.planner_stage import planner_stages
-from anonymizer.pipeline.records.range_stage import range_stages
-from anonymizer.pipeline.records.window_messages import Close, Recall, encode
 from anonymizer.pipeline.stage import Stage, UnreadableError
 from anonymizer.settings import Settings, zones_of
 from tests.pipeline.positions.cluster import NETWORK

@@ -1,12 +1,16 @@
-"""The attack on cohorts by who knows what is left of every vehicle, and who was there [1]_.
+"""The attack on cohorts by an adversary who knows all covers, and who was present [1]_.
 
-What all windows of a vehicle have in common is fixed when it is first published: a *cover*, of the
-values of vehicles that were present. The adversary knows the covers of all, as far as their labels
-tell, and who was present in each window. A value at the end of a cover was given by somebody who
-was there, and by none whose own cover cannot hold it. If one vehicle is left, its value is read,
-whether it got its cover then or long before.
+What the labels of a vehicle have in common over all windows is fixed when it is first published: a
+*cover*, made of values of vehicles that were present. The adversary knows the covers of all
+vehicles, as far as their labels tell, and who was present in each window. The first and the last
+value of a cover were each given by somebody who was present, and whose own cover holds the value.
+If only one vehicle qualifies, its value is read, whether it got its cover in that window or long
+before.
 
 A vehicle whose label no longer holds its cover has another value, outside of it.
+
+An example: A gets {van, bus} as its first cover while B and C are present, whose own covers are
+{car, van} and {car, truck}. Neither of the two can have given *bus*, so A has: its value is read.
 
 It reads published labels alone, and shares no code with what makes or protects them.
 

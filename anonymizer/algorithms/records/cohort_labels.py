@@ -1,4 +1,9 @@
-"""Labels of cohorts: what a class holds that holds the cover of a cohort."""
+"""Labels of cohorts: the least that the label of a class holds if it holds a cohort's cover.
+
+How much that is depends on how values are generalized. For the cover {car, bus}, where the order is
+car, van, truck, bus: as a range all four, as a set the two, by a taxonomy all that lie below their
+lowest common node.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

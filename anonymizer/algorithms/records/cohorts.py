@@ -16,6 +16,16 @@ all classes of a person, intersected, leave the cover, which has at least d valu
   other columns keep theirs, so that what their classes have in common is not less than before.
 - Departures take nothing away from those who stay: the cover remains.
 
+An example with k = 2 and one lasting attribute. In the second window B and C are away::
+
+    window   class     label                       covers in it
+    1        A, B      {car, van}                  {car, van}
+    1        C, D      {truck, bus}                {truck, bus}
+    2        A, D      {car, van, truck, bus}      {car, van}, {truck, bus}
+
+Both classes of A have {car, van} in common, both of D {truck, bus}. Had the second label held what
+A and D have alone, {car, bus}, the intersection for A would have been *car*.
+
 References
 ----------
 .. [1] X. Xiao, Y. Tao, "m-invariance: towards privacy preserving re-publication of dynamic

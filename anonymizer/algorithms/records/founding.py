@@ -15,6 +15,17 @@ what its classes had in common would not be left by another one.
 - Who knows that a label no longer holds the old cover knows that the value is outside. So the new
   cover of a changed value has d values that the old label does not hold, and its vehicle does not
   count as one that can have a value of the old label.
+
+An example with k = 2 and d = 2, where E is new and the three are one class of all present::
+
+    vehicle   value   label of its cohort   can have given
+    A         car     {car, van}            car, van
+    D         bus     {truck, bus}          bus
+    E         van     none yet              car, van, bus
+
+Were the cover of E all three values, somebody would have given each of them. Nobody gave *truck*,
+so D could only have given *bus*: D would be read, although D has had its cover for long. So D does
+not give its value. A and E remain, and E gets {car, van}: each of the two may be the car.
 """
 
 from collections.abc import Iterator, Sequence

@@ -122,27 +122,32 @@ def improve(
     search: Search,
     *,
     keep_going: Callable[[], bool],
-    time_left: Callable[[], float] | None,
+    gone_after: Callable[[int], float] | None,
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Int32Array:
     """Return the class of each record in the cheapest partition found; see `best`.
 
+    Parameters
+    ----------
+    gone_after
+        Returns which share of the search is gone when it has done so much work, 1 or more at its
+        end. None: not known.
+
     Notes
     -----
     Simulated annealing: while the search is hot, a move may raise the cost slightly, and less so
-    as it cools. If the time left is known, it cools once over that time, from a temperature that
-    rises with the number of moves possible; if not, it runs in rounds: a cold one, then longer and
-    longer ones that are heated again, until a round gains less than a thousandth.
+    as it cools. If its end is known, it cools once until then, from a temperature that rises with
+    the number of moves possible; if not, it runs in rounds: a cold one, then longer and longer ones
+    that are heated again, until a round gains less than a thousandth.
     """
     cheapest, least = search.class_of, search.cost
     head = search.tally.head
     n, k = len(cheapest), int(head[0]["k"])
     hottest = _HEAT * k * least / max(n, 1)
-    if time_left is not None:
+    if gone_after is not None:
         used = 0
-        while keep_going():
-            gone = 1 - time_left()
+        while keep_going() and (gone := gone_after(used)) < 1:
             full = _FULL_WORK * n * gone
             warmth = (1 - gone) ** 2 * min(1.0, used / full if full > 0 else 0.0)
             used += _moves(search, hottest * warmth, _WORK_PER_CALL, rng, progress)
@@ -198,6 +203,7 @@ def best(
     share_price: float = 0.0,
     keep_going: Callable[[], bool],
     time_left: Callable[[], float] | None = None,
+    work: int | None = None,
     seed: int,
     progress: Callable[[float], None] = lambda _loss: None,
 ) -> Int32Array:
@@ -222,6 +228,9 @@ def best(
         Share of the time that is left, 1 at first and 0 at last, by which the search cools; None:
         not known. The same time gives better classes where it is. Not asked where records are so
         few that the search ends by itself.
+    work
+        How much work the moves may be, in place of time. Not looked at either where records are so
+        few.
     seed
         Equal seeds give equal classes where `keep_going` is always True and `time_left` is not
         called.
@@ -266,13 +275,22 @@ def best(
     found = improve(
         search_from(class_of, tally, neighbors, keep_going=keep_going),
         keep_going=keep_going,
-        time_left=share,
+        gone_after=_gone_after(time_left, work) if problem.n >= _LONG_SEARCH else None,
         rng=np.random.default_rng(seed),
         progress=lambda loss: progress(loss / (problem.n * q)),
     )
     out = np.empty_like(found)
     out[order] = found
     return out
+
+
+def _gone_after(
+    time_left: Callable[[], float] | None, work: int | None
+) -> Callable[[int], float] | None:
+    """Return what tells which share of a search is gone; see `improve`."""
+    if work is not None:
+        return lambda used: used / work
+    return None if time_left is None else lambda _: 1 - time_left()
 
 
 def warm_up(schema: Schema, promise: Promise) -> None:

@@ -22,6 +22,8 @@ SHARE_PRICE = 0.1
 """Price of a preferred share, in GCP, unless the caller sets one."""
 TIME_BUDGET_S = 20.0
 """Time budget of a search, unless the caller sets one."""
+WORK_PER_S = 200_000_000
+"""Work of a search that takes about one second of one core; see `Task`."""
 AUTO = "auto"
 """Stands for the default method; so does None."""
 
@@ -47,6 +49,9 @@ class Task:
     time_left
         Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
         None: there is no limit, and the search ends by itself.
+    work
+        Work that a search may do in place of the time, see `local_search.best`: equal tasks then
+        have equal classes, however fast the machine.
     progress
         Called with the information loss so far.
     seed
@@ -70,6 +75,7 @@ class Task:
     prefer_share: float = 1.0
     share_price: float = 0.0
     time_left: Callable[[], float] | None = None
+    work: int | None = None
     progress: Callable[[float], None] = lambda _loss: None
     seed: int = 0
     target: "ArrayLike | None" = None
@@ -205,7 +211,7 @@ def _synthetic(schema: "Schema", promise: "Promise") -> Task:
 def _best(task: Task) -> "Int32Array":
     from anonymizer.algorithms.records.local_search import best  # noqa: PLC0415
 
-    time_left = task.time_left
+    time_left = task.time_left if task.work is None else None
     return best(
         task.problem,
         _order(task),
@@ -214,6 +220,7 @@ def _best(task: Task) -> "Int32Array":
         share_price=task.share_price,
         keep_going=lambda: time_left is None or time_left() > 0,
         time_left=time_left,
+        work=task.work,
         seed=task.seed,
         progress=task.progress,
     )

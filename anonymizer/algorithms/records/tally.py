@@ -225,9 +225,9 @@ def loss_of(c: int, n_codes: int, lo: int, hi: int, tally: Tally) -> float:
 
 
 def may_prefer(problem: Problem, share: float) -> BoolArray:
-    """Return of which columns no value has more than `share` of the whole table.
+    """Return the columns in which no value is more frequent than `share` in the whole table.
 
-    Of quasi-identifiers and sensitive attributes alone, not of the joint tuples of a source.
+    Joint tuples of a source are never among them: only quasi-identifiers and sensitive attributes.
     """
     rule = problem.rule
     most = np.array(

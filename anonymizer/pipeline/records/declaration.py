@@ -53,6 +53,8 @@ class Stream:
         The columns whose domain is what occurs in a window; until then it is empty.
     shape
         Digest that is equal for two declarations under which stored parts mean the same.
+    work
+        Work that a search may do in place of the time that it is given, see `Task`.
     """
 
     settings: StreamSettings
@@ -66,6 +68,7 @@ class Stream:
     columns_of: tuple[tuple[int, ...], ...]
     open_columns: frozenset[int]
     shape: str
+    work: int | None = None
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:

@@ -212,7 +212,7 @@ class RecordFlow:
         if state.n_waiting + len(closing.messages) > self._max_unpublished:
             closing = closing.withheld(Outcome.SUPPRESSED__UNDELIVERED)
         settings, (start, end) = state.stream.settings, state.stream.rule.span(due.window)
-        state.settle(due.joined, closing)
+        state.close(due.joined, closing)
         self._store.close_window(
             ClosedWindow(
                 stream=settings.name,
@@ -279,7 +279,8 @@ class RecordFlow:
         for (number, outcome), n in others.items():
             self._settle(number, outcome, n)
         for number, of_stream in parts.items():
-            self.states[number].place(of_stream, now=now, at_s=at_s)
+            state = self.states[number]
+            state.store(state.place(of_stream, now=now, at_s=at_s))
 
     def _settle(self, stream: int, outcome: Outcome, n: int = 1) -> None:
         accounts = self.unmatched if stream < 0 else self.states[stream].accounts

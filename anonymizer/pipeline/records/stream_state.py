@@ -4,18 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-import numpy as np
-
-from anonymizer.algorithms.windows import NEVER, Windows
+from anonymizer.algorithms.windows import NEVER
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.join import Joined, OpenRecords
+from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
-from anonymizer.pipeline.records.part_intake import PartIntake
+from anonymizer.pipeline.records.open_stream import Kept, OpenStream
 from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
-from anonymizer.pipeline.records.topics import Route
 from anonymizer.pipeline.records.window_model import WindowModel
 from anonymizer.settings import LimitSettings
 
@@ -54,7 +51,7 @@ class StreamStats:
         self.last = dict(closing.summary)
 
 
-class StreamState:
+class StreamState(OpenStream):
     """The state of one stream, restored from the store.
 
     Parameters
@@ -78,65 +75,38 @@ class StreamState:
     ) -> None:
         settings = stream.settings
         stored = store.recall(settings.name, shape=stream.shape, n_sources=len(settings.sources))
-        self.stream = stream
-        self.model = WINDOW_MODELS[settings.model](stream)
         self.accounts = StreamAccounts(stored.counts)
+        super().__init__(
+            stream,
+            limits,
+            key=key,
+            accounts=self.accounts,
+            rule=stream.rule,
+            at_s=at_s,
+            newest=stored.newest,
+            floor=_floor(stored, stream),
+            parts=stored.parts,
+        )
+        self.model = WINDOW_MODELS[settings.model](stream)
         self.stats = StreamStats()
         self.next_message = stored.next_message
         self.n_waiting = stored.n_waiting
         """Number of classes that wait to be published."""
         self._n_unpublished = stored.n_unpublished
-        self._n_closing = 0
         self._added: dict[int, PartRow] = {}
         self._replaced: list[tuple[int, int]] = []
-        self.records = OpenRecords.of(settings)
-        self.records.restore(stored.parts)
-        self.windows = Windows(
-            stream.rule,
-            stored.newest,
-            at_s=at_s,
-            floor=_floor(stored, stream),
-            opened=self.records.windows(),
-        )
-        self._intake = PartIntake(
-            stream,
-            limits,
-            key=key,
-            windows=self.windows,
-            records=self.records,
-            next_part=max((part.number for part in stored.parts), default=0) + 1,
-        )
 
     @property
     def n_held(self) -> int:
         """Number of parts that are neither published nor settled."""
-        return self.records.n_parts + self._n_closing + self._n_unpublished
+        return super().n_held + self._n_unpublished
 
-    def place(self, messages: Sequence[tuple[Route, bytes]], *, now: float, at_s: float) -> None:
-        """Join the parts in messages, and settle those that are not kept.
-
-        Parameters
-        ----------
-        messages
-            Route and payload of each, in order of arrival.
-        now, at_s
-            The wall clock in unix seconds, and the seconds of a monotonic clock.
-        """
-        settled = [
-            outcome
-            for route, payload in messages
-            if (outcome := self._place(route, payload, now, at_s)) is not Outcome.HELD
-        ]
-        self.accounts.receive(len(messages))
-        self.accounts.settle_all(np.array(settled, np.uint8))
-
-    def _place(self, route: Route, payload: bytes, now: float, at_s: float) -> Outcome:
-        outcome, added, gone = self._intake.place(route, payload, now=now, at_s=at_s)
-        if added is not None:
-            self._added[added.number] = added
+    def store(self, kept: Sequence[Kept]) -> None:
+        """Note parts that are to be stored, and those that they replace."""
+        for part, gone in kept:
+            self._added[part.number] = part
             if gone and self._added.pop(gone, None) is None:
-                self._replaced.append((added.window, gone))
-        return outcome
+                self._replaced.append((part.window, gone))
 
     def taken(self) -> Taken:
         """Return the changes since the last call."""
@@ -154,14 +124,10 @@ class StreamState:
 
     def due(self, *, at_s: float) -> list[tuple[int, Joined]]:
         """Return the windows that are due and not empty, oldest first."""
-        due = []
-        for window in self.windows.due(at_s=at_s):
-            joined = self.records.take_of(self.stream, window)
-            self.stats.n_windows += 1
-            if joined.n:
-                self._n_closing += int(joined.n_parts.sum())
-                due.append((window, joined))
-        return due
+        windows = self.windows.due(at_s=at_s)
+        self.stats.n_windows += len(windows)
+        due = ((window, self.take(window)) for window in windows)
+        return [(window, joined) for window, joined in due if joined.n]
 
     def in_window(self, values_of: Mapping[int, Sequence[str]]) -> tuple[Stream, WindowModel]:
         """Return stream and model with the values of the open columns in a window."""
@@ -170,13 +136,13 @@ class StreamState:
             return stream, self.model
         return stream, WINDOW_MODELS[stream.settings.model](stream)
 
-    def settle(self, joined: Joined, closing: Closing) -> None:
-        """Account for a closed window."""
-        for outcome in set(closing.outcome.tolist()) - {Outcome.PUBLISHED.value}:
-            n = int(joined.n_parts[closing.outcome == outcome].sum())
-            self.accounts.settle(Outcome(outcome), n)
-        self._n_closing -= int(joined.n_parts.sum())
-        self._n_unpublished += sum(closing.n_parts)
+    def close(self, joined: Joined, closing: Closing) -> None:
+        """Account for a closed window: what has a class is settled when the broker has it."""
+        left = closing.outcome != Outcome.PUBLISHED
+        self.settle(joined.n_parts[left], closing.outcome[left])
+        n_published = sum(closing.n_parts)
+        self._n_closing -= n_published
+        self._n_unpublished += n_published
         self.n_waiting += len(closing.messages)
         self.next_message += len(closing.messages)
         self.stats.close(closing)

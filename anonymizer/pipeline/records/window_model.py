@@ -130,6 +130,7 @@ def form_classes(
             prefer_share=settings.prefer_share,
             share_price=SHARE_PRICE,
             time_left=time_left,
+            work=stream.work,
             seed=seed,
             target=target,
             numeric_target=numeric_target,

@@ -158,6 +158,19 @@ def test_it_comes_to_an_end_by_itself_and_equal_seeds_give_equal_classes() -> No
 
 
 @pytest.mark.compiled
+def test_a_search_bounded_by_work_repeats_itself_and_more_work_loses_less() -> None:
+    table = made(4_000)
+    problem, order = make_problem(table, SCHEMA, Promise(k=10, d=3)), order_of(table)
+
+    def found(work: int) -> Int32Array:
+        return best(problem, order, keep_going=lambda: True, work=work, seed=7)
+
+    little, more = found(1), found(20_000_000)
+    assert (more == found(20_000_000)).all()
+    assert cost_of(problem, more) < cost_of(problem, little)
+
+
+@pytest.mark.compiled
 def test_a_smaller_k_loses_less_however_many_classes_it_makes() -> None:
     rng = np.random.default_rng(8)
     n = 9_000

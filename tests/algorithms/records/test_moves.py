@@ -141,7 +141,7 @@ def test_a_search_that_is_stopped_while_hot_gives_no_worse_than_its_start() -> N
     found = improve(
         search,
         keep_going=lambda: next(asked),
-        time_left=lambda: 1.0,
+        gone_after=lambda _used: 0.0,
         rng=rng,
         progress=lambda _loss: None,
     )

@@ -17,6 +17,7 @@ from anonymizer.algorithms.attacks.window_intersection import Read, WindowInters
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import lasting_columns, unpack
 from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.cluster.records.window_ranges import meeting
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
@@ -27,7 +28,6 @@ from anonymizer.pipeline.records.kaca_model import readers as readers_of
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, MultiSource
 from anonymizer.pipeline.records.silence import heard_of
 from anonymizer.pipeline.records.window_classes import Portion, formed
-from anonymizer.pipeline.records.window_ranges import meeting
 from anonymizer.settings import StreamSettings
 from simulator.record_fleet import SETTINGS
 

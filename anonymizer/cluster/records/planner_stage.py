@@ -1,5 +1,22 @@
 """The planner of a stream as a stage: it closes windows, divides them, and settles their borders.
 
+One window, from left to right and from top to bottom::
+
+    joiners                planner                ranges
+       |---- TickState ------>|                      |    every tick: newest times, open windows
+       |<------- Close -------|                      |    the watermark has passed its end
+       |----- Survey -------->|                      |    how many records, and a sample of them
+       |<------- Plan --------|                      |    into how many ranges, by which sample
+       |----- Rows -----------+--------------------->|    each record to its range
+       |                      |<------ Formed -------|    how many classes; what meets others
+       |                      |------ Settled ------>|    the numbers of its classes
+       |<---- Answer ---------+----------------------|    what became of each record
+
+Say that 10,000 records make two ranges. Range 0 keeps 400 classes, range 1 keeps 410. 12 records
+meet, and the planner makes 2 classes of them. So the window has 812 classes: in `Settled`, those of
+range 0 begin at 0, those of range 1 at 400, and those of the planner are the last two. A secret
+permutation of these numbers is what is published.
+
 It waits for every joiner, always: whoever is missing could be one of the k of a class. A joiner
 whose worker has died is restored elsewhere and goes on.
 
@@ -19,22 +36,14 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.algorithms.windows import NEVER, Seen, Windows
-from anonymizer.domain.arrays import Int32Array, UInt8Array
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.multisource_model import seed_of
-from anonymizer.pipeline.records.range_rows import (
+from anonymizer.cluster.records.range_rows import (
     Gathered,
     figures,
     numbers_of,
     settled,
     written,
 )
-from anonymizer.pipeline.records.release_messages import encode_window
-from anonymizer.pipeline.records.silence import silent_in
-from anonymizer.pipeline.records.store_port import Release
-from anonymizer.pipeline.records.window_classes import Verified
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.window_messages import (
     UNPLANNED,
     Ask,
     Close,
@@ -53,12 +62,20 @@ from anonymizer.pipeline.records.window_messages import (
     merged,
     recoded,
 )
-from anonymizer.pipeline.records.window_ranges import (
+from anonymizer.cluster.records.window_ranges import (
     Places,
-    check_streams,
     n_ranges_of,
-    without_search,
+    stage_of,
+    staged,
 )
+from anonymizer.domain.arrays import Int32Array, UInt8Array
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.release_messages import encode_window
+from anonymizer.pipeline.records.silence import silent_in
+from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.window_classes import Verified
 from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
@@ -161,7 +178,7 @@ class PlannerStage:
         self._n_ranges = n_ranges
         for i in range(n_ranges):
             ask = Ask(self.number, self._last, i)
-            yield Send("range", i % self._n_range_stages, encode(ask))
+            yield Send("range", stage_of(self.number, i, self._n_range_stages), encode(ask))
 
     def _hear(self, survey: object) -> None:
         if isinstance(survey, Survey):
@@ -285,7 +302,7 @@ class PlannerStage:
             outcome, to_store = answers.get(i, (np.zeros(0, np.uint8), []))
             yield Send(
                 "range",
-                i % self._n_range_stages,
+                stage_of(self.number, i, self._n_range_stages),
                 encode(
                     Settled(
                         self.number,
@@ -467,6 +484,5 @@ def planner_stages(
     settings: Settings, streams: Sequence[Stream], *, secret: bytes
 ) -> Callable[[int], PlannerStage]:
     """Return a function that makes the planner of the stream of a number; see `joiner_stages`."""
-    check_streams([stream.settings for stream in streams])
-    staged = [without_search(stream) for stream in streams]
-    return lambda number: PlannerStage(settings, staged[number], number=number, secret=secret)
+    those = staged(streams)
+    return lambda number: PlannerStage(settings, those[number], number=number, secret=secret)

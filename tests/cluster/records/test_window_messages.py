@@ -5,10 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.domain.arrays import Int32Array
-from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.window_messages import (
     Answer,
     Ask,
     Close,
@@ -25,6 +22,9 @@ from anonymizer.pipeline.records.window_messages import (
     encode,
     takes_long,
 )
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
+from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
 
 CODES: Int32Array = np.array([777, 888], np.int32)
 KEY = CODES.astype(np.int64)

@@ -1,12 +1,20 @@
 """Rows of several senders, made to one portion of a window and its classes; shared by stages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.cluster.records.window_messages import (
+    Formed,
+    Memories,
+    Rows,
+    Shuffled,
+    encode,
+)
+from anonymizer.cluster.records.window_ranges import Places, in_order
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
@@ -27,14 +35,6 @@ from anonymizer.pipeline.records.window_classes import (
     summary_of,
     verified,
 )
-from anonymizer.pipeline.records.window_messages import (
-    Formed,
-    Memories,
-    Rows,
-    Shuffled,
-    encode,
-)
-from anonymizer.pipeline.records.window_ranges import Places, in_order
 from anonymizer.pipeline.stage import Send
 
 
@@ -66,6 +66,8 @@ class Gathered:
         """Return the rows of some senders, at least one, all of one window."""
         first = senders[0]
         in_window = stream.in_window(first.values_of)
+        if in_window.work is not None:
+            in_window = replace(in_window, work=-(-in_window.work // first.n_ranges))
         cells = np.concatenate([np.stack(each.columns, axis=1) for each in senders])
         key = np.concatenate([each.key for each in senders])
         order = in_order(cells, key)
@@ -88,7 +90,7 @@ class Gathered:
         return cls(places, portion, cells, key, own, stored, order, sizes)
 
     def classes(self) -> Kept:
-        """Return the classes of the rows, not verified yet; no time is spent on a search."""
+        """Return the classes of the rows, not verified yet; a search is bounded by its work."""
         return formed(self.portion, time_left=lambda: 0.0)
 
     def remembered(

@@ -1,25 +1,14 @@
 """A stream in a joiner: the records of its open windows, the window that closes, the memories."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.windows import NEVER, Seen, Windows
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.records.anonymize_window import complete
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.join import Joined, OpenRecords, numbered
-from anonymizer.pipeline.records.kaca_model import own_records
-from anonymizer.pipeline.records.multisource_model import seed_of
-from anonymizer.pipeline.records.part_intake import PartIntake
-from anonymizer.pipeline.records.store_port import FORGET_AFTER, PartRow
-from anonymizer.pipeline.records.topics import KEY_BYTES, Route
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.algorithms.windows import NEVER, Seen
+from anonymizer.cluster.records.window_messages import (
     UNPLANNED,
     Answer,
     Close,
@@ -33,7 +22,18 @@ from anonymizer.pipeline.records.window_messages import (
     encode,
     recoded,
 )
-from anonymizer.pipeline.records.window_ranges import Places
+from anonymizer.cluster.records.window_ranges import Places
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.records.anonymize_window import complete
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.join import Joined, numbered
+from anonymizer.pipeline.records.kaca_model import own_records
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.open_stream import OpenStream
+from anonymizer.pipeline.records.store_port import FORGET_AFTER
+from anonymizer.pipeline.records.topics import KEY_BYTES
 from anonymizer.settings import LimitSettings
 
 _PIECE_ROWS = 8192
@@ -55,8 +55,6 @@ class _Closing:
         Number of ranges.
     answered
         Ranges and pieces whose outcomes are booked.
-    n_held
-        Parts that are not settled.
     """
 
     window: int
@@ -65,7 +63,6 @@ class _Closing:
     range_of: Int32Array | None = None
     n_ranges: int = 0
     answered: set[tuple[int, int]] = field(default_factory=set)
-    n_held: int = 0
 
     @property
     def key(self) -> IntArray:
@@ -89,7 +86,7 @@ class _Closing:
         return int(np.maximum(-(-n_rows // _PIECE_ROWS), 1).sum())
 
 
-class JoinedStream:
+class JoinedStream(OpenStream):
     """Joins the parts of one stream of the vehicles of one joiner.
 
     Parameters
@@ -99,7 +96,7 @@ class JoinedStream:
     joiner, n_joiners
         Number of the joiner, and how many there are.
     key, limits
-        See `PartIntake`. The share of a topic is divided among the joiners.
+        See `OpenStream`.
     records_per_range
         See `ClusterSettings`.
     secret
@@ -123,14 +120,19 @@ class JoinedStream:
         records_per_range: int,
         secret: bytes,
     ) -> None:
-        self.stream, self._number, self._joiner = stream, number, joiner
-        self._secret, self._records_per_range = secret, records_per_range
-        self._n_joiners, self._key = n_joiners, key
-        # One topic may name vehicles of all joiners.
-        share = -(-limits.max_ids_per_topic // n_joiners)
-        self._limits = limits.model_copy(update={"max_ids_per_topic": share})
         self.ledger = Ledger()
-        self._open()
+        super().__init__(
+            stream,
+            limits,
+            key=key,
+            accounts=self.ledger,
+            # Windows close when the planner says so; only where there are too many, by themselves.
+            rule=replace(stream.rule, lateness_s=inf, silence_s=inf),
+            at_s=-inf,
+            n_shares=n_joiners,
+        )
+        self._number, self._joiner = number, joiner
+        self._secret, self._records_per_range = secret, records_per_range
         self._closing: _Closing | None = None
         self._next: list[int] = []
         """The window to close when the present one is settled, if there is one."""
@@ -141,59 +143,22 @@ class JoinedStream:
         self._memories: dict[bytes, tuple[int, bytes]] = {}
         """What is stored of each vehicle, and the window in which it was published last."""
 
-    def _open(self) -> None:
-        """Begin without any part."""
-        self._records = OpenRecords.of(self.stream.settings, n_shares=self._n_joiners)
-        # Its windows close when the planner says so; only where there are too many, by themselves.
-        self._windows = Windows(
-            replace(self.stream.rule, lateness_s=inf, silence_s=inf),
-            [-inf] * len(self.stream.settings.sources),
-            at_s=-inf,
-        )
-        self._intake = PartIntake(
-            self.stream,
-            self._limits,
-            key=self._key,
-            windows=self._windows,
-            records=self._records,
-        )
-
-    @property
-    def n_held(self) -> int:
-        """Parts that are neither published nor settled."""
-        return self._records.n_parts + (0 if self._closing is None else self._closing.n_held)
-
-    def place(self, messages: Sequence[tuple[Route, bytes]], *, now: float, at_s: float) -> None:
-        """Join the parts in messages, and settle those that are not kept.
-
-        Parameters
-        ----------
-        now
-            When the messages arrived at the bridge, unix seconds.
-        at_s
-            When they were written, unix seconds.
-        """
-        placed = (self._intake.place(*each, now=now, at_s=at_s).outcome for each in messages)
-        settled = [outcome for outcome in placed if outcome is not Outcome.HELD]
-        self.ledger.receive(len(messages))
-        self.ledger.settle_all(np.array(settled, np.uint8))
-
     def seen(self) -> Seen:
         """Return what was placed so far."""
-        windows = self._windows
-        self._windows.due(at_s=0.0)  # the planner closes them
-        return Seen(windows.newest, windows.heard_s, sorted(self._records.windows()), windows.floor)
+        windows = self.windows
+        windows.due(at_s=0.0)  # the planner closes them
+        return Seen(windows.newest, windows.heard_s, sorted(self.records.windows()), windows.floor)
 
     def close(self, close: Close) -> Survey | None:
         """Close a window; return its survey, None if there is none now."""
         if self._last is not None and close.window <= self._last:
             return None
         self._last = close.window
-        self._windows.close_before(close.floor)
-        for window in sorted(self._records.windows()):
+        self.windows.close_before(close.floor)
+        for window in sorted(self.records.windows()):
             if window < close.window:  # it was closed before the planner knew of it
-                joined = self._records.take_of(self.stream, window)
-                self.ledger.settle(Outcome.LATE, int(joined.n_parts.sum()))
+                n_parts = self.take(window).n_parts
+                self.settle(n_parts, np.full(len(n_parts), Outcome.LATE, np.uint8))
         self._next.append(close.window)
         return self._begin()
 
@@ -201,11 +166,11 @@ class JoinedStream:
         if self._closing is not None or not self._next:
             return None
         window = self._next.pop()
-        joined = self._records.take_of(self.stream, window)
+        joined = self.take(window)
         outcome, chosen = complete(self.stream, joined)
+        left = outcome == Outcome.SUPPRESSED__INCOMPLETE
+        self.settle(joined.n_parts[left], outcome[left])
         self._closing = closing = _Closing(window, joined, chosen)
-        closing.n_held = int(joined.n_parts.sum())
-        self._settle(closing, np.flatnonzero(outcome == Outcome.SUPPRESSED__INCOMPLETE), outcome)
         return self._survey(closing)
 
     def _survey(self, closing: _Closing) -> Survey:
@@ -267,9 +232,7 @@ class JoinedStream:
         closing.answered.add(piece)
         self._next_message = max(self._next_message, answer.next_message)
         rows = closing.chosen[closing.pieces(answer.range_)[answer.piece]]
-        outcome = np.zeros(closing.joined.n, np.uint8)
-        outcome[rows] = answer.outcome
-        self._settle(closing, rows, outcome)
+        self.settle(closing.joined.n_parts[rows], answer.outcome)
         for row, blob in zip(rows.tolist(), answer.memories, strict=False):
             if blob is not None:
                 self._memories[closing.joined.vehicle[row][:KEY_BYTES]] = closing.window, blob
@@ -294,13 +257,6 @@ class JoinedStream:
         self._memories = {v: m for v, m in self._memories.items() if m[0] >= before}
         self._closing = None
         return self._begin()
-
-    def _settle(self, closing: _Closing, rows: IntArray, outcome: UInt8Array) -> None:
-        """Book records of the window that closes."""
-        n_parts = closing.joined.n_parts[rows]
-        for each in np.unique(outcome[rows]).tolist():
-            self.ledger.settle(Outcome(each), int(n_parts[outcome[rows] == each].sum()))
-        closing.n_held -= int(n_parts.sum())
 
     def _cells(self, closing: _Closing, values_of: Values) -> Int32Array:
         """Return the codes of the chosen records among the values of the whole window."""
@@ -329,9 +285,7 @@ class JoinedStream:
         return {
             "shape": self.stream.shape,
             "ledger": self.ledger.state(),
-            "parts": list(self._records.parts()),
-            "intake": self._intake.state(),
-            "windows": self._windows.state(),
+            "open": super().state(),
             "closing": None if self._closing is None else _packable(self._closing),
             "next": self._next,
             "last": self._last,
@@ -350,10 +304,7 @@ class JoinedStream:
         if state["shape"] != self.stream.shape:
             raise ValueError("the stream was declared in another way")
         self.ledger.restore(state["ledger"])
-        self._open()
-        self._records.restore(PartRow(*part) for part in state["parts"])
-        self._intake.restore(state["intake"])
-        self._windows.restore(state["windows"])
+        super().restore(state["open"])
         closing = state["closing"]
         self._closing = None if closing is None else _unpacked(closing, self.stream)
         self._next, self._last = list(state["next"]), state["last"]
@@ -374,7 +325,6 @@ def _packable(closing: _Closing) -> dict[str, Any]:
         "range_of": closing.range_of,
         "n_ranges": closing.n_ranges,
         "answered": sorted(closing.answered),
-        "n_held": closing.n_held,
     }
 
 
@@ -397,5 +347,4 @@ def _unpacked(state: Mapping[str, Any], stream: Stream) -> _Closing:
         state["range_of"],
         state["n_ranges"],
         {(range_, piece) for range_, piece in state["answered"]},
-        state["n_held"],
     )

@@ -11,15 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.windows import NEVER
-from anonymizer.domain.arrays import BoolArray
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import decode_out, encode_out
-from anonymizer.pipeline.records.anonymize_window import warm_up
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.history import Kept
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
-from anonymizer.pipeline.records.range_rows import (
+from anonymizer.cluster.records.range_rows import (
     Gathered,
     figures,
     numbers_of,
@@ -27,8 +19,7 @@ from anonymizer.pipeline.records.range_rows import (
     size_of,
     written,
 )
-from anonymizer.pipeline.records.window_classes import Verified, verified
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.window_messages import (
     Answer,
     Ask,
     Finished,
@@ -39,7 +30,16 @@ from anonymizer.pipeline.records.window_messages import (
     decode,
     encode,
 )
-from anonymizer.pipeline.records.window_ranges import check_streams, meeting, without_search
+from anonymizer.cluster.records.window_ranges import meeting, staged
+from anonymizer.domain.arrays import BoolArray
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.raw_batches import decode_out, encode_out
+from anonymizer.pipeline.records.anonymize_window import warm_up
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.history import Kept
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
+from anonymizer.pipeline.records.window_classes import Verified, verified
 from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
@@ -313,9 +313,8 @@ def range_stages(
     settings: Settings, streams: Sequence[Stream], *, secret: bytes
 ) -> Callable[[int], RangeStage]:
     """Return a function that makes the stage of ranges of a number; see `joiner_stages`."""
-    check_streams([stream.settings for stream in streams])
-    staged = [without_search(stream) for stream in streams]
-    return lambda number: RangeStage(settings, staged, number=number, secret=secret)
+    those = staged(streams)
+    return lambda number: RangeStage(settings, those, number=number, secret=secret)
 
 
 def warm_up_stages(streams: Sequence[Stream]) -> None:
@@ -323,6 +322,6 @@ def warm_up_stages(streams: Sequence[Stream]) -> None:
 
     Kafka ends a transaction in which a stage compiles.
     """
-    for stream in map(without_search, streams):
+    for stream in staged(streams):
         some = stream.in_window(dict.fromkeys(stream.open_columns, "0123456789"))
         warm_up(some, WINDOW_MODELS[some.settings.model](some))

@@ -15,10 +15,15 @@ import sys
 from numba.core import event
 
 from anonymizer.pipeline.records.declaration import declare
-from anonymizer.pipeline.records.range_stage import warm_up_stages
-from tests.pipeline.records import cluster
+from anonymizer.cluster.records.range_stage import warm_up_stages
+from tests.cluster.records import cluster
 from tests.pipeline.records.made import fleet
-from tests.pipeline.records.test_stages_of_a_cluster import KINDS, N_TICKS_OF_WINDOW, journeys
+from tests.cluster.records.test_stages_of_a_cluster import (
+    KINDS,
+    N_TICKS_OF_WINDOW,
+    UNDIVIDED,
+    journeys,
+)
 
 
 class Compiled(event.Listener):
@@ -33,7 +38,8 @@ class Compiled(event.Listener):
 
 
 event.register("numba:compile", Compiled())
-streams = [declare(fleet(**KINDS[kind])) for kind in ("cohorts", "changing", "kld")]
+kinds = [KINDS[kind] for kind in ("cohorts", "changing", "kld", "best")]
+streams = [declare(fleet(**kind)) for kind in (*kinds, *UNDIVIDED.values())]
 warm_up_stages(streams)
 ahead, Compiled.names = Compiled.names, []
 n_classes = []

@@ -9,15 +9,8 @@ joiner and over all.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import in_groups
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_raw
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.joined_stream import JoinedStream
-from anonymizer.pipeline.records.topics import RecordRouter, Route
-from anonymizer.pipeline.records.window_messages import (
+from anonymizer.cluster.records.joined_stream import JoinedStream
+from anonymizer.cluster.records.window_messages import (
     Answer,
     Close,
     Plan,
@@ -27,7 +20,14 @@ from anonymizer.pipeline.records.window_messages import (
     decode,
     encode,
 )
-from anonymizer.pipeline.records.window_ranges import check_streams, without_search
+from anonymizer.cluster.records.window_ranges import stage_of, staged
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.packed import in_groups
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_raw
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.topics import RecordRouter, Route
 from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
@@ -139,7 +139,9 @@ class JoinerStage:
             return _surveyed(stream.close(message))
         if isinstance(message, Plan):
             sends = [
-                Send("range", rows.range_ % self._n_range_stages, encode(rows))
+                Send(
+                    "range", stage_of(rows.stream, rows.range_, self._n_range_stages), encode(rows)
+                )
                 for rows in stream.plan(message)
             ]
             return sends + _surveyed(stream.next_survey())
@@ -212,6 +214,5 @@ def joiner_stages(
     SettingsError
         If a stream asks for what there is not in a cluster.
     """
-    check_streams([stream.settings for stream in streams])
-    staged = [without_search(stream) for stream in streams]
-    return lambda number: JoinerStage(settings, staged, number=number, secret=secret)
+    those = staged(streams)
+    return lambda number: JoinerStage(settings, those, number=number, secret=secret)

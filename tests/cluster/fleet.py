@@ -9,14 +9,14 @@ from time import time
 from typing import Any, NamedTuple
 
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.records.joiner_stage import joiner_stages
+from anonymizer.cluster.records.planner_stage import planner_stages
+from anonymizer.cluster.records.range_stage import range_stages
+from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
-from anonymizer.pipeline.records.joiner_stage import joiner_stages
-from anonymizer.pipeline.records.planner_stage import planner_stages
-from anonymizer.pipeline.records.range_stage import range_stages
-from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic

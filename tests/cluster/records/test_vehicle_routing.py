@@ -3,9 +3,9 @@
 from hashlib import blake2b
 from zlib import crc32
 
+from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.settings import Settings, StreamSettings
 
 STREAMS = Settings.model_validate(

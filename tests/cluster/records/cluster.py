@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from zlib import crc32
 
+from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
+from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
+from anonymizer.cluster.records.range_stage import RangeStage, range_stages
+from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_out, encode_raw
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
-from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stages
-from anonymizer.pipeline.records.range_stage import RangeStage, range_stages
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
 from anonymizer.pipeline.records.store_port import Release
-from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
 from tests import naive

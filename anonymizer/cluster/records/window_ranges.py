@@ -4,11 +4,21 @@ Without lasting attributes a record belongs where its quasi-identifiers are. Veh
 published in cohorts belong where their cohort was founded: it has a *home*, the lasting
 quasi-identifiers of one of its founders, which is stored with the memory of each member. Equal
 homes and equal numbers of cohorts go to one range, so that no cohort is ever split.
+
+A window of 13 records in two ranges, without lasting attributes. Letters are records in the order
+of the curve, brackets are classes of k = 2, and g finds no class. It meets the classes at the
+borders of the ranges, and the planner makes new classes of all that meet::
+
+    range 0                  range 1
+    [a b] [c d] [e f]  g   | [h i] [j k] [l m]      each range by itself
+          [c d]                    [j k]            what the ranges keep, and publish
+    [a b]       [e f]  g     [h i]       [l m]      what meets
+    [a b]       [e f] [g      h i]       [l m]      what the planner publishes
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, isfinite
 
 import numpy as np
 
@@ -16,9 +26,10 @@ from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.division import Division, Stretches, Whole, divide
 from anonymizer.algorithms.records.founding import lasting_only
-from anonymizer.algorithms.records.methods import MODELS
+from anonymizer.algorithms.records.methods import MODELS, WORK_PER_S, searches
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.ranges import at_borders
+from anonymizer.cluster.records.window_messages import Memories
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Schema
 from anonymizer.errors import SettingsError
@@ -26,9 +37,10 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.kaca_model import features_of
 from anonymizer.pipeline.records.window_classes import Portion
-from anonymizer.pipeline.records.window_messages import Memories
 from anonymizer.settings import StreamSettings
 
+LONGEST_SEARCH_S = 120.0
+"""A stage must be done with a range in 240 s, on slower machines and with all else, too."""
 SAMPLED = 1024
 """Number of records by which each range is found: its size is met within a few percent."""
 _CODE_BYTES = 4
@@ -50,37 +62,54 @@ def check_streams(streams: Sequence[StreamSettings]) -> None:
         If not; the message names the stream and the key.
     """
     for stream in streams:
-        refused = {
-            'model = "cells"': stream.model == "cells",
-            'method = "best"': stream.method == "best",
-            "promise.t": stream.promise.t is not None,
-        }
-        for key, is_asked in refused.items():
-            if is_asked:
-                raise SettingsError(
-                    f"streams: {stream.name}: {key}: is not possible in a cluster;"
-                    " use `anonymizer serve`"
-                )
+        if stream.method == "best" and stream.budget_s > LONGEST_SEARCH_S:
+            raise SettingsError(
+                f"streams: {stream.name}: budget_s: at most {LONGEST_SEARCH_S:g} in a cluster,"
+                " where a worker that says nothing for 240 s is taken for dead"
+            )
 
 
-def without_search(stream: Stream) -> Stream:
-    """Return a stream whose classes depend on its records alone, not on how long a search takes."""
+def staged(streams: Sequence[Stream]) -> list[Stream]:
+    """Return streams whose classes depend on their records alone, not on how long a search takes.
+
+    A stage that is restored must make the same classes again. So `best` does as much work as takes
+    about `budget_s`, and `auto` does not search.
+
+    Raises
+    ------
+    SettingsError
+        See `check_streams`.
+    """
+    check_streams([stream.settings for stream in streams])
+    return [_by_work(stream) for stream in streams]
+
+
+def _by_work(stream: Stream) -> Stream:
     settings = stream.settings
     method = MODELS[settings.model].method_name(settings.method, n=1, time_budget_s=0.0)
-    return replace(
-        stream, settings=settings.model_copy(update={"method": method, "budget_s": _NO_TIME_S})
-    )
+    work = ceil(settings.budget_s * WORK_PER_S) if searches(method) else None
+    changes = {"method": method, "budget_s": _NO_TIME_S}
+    return replace(stream, settings=settings.model_copy(update=changes), work=work)
 
 
 def n_ranges_of(stream: Stream, n_records: int, n_vehicles: int, *, records_per_range: int) -> int:
     """Return into how many ranges a window is divided.
 
-    Where classes are formed of one record of each vehicle, ranges are larger if vehicles are few.
+    One where classes are about the whole window: a tree is grown on all records, and t-closeness
+    compares with all of them. Where classes are formed of one record of each vehicle, ranges are
+    larger if vehicles are few.
     """
+    if stream.settings.model == "cells" or isfinite(stream.promise.t):
+        return min(n_records, 1)
     n_ranges = ceil(n_records / records_per_range)
     if stream.settings.model in _MEETING:
         return n_ranges
     return min(n_ranges, max(n_vehicles // (_FEWEST_OWN * stream.promise.k), 1))
+
+
+def stage_of(stream: int, range_: int, n_stages: int) -> int:
+    """Return the stage that has a range: those of a window, and windows of one, lie apart."""
+    return (stream + range_) % n_stages
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -219,9 +248,10 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
 
     Notes
     -----
-    Records without a class, and the first and the last class along the curve. Of vehicles in
-    cohorts, only those meet of whose cohort nobody is in a class: no cohort is split. Who got a new
-    cover keeps it if anybody with a new one is in a class.
+    Records without a class meet others, and so do the first and the last class along the curve. A
+    vehicle in a cohort meets others only if no member of its cohort is in a class: no cohort is
+    split. A vehicle with a new cover does not meet others if any vehicle of the range with a new
+    cover is in a class: it keeps that cover.
     """
     without: BoolArray = kept.class_of == SUPPRESSED
     stream, past = portion.stream, portion.past
