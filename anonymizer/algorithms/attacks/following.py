@@ -242,20 +242,22 @@ class _Crowd:
         likely = np.ones(len(piece_at))
         if begins and self._prior is not None:
             likely = self._prior.share[self._prior.level_of[life]]
-        inside, total = self._held.inside(
+        owner, inside, total = self._held.inside(
             FREE if begins else life, self._motion.node_of, piece_at, likely, n_pieces
         )
-        near = np.flatnonzero(inside.sum(axis=1) > _LEAST_INSIDE)
+        is_near = inside.sum(axis=1) > _LEAST_INSIDE
+        near, inside, total = owner[is_near], inside[is_near], total[is_near]
+        mass_of = self._held.mass_of
         # A track that adds up to more than one device is one all the same: it loses the excess.
-        outside = np.maximum(1.0, self._held.mass_of[near])
+        outside = np.maximum(1.0, mass_of[near])
         if not begins:
-            outside -= (1.0 - SLIP) * total[near] + SLIP * inside[near].sum(axis=1)
+            outside -= (1.0 - SLIP) * total + SLIP * inside.sum(axis=1)
         outside = np.maximum(outside, SLIP)
         nodes = regions.node[rows]
         density = np.bincount(piece_at[nodes], (self._motion.density * likely)[nodes], n_pieces)
         unknown = density.astype(np.float64) * (self.unknown if begins else SLIP)
         factor, sums, new = associate(
-            np.ascontiguousarray(inside[near]), outside, unknown, float(lives.size[life])
+            inside, outside, unknown, float(lives.size[life])
         )
         row_of = np.full(self.n_tracks, len(near))
         row_of[near] = np.arange(len(near))

@@ -3,7 +3,8 @@
 An adversary who follows devices weighs the masses of all of them with every region. Each region
 speaks of one life: it multiplies the masses in it by what it says of their places, or moves a part
 of the free ones into it, and all masses of an owner are then divided by one number. That number is
-kept for each owner until the step ends. So a region costs as much as its life has masses.
+kept for each owner until the step ends. So a region costs as much as its life has masses, and one of
+a new life as many as are free at its nodes.
 """
 
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.masses import FREE, Masses, only
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.release import starts_of
 
 
 class Weights(NamedTuple):
@@ -74,6 +76,7 @@ class MassesByLife:
         self._scale = np.ones(n_owners)
         # Sum of the masses of each owner, without the scale.
         self._sum = np.bincount(masses.owner, masses.mass, n_owners).astype(np.float64)
+        self._free_at: tuple[IntArray, IntArray] | None = None
 
     @property
     def mass_of(self) -> FloatArray:
@@ -87,16 +90,32 @@ class MassesByLife:
         piece_at: Int32Array,
         likely: FloatArray,
         n_pieces: int,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the mass of each owner in a life: what may be in each piece, and all of it.
+    ) -> tuple[Int32Array, FloatArray, FloatArray]:
+        """Return the masses in a life by owner: what may be in each piece, and all of it.
 
         Returns
         -------
-        inside, total
-            Shapes (owners, pieces) and (owners,).
+        owner, inside, total
+            Owners who have masses in the life, rising, shape (n,), and these, shapes (n, pieces)
+            and (n,). Of who is free, `total` has only what is in a piece.
         """
-        part = self._part_of.get(life, _NO_PART)
+        part = self._part(life, node_of, piece_at)
         return _inside(part, self._scale, node_of, piece_at, likely, n_pieces)
+
+    def _part(self, life: int, node_of: Int32Array, piece_at: Int32Array) -> _Part:
+        """Return the masses of a life; of those that are free, the ones in a piece."""
+        part = self._part_of.get(life, _NO_PART)
+        if life != FREE:
+            return part
+        if self._free_at is None:
+            node = node_of[part.state]
+            counts = np.bincount(node, minlength=len(piece_at))
+            self._free_at = np.argsort(node, kind="stable"), starts_of(counts)
+        order, first = self._free_at
+        nodes = np.flatnonzero(piece_at >= 0)
+        rows = [order[a:b] for a, b in zip(first[nodes], first[nodes + 1], strict=True)]
+        chosen = np.sort(np.concatenate([order[:0], *rows]))
+        return _Part(*(column[chosen] for column in part))
 
     def begin(self, life: int, node_of: Int32Array, said: Weights, row_of: IntArray) -> None:
         """Take in the first region of a life, which free owners may join or not.
@@ -106,17 +125,18 @@ class MassesByLife:
         row_of
             Row of each owner in what the region says, shape (owners,).
         """
-        part, gained = _begun(self._part_of.get(FREE, _NO_PART), node_of, said, row_of)
-        self._join(life, part)
-        self._scale_by(gained, said, row_of)
+        free = self._part(FREE, node_of, said.piece_at)
+        mass = _begun(free, self._sum, node_of, said, row_of)
+        self._join(life, free._replace(mass=mass))
+        self._scale_by(said, row_of)
 
     def go_on(
         self, life: int, node_of: Int32Array, said: Weights, row_of: IntArray, slip: float
     ) -> None:
         """Take in a later region of a life; who is outside it is `slip` times as likely."""
         part = self._part_of.get(life, _NO_PART)
-        gained = _weighed(part, node_of, said, row_of, slip)
-        self._scale_by(gained, said, row_of)
+        _weigh(part, self._sum, node_of, said, row_of, slip)
+        self._scale_by(said, row_of)
 
     def add(self, masses: Masses, n_owners: int) -> None:
         """Add masses of new owners in one life; there are now `n_owners`."""
@@ -141,6 +161,7 @@ class MassesByLife:
         return Masses(owner, life, state, mass * self._scale[owner]), source
 
     def _join(self, life: int, part: _Part) -> None:
+        self._free_at = None if life == FREE else self._free_at
         earlier = self._part_of.get(life)
         if earlier is not None:
             order = np.argsort(np.append(earlier.owner, part.owner), kind="stable")
@@ -152,8 +173,7 @@ class MassesByLife:
             )
         self._part_of[life] = part
 
-    def _scale_by(self, gained: FloatArray, said: Weights, row_of: IntArray) -> None:
-        self._sum += gained
+    def _scale_by(self, said: Weights, row_of: IntArray) -> None:
         self._scale /= said.total[row_of]
 
 
@@ -188,50 +208,50 @@ def _inside(
     piece_at: Int32Array,
     likely: FloatArray,
     n_pieces: int,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Int32Array, FloatArray, FloatArray]:
     """Return what `MassesByLife.inside` does."""
-    inside, total = np.zeros((len(scale), n_pieces)), np.zeros(len(scale))
+    n = 0
+    for i in range(len(part.mass)):
+        n += i == 0 or part.owner[i] != part.owner[i - 1]
+    owner, inside, total = np.empty(n, np.int32), np.zeros((n, n_pieces)), np.zeros(n)
+    row = -1
     for i in range(len(part.mass)):
         a, v = part.owner[i], node_of[part.state[i]]
+        if i == 0 or a != part.owner[i - 1]:
+            row += 1
+            owner[row] = a
         mass = part.mass[i] * scale[a]
-        total[a] += mass
+        total[row] += mass
         if piece_at[v] >= 0:
-            inside[a, piece_at[v]] += mass * likely[v]
-    return inside, total
+            inside[row, piece_at[v]] += mass * likely[v]
+    return owner, inside, total
 
 
 @kernel
 def _begun(
-    free: _Part, node_of: Int32Array, said: Weights, row_of: IntArray
-) -> tuple[_Part, FloatArray]:
-    """Return the masses that may have joined a life, and those of each owner."""
-    n_most = 0
-    for i in range(len(free.mass)):
-        n_most += said.piece_at[node_of[free.state[i]]] >= 0
-    owner, state = np.empty(n_most, np.int32), np.empty(n_most, np.int32)
-    mass, source = np.empty(n_most), np.empty(n_most, np.int64)
-    gained = np.zeros(len(row_of))
-    n = 0
-    for i in range(len(free.mass)):
+    free: _Part, sums: FloatArray, node_of: Int32Array, said: Weights, row_of: IntArray
+) -> FloatArray:
+    """Return the masses that may have joined a life, and add them to those of each owner."""
+    mass = np.empty(len(free.mass))
+    for i in range(len(mass)):
         a, v = free.owner[i], node_of[free.state[i]]
-        p = said.piece_at[v]
-        if p >= 0:
-            owner[n], state[n], source[n] = a, free.state[i], free.source[i]
-            mass[n] = free.mass[i] * said.factor[row_of[a], p] * said.likely[v]
-            gained[a] += mass[n]
-            n += 1
-    return _Part(owner, state, mass, source), gained
+        mass[i] = free.mass[i] * said.factor[row_of[a], said.piece_at[v]] * said.likely[v]
+        sums[a] += mass[i]
+    return mass
 
 
 @kernel
-def _weighed(
-    part: _Part, node_of: Int32Array, said: Weights, row_of: IntArray, slip: float
-) -> FloatArray:
-    """Weigh the masses in a life, in place; return what that adds to each owner's."""
-    gained = np.zeros(len(row_of))
+def _weigh(
+    part: _Part,
+    sums: FloatArray,
+    node_of: Int32Array,
+    said: Weights,
+    row_of: IntArray,
+    slip: float,
+) -> None:
+    """Weigh the masses in a life, in place, and change those of each owner."""
     for i in range(len(part.mass)):
         a, p = part.owner[i], said.piece_at[node_of[part.state[i]]]
         before = part.mass[i]
         part.mass[i] = before * (said.factor[row_of[a], p] if p >= 0 else slip)
-        gained[a] += part.mass[i] - before
-    return gained
+        sums[a] += part.mass[i] - before

@@ -69,9 +69,16 @@ def test_regions_change_masses_as_they_change_a_plain_table(
             2 * rng.random((n_owners + 2, N_PIECES)),
             0.5 + rng.random(n_owners + 2),
         )
-        inside, total = held.inside(life, NODE_OF, said.piece_at, said.likely, N_PIECES)
+        asked = FREE if begins else life
+        owner, *of_owner = held.inside(asked, NODE_OF, said.piece_at, said.likely, N_PIECES)
+        inside, total = np.zeros((n_owners, N_PIECES)), np.zeros(n_owners)
+        inside[owner], total[owner] = of_owner
         for a in range(n_owners):
-            states = {s: mass for (b, c, s), mass in table.items() if (b, c) == (a, life)}
+            states = {
+                s: mass
+                for (b, c, s), mass in table.items()
+                if (b, c) == (a, asked) and (not begins or said.piece_at[NODE_OF[s]] >= 0)
+            }
             assert total[a] == pytest.approx(sum(states.values()))
             for p in range(N_PIECES):
                 assert inside[a, p] == pytest.approx(
