@@ -256,9 +256,7 @@ class _Crowd:
         nodes = regions.node[rows]
         density = np.bincount(piece_at[nodes], (self._motion.density * likely)[nodes], n_pieces)
         unknown = density.astype(np.float64) * (self.unknown if begins else SLIP)
-        factor, sums, new = associate(
-            inside, outside, unknown, float(lives.size[life])
-        )
+        factor, sums, new = associate(inside, outside, unknown, float(lives.size[life]))
         row_of = np.full(self.n_tracks, len(near))
         row_of[near] = np.arange(len(near))
         return _Said(life, begins, Weights(piece_at, likely, factor, sums), row_of, new)

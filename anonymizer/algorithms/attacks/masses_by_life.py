@@ -3,8 +3,8 @@
 An adversary who follows devices weighs the masses of all of them with every region. Each region
 speaks of one life: it multiplies the masses in it by what it says of their places, or moves a part
 of the free ones into it, and all masses of an owner are then divided by one number. That number is
-kept for each owner until the step ends. So a region costs as much as its life has masses, and one of
-a new life as many as are free at its nodes.
+kept for each owner until the step ends. So a region costs as much as its life has masses, and one
+of a new life as many as are free at its nodes.
 """
 
 from typing import NamedTuple
