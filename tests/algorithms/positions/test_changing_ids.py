@@ -168,6 +168,19 @@ def test_every_group_has_k_vehicles_however_often_they_change_their_ids(
         assert len(set(shared.members)) == len(shared.members) >= shared.k
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("n_vehicles", [200, 1000])
+@pytest.mark.parametrize("every_s", [60, 300, 900])
+def test_by_default_every_group_has_k_vehicles_that_change_their_ids(
+    every_s: int, n_vehicles: int
+) -> None:
+    operator = cloaking_operator(Settings(), CITY)
+    released = list(Rotating(operator, every_s=every_s).run(400, n_vehicles=n_vehicles))
+    assert len(released) > 100
+    for shared in released:
+        assert len(set(shared.members)) == len(shared.members) >= shared.k
+
+
 @pytest.mark.parametrize("mode", ["snapshot", "session"])
 def test_undeclared_vehicles_are_their_own_company(mode: str) -> None:
     """The control: what the declaration prevents happens without it."""
