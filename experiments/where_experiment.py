@@ -75,6 +75,8 @@ FLEETS = (
 )
 CITY = "city:10000"
 SECONDS = 600
+TICK_S = 1.0
+"""Fleets are cloaked in ticks of so many seconds; the gateway's are shorter by default."""
 N_LOTS = 5
 LOT_M = 60.0
 """Devices of a lot are within this distance of its middle."""
@@ -297,7 +299,7 @@ def _heard(
 ) -> tuple[Case, Released, HeardRelease]:
     """Cloak a trace; return it for an adversary who is told the true pieces and levels."""
     levels = _Levels()
-    case, release = released(trace, network, settings, watch=levels)
+    case, release = released(trace, network, settings, tick_s=TICK_S, watch=levels)
     observed, handed = case.observed, None
     if levels.level_at and case.piece_of is not None:
         first = observed.time[observed.first_tick_of].round(3).tolist()
@@ -311,13 +313,21 @@ def _heard(
 
 
 def served(case: Case, release: Released) -> tuple[float, float, float]:
-    """Return nodes a record, the share of device-time with a valid region, and its mean age."""
+    """Return nodes a record, the share of device-time with a valid region, and its mean age.
+
+    A record holds until the next one of its pseudonym if that is at most a tick later than
+    announced, as readers are told to read it.
+    """
     observed = case.observed
     nodes = float(observed.region_size[observed.region_of].mean())
     device = case.device_of[observed.pseudonym_of]
     at = observed.time[observed.tick_of]
+    until = release.until.copy()
+    goes_on = np.flatnonzero(np.diff(observed.pseudonym_of) == 0)
+    late = at[goes_on + 1] - until[goes_on]
+    until[goes_on] += np.where(late <= TICK_S, late, 0.0)
     order = np.lexsort((at, device))
-    device, at, until = device[order], at[order], release.until[order]
+    device, at, until = device[order], at[order], until[order]
     following = np.where(np.append(np.diff(device) == 0, False), np.append(at[1:], np.inf), np.inf)
     begin, end = observed.time[0] + 60.0, observed.time[-1]
     ends = np.minimum(np.minimum(until, following), end)
