@@ -98,7 +98,9 @@ class Levels(NamedTuple):
     Attributes
     ----------
     times
-        Size of the atoms of each level in multiples of the smallest, rising, shape (levels,).
+        Size of the atoms of each level in multiples of the smallest, rising, shape (levels,). That
+        of the highest level is the largest size asked for, also where the network is too small for
+        such atoms: a member may have less company there than it needs.
     at
         Atom of each node at each level, shape (levels, nodes).
     first_atom_of
@@ -166,7 +168,7 @@ def cut_into_levels(
     """
     metres = network.n_nodes if metres_at is None else metres_at.sum()
     smallest = max(min_nodes, min_metres * network.n_nodes / max(metres, 1.0))
-    sizes = [size for size in sizes if size == sizes[0] or size * smallest <= max_nodes]
+    kept = [size for size in sizes if size == sizes[0] or size * smallest <= max_nodes]
     cuts = [
         cut_into_atoms(
             forest,
@@ -174,9 +176,9 @@ def cut_into_levels(
             metres_at=metres_at,
             min_metres=size * min_metres,
         )
-        for size in sizes
+        for size in kept
     ]
-    return stack_levels(cuts, network, times=sizes)
+    return stack_levels(cuts, network, times=[*kept[:-1], sizes[-1]])
 
 
 class Company(NamedTuple):

@@ -246,10 +246,11 @@ def test_levels_whose_atoms_are_too_large_are_left_out_and_the_lowest_never_is()
         assert len(cut.at) == len(cut.times)
         return list(cut.times)
 
-    assert times(np.inf) == [1, 2, 4, 8]
-    assert times(24) == [1, 2, 4]
-    assert times(23) == [1, 2]
-    assert times(1) == [1]
+    # The highest level stands for all that were left out: who is told there may have no company.
+    assert times(np.inf) == times(48) == [1, 2, 4, 8]
+    assert times(24) == [1, 2, 8]
+    assert times(23) == [1, 8]
+    assert times(1) == [8]
 
 
 def test_atoms_of_a_length_of_road_count_as_the_nodes_that_it_takes() -> None:
@@ -263,4 +264,4 @@ def test_atoms_of_a_length_of_road_count_as_the_nodes_that_it_takes() -> None:
         max_nodes=24,
         sizes=(1, 2, 4),
     )
-    assert cut.times.tolist() == [1, 2]
+    assert cut.times.tolist() == [1, 4]
