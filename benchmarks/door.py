@@ -13,10 +13,10 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.decoded import Decoded
-from anonymizer.pipeline.positions.decoding import Decoder
-from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.decode.decoding import Decoder
+from anonymizer.pipeline.positions.decode.topics import TopicRouter
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import InputSettings, LimitSettings
 from anonymizer.transport.packets import (
     PUBACK,

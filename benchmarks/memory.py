@@ -15,7 +15,7 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
 from benchmarks.costs import lap, traffic
 from benchmarks.tables import Table

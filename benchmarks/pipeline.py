@@ -13,9 +13,9 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.flow_stats import STAGES
-from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.flow_stats import STAGES
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import RegionSettings, Settings
 from benchmarks.crowds import Crowd, Moves, network_named
 from benchmarks.peers import PlainCloak

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.factory import Operator, cloaking_operator
+from anonymizer.pipeline.positions.tick.factory import Operator, cloaking_operator
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.tables import Table

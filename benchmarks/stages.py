@@ -11,11 +11,11 @@ from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.pipeline.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.record_stages import Windows, record_stages

@@ -19,7 +19,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
-from anonymizer.pipeline.positions.factory import density_rule, most_nodes
+from anonymizer.pipeline.positions.tick.factory import density_rule, most_nodes
 from anonymizer.settings import Settings
 
 MAX_REFERENCE = 10_000

@@ -19,7 +19,7 @@ from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release
-from anonymizer.pipeline.positions.engine import PositionEngine, TickRelease
+from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
 from anonymizer.settings import Settings
 from simulator.traffic import Traffic
 

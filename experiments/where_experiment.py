@@ -55,7 +55,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.engine import PositionEngine, TickRelease
+from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import START, drive, released
 from simulator.traffic import Traffic

@@ -8,8 +8,8 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.id_shares import IdShares
-from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
+from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, Treatment
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import LimitSettings
 
 

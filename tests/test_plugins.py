@@ -11,7 +11,7 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.tick.factory import cloaking_operator
 from anonymizer.settings import InputSettings, Settings, load_settings
 from tests.cli.support import anonymizer
 

@@ -27,7 +27,7 @@ _LOADED = {
     "tables": "import anonymizer.api.anonymizing",
     "settings": "from anonymizer.settings import Settings",
     "MQTT": "import anonymizer.transport.mqtt",
-    "positions": "import anonymizer.pipeline.positions.flow",
+    "positions": "import anonymizer.pipeline.positions.tick.flow",
 }
 """What a reader wants, and the statement that loads it."""
 _TELL_LOADED = """
@@ -40,8 +40,8 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of
 
 network, ledger = load_network("grid:5x5"), Ledger()

@@ -19,12 +19,12 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
-from anonymizer.pipeline.positions.engine import PositionEngine, TickRelease
-from anonymizer.pipeline.positions.factory import engine_parameters, intake_parameters
-from anonymizer.pipeline.positions.flow_stats import InformationAges, histogram_of_ages
-from anonymizer.pipeline.positions.headings import headings_in
-from anonymizer.pipeline.positions.intake import Intake, LocatedPositions, row_locator
-from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.pipeline.positions.decode.headings import headings_in
+from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
+from anonymizer.pipeline.positions.tick.factory import engine_parameters, intake_parameters
+from anonymizer.pipeline.positions.tick.flow_stats import InformationAges, histogram_of_ages
+from anonymizer.pipeline.positions.tick.intake import Intake, LocatedPositions, row_locator
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 
 _LATEST_S = 253_402_300_799.0

@@ -30,8 +30,8 @@ from anonymizer.networks.grids import grid
 from anonymizer.pipeline import packed
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions import compiled_reader, senders
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.positions.decode import compiled_reader, senders
+from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import InputSettings
 from anonymizer.transport import packets
 

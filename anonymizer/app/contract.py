@@ -40,7 +40,7 @@ from anonymizer.app.contract_messages import (
 )
 from anonymizer.app.gateway.home_assistant import discovery_topic
 from anonymizer.app.gateway.own_reports import why_topic
-from anonymizer.pipeline.positions.other_forms import EVENT_TYPE, event_source, kinds_of
+from anonymizer.pipeline.positions.out.other_forms import EVENT_TYPE, event_source, kinds_of
 from anonymizer.settings import Settings
 
 _FORMAT = "application/schema+json;version=draft-2020-12"

@@ -12,11 +12,11 @@ import msgspec
 from anonymizer.app.gateway.home_assistant import GatewayState, discovery
 from anonymizer.codecs import CoarsePoint
 from anonymizer.networks.publication import NetworkAbout
-from anonymizer.pipeline.positions.counting import CountsMessage
-from anonymizer.pipeline.positions.encoding import DeviceMessage, GroupMessage
-from anonymizer.pipeline.positions.fixed import PublicMessage
-from anonymizer.pipeline.positions.other_forms import ENTITY_TYPE, entity
-from anonymizer.pipeline.positions.private_counts import PrivateCountsMessage
+from anonymizer.pipeline.positions.counts.counting import CountsMessage
+from anonymizer.pipeline.positions.counts.private_counts import PrivateCountsMessage
+from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
+from anonymizer.pipeline.positions.out.other_forms import ENTITY_TYPE, entity
+from anonymizer.pipeline.positions.out.public_devices import PublicMessage
 from anonymizer.pipeline.records.encoding import ClassMessage
 from anonymizer.settings import PSEUDONYM, InputSettings, Settings
 from anonymizer.settings.json_schema import comments_of

@@ -39,10 +39,10 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Deliver
 from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
-from anonymizer.pipeline.positions.device_zones import ZONES_BYTES
+from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.pipeline.positions.topics import subscription
-from anonymizer.pipeline.positions.zone_statements import ZoneRouting
+from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
+from anonymizer.pipeline.positions.tick.zone_statements import ZoneRouting
 from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import Settings
 from anonymizer.store import ReleaseFile

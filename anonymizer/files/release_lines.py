@@ -19,8 +19,8 @@ from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.encoding import DeviceMessage
-from anonymizer.pipeline.positions.engine import TickRelease
+from anonymizer.pipeline.positions.out.encoding import DeviceMessage
+from anonymizer.pipeline.positions.tick.engine import TickRelease
 
 _LINES_PER_REPORT = 50_000
 _SUPPRESSED = [

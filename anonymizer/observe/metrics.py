@@ -15,10 +15,10 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from anonymizer.pipeline.accounting import BatchHistogram
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.inbox import Inbox
-from anonymizer.pipeline.positions.private_counts import BUDGET, OVERLOAD, STORE
-from anonymizer.pipeline.positions.public_counts import Figures, exact_figures
+from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
+from anonymizer.pipeline.positions.counts.public_counts import Figures, exact_figures
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.inbox import Inbox
 
 
 class FlowCollector(Collector):

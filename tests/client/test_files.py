@@ -22,8 +22,8 @@ from anonymizer.extras import MissingExtraError
 from anonymizer.networks import load_network
 from anonymizer.networks.publication import geojson, geoparquet, parts
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.current_groups import CurrentGroups
-from anonymizer.pipeline.positions.encoding import DeviceMessage, GroupMessage
+from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
+from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
 from tests.client.paper import message, releases, street
 
 GRID = load_network("grid:6x6")

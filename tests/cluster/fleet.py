@@ -15,8 +15,8 @@ from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic

@@ -12,10 +12,10 @@ from zlib import crc32
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.lane_stage import lane_stages
 from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
 from anonymizer.pipeline.positions.source_stage import source_stages
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of
 from tests.algorithms.positions.cloaks.driving import traffic
 

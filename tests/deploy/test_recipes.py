@@ -13,9 +13,9 @@ from anonymizer.app.gateway.preflight import check_files
 from anonymizer.domain.fixes import Fix
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.decoding import Decoder
-from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
+from anonymizer.pipeline.positions.decode.decoding import Decoder
+from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import mosquitto
 from tests.brokers import Certificates

@@ -235,8 +235,8 @@ MODULES = (
         ),
     ),
     Module(
-        "pipeline/positions/zone_shares.py",
-        ("pipeline/positions/test_zone_shares.py",),
+        "pipeline/positions/tick/zone_shares.py",
+        ("pipeline/positions/tick/test_zone_shares.py",),
         (
             ("if own + 1 >= self._most:", "if own >= self._most:"),
             ("if own + 1 >= self._most:", "if True:"),

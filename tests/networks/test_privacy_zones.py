@@ -14,14 +14,14 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.engine import PositionEngine
-from anonymizer.pipeline.positions.factory import (
+from anonymizer.pipeline.positions.tick.engine import PositionEngine
+from anonymizer.pipeline.positions.tick.factory import (
     cloaking_operator,
     engine_parameters,
     intake_parameters,
 )
-from anonymizer.pipeline.positions.intake import Intake
-from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.pipeline.positions.tick.intake import Intake
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 
 GRID = load_network("grid:6x6")

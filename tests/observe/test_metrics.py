@@ -13,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import FINAL
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.density_bands import N_PARTS
-from anonymizer.pipeline.positions.flow_stats import GROUP, STAGES, TICK
-from anonymizer.pipeline.positions.private_counts import BUDGET, OVERLOAD, STORE
-from anonymizer.pipeline.positions.public_counts import PublicCounts, exact_figures
+from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
+from anonymizer.pipeline.positions.counts.public_counts import PublicCounts, exact_figures
+from anonymizer.pipeline.positions.tick.density_bands import N_PARTS
+from anonymizer.pipeline.positions.tick.flow_stats import GROUP, STAGES, TICK
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import Settings
 
 RAW, OUT = {"kafka": "raw"}, {"kafka": "cloaked"}

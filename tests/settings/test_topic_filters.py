@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.errors import SettingsError
-from anonymizer.pipeline.positions.topics import TopicRouter, subscription
+from anonymizer.pipeline.positions.decode.topics import TopicRouter, subscription
 from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
 from anonymizer.settings import InputSettings, Settings, SourceSettings, StreamSettings
 from anonymizer.settings.toml_file import load_settings

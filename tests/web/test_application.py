@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from anonymizer import __version__
 from anonymizer.observe.metrics import FlowCollector, new_registry
-from anonymizer.pipeline.positions.public_counts import PublicCounts, exact_figures
+from anonymizer.pipeline.positions.counts.public_counts import PublicCounts, exact_figures
 from anonymizer.web import create_application
 from tests.observe.test_metrics import busy_rig, registry_of
 

@@ -19,7 +19,7 @@ from anonymizer.app.audit.publications import (
 )
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.counting import CountingFlow, CountsMessage
+from anonymizer.pipeline.positions.counts.counting import CountingFlow, CountsMessage
 from anonymizer.settings import CountSettings
 
 _HOUR_S = 3600.0

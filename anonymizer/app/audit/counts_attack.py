@@ -19,7 +19,7 @@ from anonymizer.app.audit.publications import counting_times, true_traffic
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.pipeline.positions.private_counts import noise_of
+from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings
 
 MOST_DEVICES = 1000

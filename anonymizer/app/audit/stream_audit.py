@@ -35,8 +35,8 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.positions.factory import districts_of, public_places
-from anonymizer.pipeline.positions.headings import headings_in
+from anonymizer.pipeline.positions.decode.headings import headings_in
+from anonymizer.pipeline.positions.tick.factory import districts_of, public_places
 from anonymizer.settings import Settings, zones_of
 
 _BFS = frozenset({"soundness", "k"})

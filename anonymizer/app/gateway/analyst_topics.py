@@ -10,8 +10,8 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.networks.publication import parts
 from anonymizer.pipeline.ports import Link, Outgoing
-from anonymizer.pipeline.positions.counting import cells_message
-from anonymizer.pipeline.positions.current_groups import CurrentGroups
+from anonymizer.pipeline.positions.counts.counting import cells_message
+from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.settings import CurrentSettings, Settings
 
 _PARTS_AT_ONCE = 8

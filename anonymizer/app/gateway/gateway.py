@@ -30,24 +30,24 @@ from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, Link
-from anonymizer.pipeline.positions.current_groups import CurrentGroups
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.inbox import Inbox
-from anonymizer.pipeline.positions.private_counts import plan_of
-from anonymizer.pipeline.positions.public_counts import (
+from anonymizer.pipeline.positions.counts.private_counts import plan_of
+from anonymizer.pipeline.positions.counts.public_counts import (
     Figures,
     PublicCounts,
     exact_figures,
     public_step,
 )
-from anonymizer.pipeline.positions.stages import (
+from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
+from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.inbox import Inbox
+from anonymizer.pipeline.positions.tick.stages import (
     QUEUED_TICKS,
     Ticks,
     abandon,
     publish_stage,
     tick_stage,
 )
-from anonymizer.pipeline.positions.topics import shared_topics, subscription
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
 from anonymizer.transport.backlog import Backlog
@@ -447,7 +447,7 @@ class Gateway:
         forms = self._settings.forms
         if not forms.cloudevents and forms.ngsi_ld_topic is None:
             return self._link
-        from anonymizer.pipeline.positions.other_forms import OtherForms  # noqa: PLC0415  see above
+        from anonymizer.pipeline.positions.out.other_forms import OtherForms  # noqa: PLC0415  see above
 
         return OtherForms(self._link, self._settings)
 

@@ -13,7 +13,7 @@ import msgspec
 from anonymizer import __version__
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.public_counts import Figures
+from anonymizer.pipeline.positions.counts.public_counts import Figures
 from anonymizer.settings import Settings
 from anonymizer.transport.link import ONLINE
 

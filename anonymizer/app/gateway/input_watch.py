@@ -15,7 +15,7 @@ from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
 from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
-from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.public_counts import PublicCounts
+from anonymizer.pipeline.positions.counts.public_counts import PublicCounts
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 

@@ -14,8 +14,8 @@ import structlog
 
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.ports import Delivery, LinkCounts
-from anonymizer.pipeline.positions.device_zones import ZONES_BYTES, DeviceZones
-from anonymizer.pipeline.positions.topics import subscription
+from anonymizer.pipeline.positions.decode.topics import subscription
+from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES, DeviceZones
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of

@@ -13,9 +13,9 @@ import msgspec
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.flow_stats import GROUP, TICK
-from anonymizer.pipeline.positions.public_counts import join
+from anonymizer.pipeline.positions.counts.public_counts import join
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 
 SPAN_S = 5.0
 """Rates are taken over this many seconds."""

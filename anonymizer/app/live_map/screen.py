@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from anonymizer.app.live_map.rates import RateMeter
 from anonymizer.domain.network import NodeIndex, NodeNames
 from anonymizer.pipeline.ports import Link, Outgoing
-from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
 
 MOST_MESSAGES = 5000
 """Most messages that are read for a frame, the newest ones."""

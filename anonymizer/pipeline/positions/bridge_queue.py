@@ -15,7 +15,7 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.pipeline.names import Bytes
 from anonymizer.pipeline.packed import PackedDeliveries, receipts_of, waiting_bytes
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 
 class Load(NamedTuple):

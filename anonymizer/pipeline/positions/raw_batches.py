@@ -15,7 +15,7 @@ from msgspec import Meta
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed import Packed, PackedDeliveries, in_groups
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 RAW, STATEMENTS = b"R", b"Z"
 """First byte of an encoded `Raw` of positions or records, and of device-owned zones; other inputs

@@ -23,15 +23,12 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.positions.counted_devices import CountedDevices
-from anonymizer.pipeline.positions.decoded import Decoded
-from anonymizer.pipeline.positions.decoding import Decoder
+from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
+from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.decode.decoding import Decoder
+from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
 from anonymizer.pipeline.positions.district_lane import closes_at
-from anonymizer.pipeline.positions.factory import districts_of, pace_of
-from anonymizer.pipeline.positions.fixed import PublicDevices
-from anonymizer.pipeline.positions.group_readings import GroupReadings
-from anonymizer.pipeline.positions.id_lives import IdLives
-from anonymizer.pipeline.positions.intake import Locate, admit, coordinate_locator
+from anonymizer.pipeline.positions.out.public_devices import PublicDevices
 from anonymizer.pipeline.positions.raw_batches import (
     RAW,
     STATEMENTS,
@@ -53,11 +50,14 @@ from anonymizer.pipeline.positions.stage_messages import (
     no_readings,
 )
 from anonymizer.pipeline.positions.stage_readings import SourceReadings
-from anonymizer.pipeline.positions.tick_accounts import Accounts
+from anonymizer.pipeline.positions.tick.factory import districts_of, pace_of
+from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
+from anonymizer.pipeline.positions.tick.id_lives import IdLives
+from anonymizer.pipeline.positions.tick.intake import Locate, admit, coordinate_locator
+from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
+from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
+from anonymizer.pipeline.positions.tick.zone_places import zone_places
 from anonymizer.pipeline.positions.tick_queue import TickQueue
-from anonymizer.pipeline.positions.topics import TopicRouter, Treatment, shared_topics
-from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
-from anonymizer.pipeline.positions.zone_places import zone_places
 from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
 

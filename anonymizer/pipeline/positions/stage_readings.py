@@ -16,14 +16,14 @@ from anonymizer.algorithms.positions.readings import ReadingsState
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
-from anonymizer.pipeline.positions.device_rows import NO_ROW, KeyRows
-from anonymizer.pipeline.positions.group_readings import (
+from anonymizer.pipeline.positions.stage_messages import Readings
+from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, KeyRows
+from anonymizer.pipeline.positions.tick.group_readings import (
     GroupReadings,
     GroupValues,
     drop_old,
     group_values,
 )
-from anonymizer.pipeline.positions.stage_messages import Readings
 from anonymizer.settings import ReadingSettings
 
 

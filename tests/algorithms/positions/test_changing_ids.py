@@ -18,8 +18,8 @@ from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.verification import groups_of_vehicles
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import Operator, cloaking_operator
-from anonymizer.pipeline.positions.id_lives import IdLives
+from anonymizer.pipeline.positions.tick.factory import Operator, cloaking_operator
+from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.settings import Settings
 from tests.algorithms.positions.cloaks.driving import Shared, shared_of, traffic
 from tests.algorithms.positions.releases import FixedCloak, release_of

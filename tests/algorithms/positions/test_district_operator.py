@@ -30,7 +30,7 @@ from anonymizer.domain.release import Release
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.positions.factory import (
+from anonymizer.pipeline.positions.tick.factory import (
     Operator,
     cloaking_operator,
     district_maker,

@@ -20,7 +20,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import districts_of
+from anonymizer.pipeline.positions.tick.factory import districts_of
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource

@@ -12,7 +12,7 @@ from anonymizer.app.audit.timing_attack import MOST_TIMES_CHANCE, timing
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import public_places
+from anonymizer.pipeline.positions.tick.factory import public_places
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked
 from simulator.fleet import FleetSource

@@ -15,8 +15,8 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.pipeline.records.flow import MOST_RECENT
 from anonymizer.settings import BrokerSettings, zones_of
 from anonymizer.transport import MqttLink

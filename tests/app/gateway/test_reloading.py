@@ -11,8 +11,8 @@ from anonymizer.app.gateway.service import reread_with
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from anonymizer.settings.reload import change
 from anonymizer.transport.local_brokers import mosquitto

@@ -16,7 +16,7 @@ import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.public_counts import join, public_step
+from anonymizer.pipeline.positions.counts.public_counts import join, public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import mosquitto
 from tests.end_to_end import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.stages import Ticks, publish_stage
+from anonymizer.pipeline.positions.tick.stages import Ticks, publish_stage
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.pipeline.positions.support import NOW, Rig, delivery

@@ -18,8 +18,8 @@ from anonymizer.cluster.records.range_stage import RangeStage, range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_out, encode_raw
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
 from anonymizer.pipeline.records.store_port import Release

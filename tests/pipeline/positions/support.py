@@ -11,8 +11,8 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flow import PositionFlow, TickOutput
-from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.tick.flow import PositionFlow, TickOutput
+from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of
 from tests import naive
 

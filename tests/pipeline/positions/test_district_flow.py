@@ -12,9 +12,9 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flow import PositionFlow
-from anonymizer.pipeline.positions.group_readings import GroupReadings
-from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
+from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import ReadingSettings, zones_of
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import traffic

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.raw_batches import (
     Raw,
     decode_out,
@@ -14,6 +13,7 @@ from anonymizer.pipeline.positions.raw_batches import (
     encode_out,
     encode_raw,
 )
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 DELIVERY = st.builds(
     Delivery,

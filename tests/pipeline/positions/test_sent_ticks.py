@@ -7,7 +7,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.packed_state import pack, unpack
 from anonymizer.pipeline.positions.sent_ticks import SentTick, SentTicks
 from anonymizer.pipeline.positions.stage_messages import Report
-from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 HELD, PUBLISHED = int(Outcome.HELD), int(Outcome.PUBLISHED)
 NONE = np.zeros(0, np.int32)

@@ -9,7 +9,7 @@ from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import Operator, cloaking_operator
+from anonymizer.pipeline.positions.tick.factory import Operator, cloaking_operator
 from anonymizer.settings import Settings
 from tests.algorithms.positions.cloaks.driving import Shared, shared_of, traffic
 from tests.networks.twins import arcs

@@ -1,0 +1,1 @@
+"""Counts: how many devices were where, and what anybody may know of the flow."""

@@ -1,0 +1,1 @@
+"""Decoding: the bytes that arrived in, columns of positions out."""

@@ -1,0 +1,394 @@
+"""Decoding of deliveries into columns of positions.
+
+Usual messages are read by compiled kernels (`compiled_reader`). Every other message is decoded by
+its codec, by itself: a joined payload would fail as a whole on one bad record. Both ways lead to
+the same positions and the same counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isnan, nan
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from anonymizer.codecs import Codec
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.id_shares import IdShares
+from anonymizer.pipeline.names import UNKNOWN
+from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.decode.compiled_reader import NO_LAYOUT, READING, Found, Reader
+from anonymizer.pipeline.positions.decode.decoded import Decoded, DecodedTick, device_of
+from anonymizer.pipeline.positions.decode.headings import headings, with_motion
+from anonymizer.pipeline.positions.decode.input_counts import InputCounts
+from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, Senders
+from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, Treatment
+from anonymizer.pipeline.positions.tick.inbox import Arrivals
+
+if TYPE_CHECKING:
+    from anonymizer.settings import LimitSettings
+
+
+class _Rows(NamedTuple):
+    """Positions of some messages; see `Decoded` for what is not said here.
+
+    Attributes
+    ----------
+    message, input
+        Index of the message of each position, and of its input.
+    is_claim
+        Whether its payload names the device.
+    """
+
+    message: IntArray
+    input: Int32Array
+    is_claim: BoolArray
+    sender: IntArray
+    ts: FloatArray
+    lat: FloatArray
+    lon: FloatArray
+    reading_row: IntArray
+    reading_attribute: IntArray
+    reading_value: FloatArray
+
+    def taken(self, index: IntArray) -> "_Rows":
+        """Return these of the rows, in this order."""
+        row_of = np.full(len(self.message), -1)
+        row_of[index] = np.arange(len(index))
+        row = row_of[self.reading_row]
+        order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
+        columns = [column[index] for column in self[:7]]
+        return _Rows._make([*columns, row[order], *(column[order] for column in self[8:])])
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "_Rows(...)"
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    """Return the rows of all parts, one after the other."""
+    first = np.cumsum([0, *(len(part.message) for part in parts)]).tolist()
+    shifted = [
+        part._replace(reading_row=part.reading_row + n)
+        for part, n in zip(parts, first, strict=False)
+    ]
+    return _Rows._make(map(np.concatenate, zip(*shifted, strict=True)))
+
+
+_READING_TYPES = (np.int64, np.int64, np.float64)
+
+
+@dataclass(slots=True, repr=False)
+class _Lists:
+    """Positions as the codecs return them, one after the other."""
+
+    message: list[int] = field(default_factory=list)
+    input: list[int] = field(default_factory=list)
+    is_claim: list[bool] = field(default_factory=list)
+    sender: list[int] = field(default_factory=list)
+    ts: list[float] = field(default_factory=list)
+    lat: list[float] = field(default_factory=list)
+    lon: list[float] = field(default_factory=list)
+    reading_row: list[int] = field(default_factory=list)
+    reading_attribute: list[int] = field(default_factory=list)
+    reading_value: list[float] = field(default_factory=list)
+
+    def rows(self) -> _Rows:
+        """Return them as columns."""
+        types = (np.int64, np.int32, np.bool_, np.int64, *[np.float64] * 3, *_READING_TYPES)
+        columns = (getattr(self, name) for name in _Rows._fields)
+        return _Rows._make(np.array(items, of) for items, of in zip(columns, types, strict=True))
+
+
+class Decoder:
+    """Decodes the arrivals of a tick; settles rejected positions with their reasons.
+
+    Parameters
+    ----------
+    router
+        Finds the input of a topic.
+    limits
+        Limits of a message.
+    ledger
+        Where positions are counted.
+    attribute_of
+        Index of each declared reading, by name; other readings are left out.
+    ids_kept_s
+        See `IdShares`.
+    """
+
+    def __init__(
+        self,
+        router: TopicRouter,
+        limits: "LimitSettings",
+        ledger: Ledger,
+        *,
+        attribute_of: Mapping[str, int] = MappingProxyType({}),
+        ids_kept_s: float = inf,
+    ) -> None:
+        self.senders = Senders(router)
+        self.inputs = InputCounts(len(router.routes))
+        """What messages came to; those of valid positions are not counted here."""
+        self._n_declared = len(attribute_of)
+        self._attribute_of = with_motion(attribute_of)
+        self._shares = IdShares(kept_s=ids_kept_s)
+        self._router = router
+        self._limits = limits
+        self._ledger = ledger
+        layouts = [layout for layout in router.layouts if layout is not None]
+        self._reader = Reader(layouts, self._attribute_of)
+        # The last item is that of `NO_INPUT`.
+        self._layout_of = np.full(len(router.layouts) + 1, NO_LAYOUT, np.int32)
+        self._layout_of[:-1][[bool(layout) for layout in router.layouts]] = np.arange(len(layouts))
+        self._ids_change = np.array(router.ids_change, np.bool_)
+        self._treatment_of = np.array([route.treatment for route in router.routes], np.int32)
+
+    def limit(self, limits: "LimitSettings") -> None:
+        """Use these limits from now on."""
+        self._limits = limits
+
+    def forget(self, *, at_s: float, kept_s: float) -> None:
+        """Forget devices that are silent, see `NameTable.forget`. What was decoded is void then."""
+        self.senders.forget(at_s=at_s, kept_s=kept_s)
+
+    def state(self) -> dict[str, Any]:
+        """Return what later messages are treated by; the rest is found again."""
+        return self._shares.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; before any message."""
+        self._shares.restore(state)
+
+    def decode(self, batches: Sequence[Arrivals]) -> DecodedTick:
+        """Return the valid positions. No content of a message makes it raise."""
+        names: list[str] = []
+        receipts: list[int] = []
+        parts = [_Lists().rows()]
+        times_s = [np.zeros(0)]
+        arrived_s = np.array([batch.at_s for batch in batches], np.float64)
+        for messages, batch_of in in_groups([batch.deliveries for batch in batches]):
+            receipts += receipts_of(messages)
+            rows = self._rows(messages, arrived_s[batch_of], names)
+            times_s.append(arrived_s[batch_of[rows.message]])
+            parts.append(rows)
+        everything, at_s = _joined(parts), np.concatenate(times_s)
+        treatment = self._treatment_of[everything.input]
+        of = []
+        for each in Treatment:
+            index = np.flatnonzero(treatment == each)
+            rows = everything if len(index) == len(treatment) else everything.taken(index)
+            columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
+            row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
+            toward = None
+            if each is Treatment.MOBILE and len(row):
+                toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
+            declared = attribute < self._n_declared
+            readings = (row[declared], attribute[declared], value[declared])
+            decoded = Decoded(self.senders, *columns, *readings, names, toward)
+            decoded.input = rows.input
+            if self._ids_change.any():
+                decoded.id_changes = self._ids_change[rows.input]
+            of.append(decoded)
+        return DecodedTick(of, receipts)
+
+    def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:
+        """Return the positions of some messages, in order of arrival.
+
+        Parameters
+        ----------
+        at_s
+            Arrival time of each message, shape (n,).
+        names
+            Where ids without a number are appended.
+        """
+        topic = self.senders.topics(messages)
+        input_, n_chars = self.senders.input_of(topic), self.senders.n_chars_of(topic)
+        usable = (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
+        found = self._reader.read(
+            np.frombuffer(messages.stream, np.uint8),
+            messages.columns.bounds,
+            messages.columns.retained,
+            np.where(usable | (n_chars == OF_PAYLOAD), self._layout_of[input_], NO_LAYOUT),
+            max_payload_bytes=self._limits.max_payload_bytes,
+            max_positions=self._limits.max_positions,
+        )
+        # Until it is decoded, a message counts as one.
+        self._ledger.receive(len(found.positions) - (len(topic) - len(found.left)))
+        rows = self._named(messages.stream, found, topic, names)
+        if len(found.left):
+            left = _Lists()
+            for i, delivery in zip(found.left.tolist(), messages.only(found.left), strict=True):
+                self._decode(delivery, left, names, message=i, topic=int(topic[i]))
+            rows = _joined([rows, left.rows()])
+            rows = rows.taken(np.argsort(rows.message, kind="stable"))
+        return self._within_shares(rows, messages, topic, at_s, names)
+
+    def _named(self, stream: bytes, found: Found, topic: IntArray, names: list[str]) -> _Rows:
+        """Return what the compiled reader has found, without the positions of nobody."""
+        at = found.positions
+        sender = topic[at["message"]]
+        input_ = self.senders.input_of(sender)
+        is_claim = self.senders.n_chars_of(sender) == OF_PAYLOAD
+        rows = _Rows(
+            at["message"].astype(np.int64), input_, is_claim, sender, at["ts"], at["lat"],
+            at["lon"], *(found.readings[name] for name in READING.names or ()),
+        )  # fmt: skip
+        if not is_claim.any():
+            return rows
+        n_chars = at["end"] - at["start"]
+        named = ~is_claim | (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
+        nobody = np.full(np.count_nonzero(~named), Outcome.INVALID__NO_DEVICE, np.uint8)
+        self._ledger.settle_all(nobody)
+        self.inputs.settle_all(input_[~named], nobody)
+        claims = np.flatnonzero(is_claim & named)
+        spans = np.stack([at["start"][claims], at["end"][claims]], axis=1)
+        sender[claims] = self.senders.ids(stream, spans, input_[claims])
+        for row in claims[sender[claims] == UNKNOWN].tolist():
+            names.append(stream[at["start"][row] : at["end"][row]].decode())
+            sender[row] = -len(names)
+        return rows if named.all() else rows.taken(np.flatnonzero(named))
+
+    def _decode(
+        self, delivery: Delivery, out: _Lists, names: list[str], *, message: int, topic: int
+    ) -> None:
+        """Append the valid positions of one message, settle the others."""
+        input_, n_chars = self.senders.input_and_n_chars(topic, delivery.topic)
+        if input_ == NO_INPUT:
+            self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
+            self.inputs.settle(NO_INPUT, Outcome.INVALID__UNKNOWN_TOPIC)
+            return
+        route = self._router.routes[input_]
+        is_claim = n_chars == OF_PAYLOAD
+        device = ""
+        if not is_claim and (topic == UNKNOWN or route.places is not None):
+            device = self._router.device(delivery.topic)
+        fixes = self._fixes(route.codec, delivery.payload)
+        self._ledger.receive(len(fixes) - 1)
+        for fix in fixes:
+            if is_claim and isinstance(fix, Fix):
+                device = fix.device or ""
+                n_chars = len(device)
+            checked = self._checked(fix, route, device, n_chars, retained=delivery.retained)
+            if not isinstance(checked, Fix):
+                self._ledger.settle(checked)
+                self.inputs.settle(input_, checked)
+                continue
+            number = topic
+            if is_claim or topic == UNKNOWN:
+                names.append(device)
+                number = -len(names)
+            self._append(checked, out, message=message, input_=input_, sender=number)
+            out.is_claim.append(is_claim)
+
+    def _checked(
+        self, fix: Fix | Outcome, route: Route, device: str, n_chars: int, *, retained: bool
+    ) -> Fix | Outcome:
+        """Return a fix where its device is, or why it is refused."""
+        if not isinstance(fix, Fix):
+            return fix
+        if not 0 < n_chars <= self._limits.max_device_id_chars:
+            return Outcome.INVALID__NO_DEVICE
+        if retained and fix.ts is None:
+            return Outcome.INVALID__RETAINED
+        if route.places is not None and device in route.places:
+            lat, lon = route.places[device]
+            return Fix(lat, lon, fix.ts, fix.device, fix.readings)
+        return Outcome.INVALID__NO_FIX if isnan(fix.lat) else fix
+
+    def _append(self, fix: Fix, out: _Lists, *, message: int, input_: int, sender: int) -> None:
+        if fix.readings:
+            self._take_readings(fix.readings, out)
+        out.message.append(message)
+        out.input.append(input_)
+        out.sender.append(sender)
+        out.ts.append(nan if fix.ts is None else fix.ts)
+        out.lat.append(fix.lat)
+        out.lon.append(fix.lon)
+
+    def _take_readings(self, readings: Mapping[str, float], out: _Lists) -> None:
+        """Append the declared readings of the position that will be appended next."""
+        for name, value in readings.items():
+            attribute = self._attribute_of.get(name)
+            if attribute is not None:
+                out.reading_row.append(len(out.message))
+                out.reading_attribute.append(attribute)
+                out.reading_value.append(value)
+
+    def _fixes(self, codec: Codec, payload: bytes) -> Sequence[Fix | Outcome]:
+        """Return the positions of a payload, or the one reason to reject it as a whole."""
+        if len(payload) > self._limits.max_payload_bytes:
+            return (Outcome.INVALID__TOO_LARGE,)
+        fixes = codec(payload)
+        return fixes if len(fixes) <= self._limits.max_positions else (Outcome.INVALID__TOO_LARGE,)
+
+    def _within_shares(
+        self,
+        rows: _Rows,
+        messages: PackedDeliveries,
+        topic: IntArray,
+        at_s: FloatArray,
+        names: list[str],
+    ) -> _Rows:
+        """Return the positions without those of ids that their topics must not name."""
+        claims = np.flatnonzero(rows.is_claim)
+        if not len(claims):
+            return rows
+        ids, topic = rows.sender[claims], topic[rows.message[claims]]
+        ends = self._shares.ends(at_s[-1])
+        if ends:
+            self.senders.forbid()
+        new = np.flatnonzero((self.senders.named_by(ids) != topic) | (topic == UNKNOWN))
+        if not len(new):
+            return rows
+        admitted = np.ones(len(rows.message), np.bool_)
+        bounds = messages.columns.bounds
+        for i in new.tolist():
+            row = claims[i]
+            start, end = bounds[rows.message[row], :2].tolist()
+            admitted[row] = self._shares.admits(
+                messages.stream[start:end],
+                device_of(self.senders, int(ids[i]), names),
+                share=self._limits.max_ids_per_topic,
+                at_s=float(at_s[rows.message[row]]),
+            )
+        if not ends:  # else some were counted before the count began anew
+            new = new[admitted[claims[new]]]
+            self.senders.allow(ids[new], topic[new])
+        kept = np.flatnonzero(admitted)
+        self._ledger.settle(Outcome.SUPPRESSED__OVER_SHARE, len(admitted) - len(kept))
+        return rows if len(kept) == len(admitted) else rows.taken(kept)
+
+
+def date_the_undated(
+    ts: FloatArray, device: IntArray | Int32Array, *, since: float, now: float
+) -> FloatArray:
+    """Return the times with NaN replaced, those of each device spread over `(since, now]`.
+
+    The last undated message of a device is its newest and gets `now`; those before it follow in
+    order of arrival, at even distances. What a device gets does not depend on the others, so that
+    it is the same wherever they are handled. If the clock did not advance, all get `now`.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds, NaN for none, in order of arrival, shape (n,).
+    device
+        Equal numbers for messages of equal devices, shape (n,).
+    since, now
+        Unix seconds.
+    """
+    undated = np.flatnonzero(np.isnan(ts))
+    if not len(undated):
+        return ts
+    order = undated[np.argsort(device[undated], kind="stable")]
+    begins = np.flatnonzero(np.diff(device[order], prepend=device[order[0]] - 1))
+    n = np.diff(np.append(begins, len(order)))
+    turn = np.repeat(begins + n, n) - 1 - np.arange(len(order))
+    dated = ts.copy()
+    dated[order] = now - max(now - since, 0.0) * (turn / np.repeat(n, n))
+    return dated

@@ -1,0 +1,1 @@
+"""Output: messages about groups, in all their forms, and about public devices."""

@@ -1,0 +1,273 @@
+"""Encoding of releases as JSON messages, one per group or one per device."""
+
+import math
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.out.region_shapes import (
+    NO_SHAPE,
+    Shape,
+    ShapeKind,
+    Shapes,
+    shapes_of,
+)
+from anonymizer.pipeline.positions.tick.group_readings import GroupValues
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
+
+Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
+
+FORM_VERSION = 1
+"""Of the messages about regions. Fields may be added to a version, never changed or removed."""
+_GROUP_ID_BYTES = 9
+
+
+class _Stamp(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a message says to be counted and placed; of it, a line of a file has only `until`."""
+
+    v: int | msgspec.UnsetType = msgspec.UNSET
+    """Version of the form of the message."""
+    network: str | msgspec.UnsetType = msgspec.UNSET
+    """Version of the network whose nodes the region names."""
+    group: str | msgspec.UnsetType = msgspec.UNSET
+    """Name of the group, which follows from the pseudonyms of its members alone."""
+    until: float | msgspec.UnsetType = msgspec.UNSET
+    """Unix seconds until which this is where the members are, unless a newer message names them."""
+    geometry: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """GeoJSON MultiLineString: the roads between two nodes of the region."""
+    cells: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
+    """H3 cells that hold a node of the region."""
+    bbox: tuple[float, float, float, float] | msgspec.UnsetType = msgspec.UNSET
+    """West, south, east and north of the region, in degrees."""
+
+
+class GroupMessage(_Stamp, frozen=True, gc=False):
+    """A group: all devices that publish one region at one time."""
+
+    time: float
+    k: int
+    region: Sequence[int | str]
+    pseudonyms: Sequence[str]
+    readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
+    """Statistics over all members: attribute -> statistic -> number."""
+    values: dict[str, list[float | None]] | msgspec.UnsetType = msgspec.UNSET
+    """Attribute -> own value of each pseudonym, for attributes with `per_pseudonym`."""
+
+
+class DeviceMessage(_Stamp, frozen=True, gc=False):
+    """One member of a group; also a line of a release file."""
+
+    pseudonym: str
+    time: float
+    region: Sequence[int | str]
+    k: int
+    readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
+    """Statistics over the whole group."""
+    values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
+    """Attribute -> the pseudonym's own value, for attributes with `per_pseudonym`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What the messages of a live service have and the lines of a file lack.
+
+    Attributes
+    ----------
+    network
+        Version of the network.
+    shapes
+        What messages say of the place of a region, besides its nodes.
+    """
+
+    network: str
+    shapes: Shapes
+
+
+def contract_of(
+    settings: "Settings", network: RoadNetwork, shape: ShapeKind | None = None
+) -> Contract:
+    """Return what the messages of a live service have; by default, those of mobile devices."""
+    shapes = settings.shapes
+    return Contract(
+        network_version(network),
+        shapes_of(network, shape or shapes.regions, h3_resolution=shapes.h3_resolution),
+    )
+
+
+class _Row(NamedTuple):
+    """One group of a release; its members are `first` to `last`, exclusive."""
+
+    k: int
+    region: list[int | str]
+    first: int
+    last: int
+    until: float
+    shape: Shape
+
+
+class ReleaseEncoder:
+    """Encodes releases as JSON messages to one topic.
+
+    Parameters
+    ----------
+    network
+        Its `node_id` names the nodes.
+    topic
+        Topic of the messages.
+    form
+        `group` or `device`: one message per group, or one per member.
+    contract
+        None: the messages are lines of a file.
+    """
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        *,
+        topic: str,
+        form: Literal["group", "device"],
+        contract: Contract | None = None,
+    ) -> None:
+        self._node_id = network.node_id
+        self._topic = topic
+        self._form = form
+        self._contract = contract
+        self._json = msgspec.json.Encoder()
+
+    def encode(
+        self,
+        release: Release,
+        *,
+        time: float,
+        pseudonyms: Pseudonyms,
+        values: GroupValues | None = None,
+        until: FloatArray | None = None,
+    ) -> tuple[list[Outgoing], IntArray]:
+        """Return the messages, and the message that contains each member of the release.
+
+        Parameters
+        ----------
+        release
+            Verified groups.
+        time
+            Unix seconds of the tick. Times of single devices would distinguish them.
+        pseudonyms
+            Returns pseudonyms, given slots and versions of pseudonyms.
+        values
+            Published readings of the members; None: none.
+        until
+            Unix seconds until which the region of each group holds, shape (groups,). None: the
+            messages do not say.
+        """
+        names = pseudonyms(release.member.tolist(), release.version.tolist())
+        n_members = np.diff(release.first_member_of)
+        encoder = self._groups if self._form == "group" else self._devices
+        if until is None:
+            until = np.full(release.n_groups, np.nan)
+        rows = list(self._rows(release, until))
+        found = encoder(rows, round(time, 3), names, values)
+        message_of = (
+            np.repeat(np.arange(release.n_groups), n_members)
+            if self._form == "group"
+            else np.arange(len(names))
+        )
+        # Sorted by content: the order of slots would link a device's new pseudonym to its old one.
+        order = sorted(range(len(found)), key=found.__getitem__)
+        place_of = np.argsort(np.array(order, np.int64))
+        messages = [
+            Outgoing(self._topic, payload, key=key)
+            for payload, key in map(found.__getitem__, order)
+        ]
+        return messages, place_of[message_of]
+
+    def _groups(
+        self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
+    ) -> list[tuple[bytes, str]]:
+        """Return the message about each group, and its key."""
+        found = []
+        for g, row in enumerate(rows):
+            order = sorted(range(row.first, row.last), key=names.__getitem__)
+            members = [names[i] for i in order]
+            stamp = self._stamp(row, members)
+            message = GroupMessage(time, row.k, row.region, members, **stamp)
+            if values is not None:
+                message = msgspec.structs.replace(
+                    message,
+                    readings=values.groups[g] or msgspec.UNSET,
+                    values={
+                        name: [own[i] for i in order]
+                        for name, own in values.own.items()
+                        if name in values.groups[g]
+                    }
+                    or msgspec.UNSET,
+                )
+            found.append((self._json.encode(message), stamp.get("group", "")))
+        return found
+
+    def _devices(
+        self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
+    ) -> list[tuple[bytes, str]]:
+        """Return the message about each member, and its key."""
+        found: list[tuple[bytes, str]] = []
+        for g, row in enumerate(rows):
+            of_group = []
+            stamp = self._stamp(row, sorted(names[row.first : row.last]))
+            for i in range(row.first, row.last):
+                message = DeviceMessage(names[i], time, row.region, row.k, **stamp)
+                if values is not None:
+                    message = msgspec.structs.replace(
+                        message,
+                        readings=values.groups[g] or msgspec.UNSET,
+                        values={name: own[i] for name, own in values.own.items()} or msgspec.UNSET,
+                    )
+                of_group.append(self._json.encode(message))
+            # Equally long: a broker that limits packets refuses all of a group, or none.
+            length = max(map(len, of_group), default=0)
+            padded = [payload.ljust(length) for payload in of_group]
+            found += zip(padded, names[row.first : row.last], strict=True)
+        return found
+
+    def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of a group that only messages of a live service have."""
+        until = msgspec.UNSET if math.isnan(row.until) else round(row.until, 3)
+        if self._contract is None:
+            return {"until": until}
+        return {
+            "v": FORM_VERSION,
+            "network": self._contract.network,
+            "group": group_id(members),
+            "until": until,
+            "geometry": row.shape.geometry,
+            "cells": row.shape.cells,
+            "bbox": row.shape.bbox,
+        }
+
+    def _rows(self, release: Release, until: FloatArray) -> Iterator[_Row]:
+        node = self._node_id[release.node].tolist()
+        starts, members = release.first_node_of.tolist(), release.first_member_of.tolist()
+        for g, (k, until_s) in enumerate(zip(release.k.tolist(), until.tolist(), strict=True)):
+            nodes = slice(starts[g], starts[g + 1])
+            shape = self._contract.shapes.of(release.node[nodes]) if self._contract else NO_SHAPE
+            yield _Row(k, node[nodes], members[g], members[g + 1], until_s, shape)
+
+
+def group_id(members: Sequence[str]) -> str:
+    """Return the name of a group: a hash of the sorted pseudonyms of its members.
+
+    Anybody can compute it from a message about the group, so it tells nothing more. Messages with
+    the same name are about the same pseudonyms.
+    """
+    digest = blake2b("\n".join(members).encode(), digest_size=_GROUP_ID_BYTES)
+    return urlsafe_b64encode(digest.digest()).decode()

@@ -1,0 +1,229 @@
+"""Engine of positions: located columns of a tick in; groups, outcomes and messages out.
+
+The gateway runs one for mobile devices and one for fixed devices, and `cloak` one for a recorded
+trace: they differ in their parameters alone. It knows no transport, no payload and no clock.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.out.encoding import Contract, Pseudonyms, ReleaseEncoder
+from anonymizer.pipeline.positions.tick.group_readings import GroupReadings, GroupValues
+from anonymizer.pipeline.positions.tick.intake import LocatedPositions
+from anonymizer.pipeline.positions.tick.tick_accounts import Accounts, Carried
+from anonymizer.pipeline.positions.tick.zone_places import suppress_hidden
+
+if TYPE_CHECKING:
+    from anonymizer.pipeline.positions.tick.factory import Operator
+    from anonymizer.settings import ReadingSettings
+
+
+@dataclass(frozen=True, slots=True)
+class EngineParameters:
+    """What an engine needs to know.
+
+    Attributes
+    ----------
+    make_operator
+        Returns the operator that forms the groups, given what names the devices.
+    groups_last
+        Whether a group publishes for longer than its members report.
+    readings
+        The readings that may be published.
+    topic, form
+        Of the messages.
+    contract
+        What they have that the lines of a file lack. None: they are lines of a file.
+    time_step_s
+        Published times are rounded to a multiple of this, seconds; 0: not rounded.
+    """
+
+    make_operator: "Callable[[Keys], Operator]"
+    groups_last: bool
+    readings: "Sequence[ReadingSettings]"
+    topic: str
+    form: Literal["group", "device"]
+    contract: Contract | None
+    time_step_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TickRelease:
+    """The release of one tick, and what became of its positions.
+
+    Attributes
+    ----------
+    release, values
+        Verified groups, and their published readings; None if no reading is declared.
+    event_s
+        Unix seconds at which the positions were current: the end of the tick, less the delay of
+        protected trip ends.
+    published_s
+        The time to publish: `event_s` rounded down to a multiple of `time_step_s`.
+    until_s
+        Unix seconds until which the region of each group holds, shape (groups,); by `event_s`.
+    outcome
+        Outcome of each located position of the tick, shape (n,).
+    carried
+        The positions to be published with the release, of this tick and of earlier ones.
+    freed
+        Slots that the operator has freed.
+    """
+
+    release: Release
+    values: GroupValues | None
+    event_s: float
+    published_s: float
+    until_s: FloatArray
+    outcome: UInt8Array
+    carried: Carried
+    freed: Int32Array
+
+
+class PositionEngine:
+    """Cloaking, verification, readings, accounts and encoding, tick by tick.
+
+    All positions that are not in `TickRelease.carried` are settled or held when `tick` returns.
+
+    Parameters
+    ----------
+    parameters
+        What it needs to know.
+    network
+        The network on which the devices move.
+    ledger
+        Where positions are settled.
+    keys
+        Names the devices; by default for callers whose devices keep their slots.
+
+    Attributes
+    ----------
+    readings
+        The caller notes the declared readings of a tick here, before `tick`.
+    """
+
+    def __init__(
+        self,
+        parameters: EngineParameters,
+        network: RoadNetwork,
+        ledger: Ledger,
+        *,
+        keys: Keys = slots_as_keys,
+    ) -> None:
+        self.network = network
+        self.operator = parameters.make_operator(keys)
+        self.readings = GroupReadings(parameters.readings, keys)
+        self._accounts = Accounts(ledger)
+        self._encoder = ReleaseEncoder(
+            network,
+            topic=parameters.topic,
+            form=parameters.form,
+            contract=parameters.contract,
+        )
+        self._groups_last = parameters.groups_last
+        self._time_step_s = parameters.time_step_s
+
+    @property
+    def n_held(self) -> int:
+        """Positions that wait for a group."""
+        return self._accounts.n_waiting
+
+    @property
+    def publishes_for_s(self) -> float:
+        """Seconds after the last position in which releases may still follow, at most."""
+        return self._groups_last * self.operator.pace.ttl_s
+
+    def tick(self, located: LocatedPositions) -> TickRelease:
+        """Make the release of one tick."""
+        slot, event_s = located.positions.slot, located.event_s
+        result = self.operator.tick(
+            slot, located.positions.ts, located.counted_at, now=event_s, since=located.id_since
+        )
+        if located.hidden.any():
+            suppress_hidden(result.outcome, located.hidden)
+            self.readings.forget(slot[located.hidden])
+        values = None
+        if self.readings.names:
+            since = located.now - self.operator.holds_s
+            values = self.readings.summarize(result.release, since=since, present=result.present)
+        return TickRelease(
+            release=result.release,
+            values=values,
+            event_s=event_s,
+            published_s=round_time(event_s, self._time_step_s),
+            until_s=self.operator.until(result.release, now=event_s),
+            outcome=result.outcome,
+            carried=self._accounts.book(
+                result.outcome,
+                slot,
+                located.positions.tag,
+                grouped=result.release.member[result.present],
+                lost=result.lost,
+            ),
+            freed=result.freed,
+        )
+
+    def messages(
+        self, tick: TickRelease, pseudonyms: Pseudonyms, *, wall_ahead_s: float = 0.0
+    ) -> tuple[list[Outgoing], IntArray]:
+        """Return the messages of a release, and the message that contains each member.
+
+        Parameters
+        ----------
+        pseudonyms
+            Returns pseudonyms, given slots and versions of pseudonyms.
+        wall_ahead_s
+            Added to published times.
+        """
+        return self._encoder.encode(
+            tick.release,
+            time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
+            pseudonyms=pseudonyms,
+            values=tick.values,
+            until=round_up(tick.until_s + wall_ahead_s, self._time_step_s),
+        )
+
+    def close(self) -> None:
+        """Settle the positions that are held; after the last tick."""
+        self._accounts.close()
+
+
+def round_up(ts: FloatArray, step_s: float) -> FloatArray:
+    """Return times rounded up to a multiple of a step, same shape; 0 leaves them unchanged."""
+    return np.ceil(ts / step_s) * step_s if step_s else ts
+
+
+def round_time(ts: float, step_s: float) -> float:
+    """Return a time rounded down to a multiple of a step.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds.
+    step_s
+        Seconds, >= 0; 0 leaves the time unchanged.
+
+    Raises
+    ------
+    ValueError
+        If the step is negative.
+
+    Notes
+    -----
+    Exact for steps of whole seconds. If the step exceeds the tick, several ticks have the same
+    time. A pseudonym can then appear twice at one time with two regions, so a consumer must not
+    use (pseudonym, time) as a key, sort by time only, or divide distances by time differences.
+    Rounding keeps exact times out of stored data; a live subscriber still sees the arrival times.
+    """
+    if step_s < 0:
+        raise ValueError("the step of a published time must not be negative")
+    return ts - ts % step_s if step_s else ts

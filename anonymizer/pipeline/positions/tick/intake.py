@@ -1,0 +1,329 @@
+"""Intake of positions: what was decoded in, the located columns of those that may be cloaked out.
+
+Positions get the slots of their devices, wait where they are near the ends of trips, and are
+matched with roads; those in privacy zones are hidden. Mobile devices, fixed devices and `cloak` on
+recorded traces have one each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.id_succession import Succession
+from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.operator import classify_time
+from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.decode.decoding import date_the_undated
+from anonymizer.pipeline.positions.decode.input_counts import LocatedInputs
+from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
+from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
+from anonymizer.pipeline.positions.tick.id_lives import IdLives
+from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
+from anonymizer.pipeline.positions.tick.zone_places import zone_places
+
+if TYPE_CHECKING:
+    from anonymizer.settings import PresenceSettings, TripSettings
+
+Locate: TypeAlias = Callable[[Positions], Int32Array]
+"""Returns the node of each position, negative for none, shape (n,)."""
+
+
+class Lasting(Protocol):
+    """For how long what devices say holds: what an operator knows of it."""
+
+    @property
+    def holds_s(self) -> float:
+        """Seconds for which a reading holds, or that a device has been seen outside a zone."""
+
+    @property
+    def pace(self) -> Pace:
+        """How long devices count as present."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeParameters:
+    """What an intake needs to know.
+
+    Attributes
+    ----------
+    trips
+        Whether and how trip ends are protected.
+    snap_limit_m
+        Positions farther than this from every road are off the graph.
+    interval_s
+        Length of a tick.
+    """
+
+    trips: "TripSettings"
+    snap_limit_m: float
+    interval_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LocatedPositions:
+    """The positions of a tick that may be cloaked now, as columns of shape (n,).
+
+    Attributes
+    ----------
+    positions
+        Each with the slot of its device and a plausible time.
+    node, counted_at
+        Where each is, `IN_ZONE` in a privacy zone; and where it counts: passers-by count inside.
+    hidden
+        Which are in a privacy zone.
+    id_since
+        Since when the id of each is heard, see `IdLives.since`.
+    now, event_s
+        Unix seconds at which the tick closes, and at which the positions were current: the same,
+        less the delay of protected trip ends.
+    """
+
+    positions: Positions
+    node: Int32Array
+    counted_at: Int32Array
+    hidden: BoolArray
+    id_since: FloatArray | None
+    now: float
+    event_s: float
+
+
+class Intake:
+    """Trip ends, map matching and privacy zones of the devices of one engine.
+
+    Parameters
+    ----------
+    parameters
+        What it needs to know.
+    zoned
+        The network and its privacy zones.
+    ledger
+        Where positions are settled that do not get through.
+    lasting
+        The operator that will cloak them.
+    secret
+        Key of the stand-ins of devices in privacy zones.
+    locate
+        Finds the nodes of positions. None: by their coordinates.
+    keys
+        Names the devices; by default for callers whose devices keep their slots.
+    inputs
+        Where positions are counted by input.
+    device_zones
+        Zones that devices have stated.
+
+    Attributes
+    ----------
+    delay_s
+        Seconds by which releases are behind, for protected trip ends.
+    succession
+        Whether ids that are not declared to change seem to.
+    ids
+        The caller marks devices here whose ids change, before `locate`.
+    """
+
+    def __init__(
+        self,
+        parameters: IntakeParameters,
+        zoned: ZonedNetwork,
+        ledger: Ledger,
+        lasting: Lasting,
+        *,
+        secret: bytes,
+        locate: Locate | None = None,
+        keys: Keys = slots_as_keys,
+        inputs: LocatedInputs | None = None,
+        device_zones: DeviceZones | None = None,
+    ) -> None:
+        self._lasting = lasting
+        self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
+        self.succession = Succession()
+        trips = parameters.trips
+        self._trips = TripGuard(trips, ledger) if trips.enabled else None
+        self.delay_s = trips.latency_s
+        self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
+        self._find = locate or coordinate_locator(zoned, snap_limit_m=parameters.snap_limit_m)
+        make_places = zone_places(zoned, secret=secret)
+        self._places = make_places(keys) if make_places else None
+        self._inputs, self._device_zones = inputs, device_zones
+
+    @property
+    def n_held(self) -> int:
+        """Positions that wait for their trip to go on."""
+        return 0 if self._trips is None else self._trips.n_held
+
+    def nodes_early(self, positions: Positions) -> Int32Array | None:
+        """Return the nodes of positions whose tick is not over; None if trips decide first.
+
+        `locate` takes them as `Positions.node`, so that less is left to do when the tick ends.
+        """
+        return None if self._trips is not None else self._find(positions)
+
+    def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
+        """Hold back positions near the ends of trips; locate those that may be cloaked.
+
+        Parameters
+        ----------
+        positions
+            Those of one tick, each with a slot and a plausible time.
+        now
+            Unix seconds at which the tick closes.
+        """
+        self._follow_ids(positions, now)
+        if self._trips is not None:
+            positions = self._trips.pass_on(positions, now=now)
+        slot, ts, event_s = positions.slot, positions.ts, now - self.delay_s
+        node = positions.node if positions.node is not None else self._find(positions)
+        if self._inputs is not None:
+            self._inputs.locate(slot, node)
+        if self._device_zones is not None:
+            node = self._device_zones.keep_out(positions, node)
+        hidden, counted_at = node == IN_ZONE, node
+        if self._places is not None:
+            counted_at = self._places.cover(
+                positions, node, now=event_s, passing_s=self._lasting.holds_s
+            )
+        id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
+        return LocatedPositions(positions, node, counted_at, hidden, id_since, now, event_s)
+
+    def _follow_ids(self, positions: Positions, now: float) -> None:
+        """Watch whether ids that are said to stay change."""
+        slot, ts, lat, lon = positions[:4]
+        if self.ids.any_change:
+            stays = ~self.ids.change(slot)
+            slot, ts, lat, lon = slot[stays], ts[stays], lat[stays], lon[stays]
+        pace = self._lasting.pace
+        self.succession.tick(
+            slot,
+            ts,
+            lat,
+            lon,
+            now=now,
+            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips_last_s,
+            ttl_s=pace.ttl_s,
+        )
+
+    def forget(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
+        """Forget devices that are gone; return the slots that may be given to others.
+
+        Parameters
+        ----------
+        freed
+            Slots that the operator has freed in the tick.
+        now
+            Unix seconds at which the tick closes.
+        present
+            Slots that the operator still uses, shape (slots,).
+        """
+        if self._trips is not None:
+            freed = self._trips.freed(freed, now=now, present=present)
+        if self.ids.any_change:
+            self.ids.forget(freed)
+        self.succession.free(freed)
+        for zones in (self._places, self._device_zones):
+            if zones is not None:
+                zones.forget(freed)
+        return freed
+
+    def close(self) -> None:
+        """Settle the positions that are held; after the last tick."""
+        if self._trips is not None:
+            self._trips.close()
+
+
+def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:
+    """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds.
+    presence
+        Which times are plausible.
+    now
+        Unix seconds at which the tick closes.
+    """
+    stated = np.where(np.isnan(ts), now, ts)
+    return classify_time(stated, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s)
+
+
+def admit(
+    decoded: Decoded,
+    *,
+    presence: "PresenceSettings",
+    devices: DeviceTable,
+    readings: GroupReadings,
+    ids: IdLives,
+    ledger: Ledger,
+    since: float,
+    now: float,
+    inputs: LocatedInputs | None = None,
+) -> Positions:
+    """Return the admitted positions, tagged with their arrival times, and note their readings.
+
+    Parameters
+    ----------
+    decoded
+        Positions of one tick.
+    presence
+        Which times are plausible.
+    since, now
+        Unix seconds; see `date_the_undated`.
+    devices, readings, ids
+        Where the devices get their slots, and where readings and ids that change are noted.
+    ledger
+        Where the other positions are settled.
+    inputs
+        Where they are counted by input, and where it is remembered for the others.
+    """
+    outcome = timeliness(decoded.ts, presence, now=now)
+    slot = np.full(len(outcome), NO_SLOT, np.int32)
+    timely = np.flatnonzero(outcome == Outcome.HELD)
+    # Only accepted positions may take a slot: a rejected message must leave no trace.
+    slot[timely] = decoded.slots(timely, devices)
+    outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+    ts = date_the_undated(decoded.ts, slot, since=since, now=now)
+    if len(decoded.reading_row):
+        readings.note(
+            decoded.reading_row,
+            decoded.reading_attribute,
+            decoded.reading_value,
+            slot=slot,
+            ts=ts,
+        )
+    if decoded.id_changes is not None:
+        ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
+    kept = outcome == Outcome.HELD
+    ledger.settle_all(outcome[~kept])
+    if inputs is not None and decoded.input is not None:
+        inputs.counts.settle_all(decoded.input[~kept], outcome[~kept])
+        inputs.admit(slot[kept], decoded.input[kept])
+    columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)
+    heading = None if decoded.heading is None else decoded.heading[kept]
+    node = None if decoded.node is None else decoded.node[kept]
+    return Positions(*(column[kept] for column in columns))._replace(heading=heading, node=node)
+
+
+def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:
+    """Return a function that matches positions by coordinate and heading, none in a zone."""
+    nodes, has_zones = NodeLocator(zoned.network, limit_m=snap_limit_m), len(zoned.zones) > 0
+
+    def locate(positions: Positions) -> Int32Array:
+        node = nodes.locate(positions.lat, positions.lon, positions.heading)
+        return zoned.keep_out(node, positions.lat, positions.lon) if has_zones else node
+
+    return locate
+
+
+def row_locator(zoned: ZonedNetwork, node_of_row: Int32Array) -> Locate:
+    """Return a function for positions whose tags are rows of an array of nodes."""
+    node_of_row = zoned.keep_out(node_of_row)
+    return lambda positions: node_of_row[positions.tag.astype(np.int64)]

@@ -1,0 +1,282 @@
+"""Why nothing is published although positions arrive: one sentence, with the number that matters.
+
+The operator reads it in the log, everybody in `/readyz`, on the status topic and on the map. What
+everybody reads holds no count of devices or positions.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.positions.adka import Shortage, shortage
+from anonymizer.algorithms.positions.atoms import LEVELS
+from anonymizer.algorithms.positions.cloaks.session import beat_of
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.misfit import CAUSES, Misfit
+from anonymizer.pipeline.positions.decode.input_counts import InputCounts
+from anonymizer.pipeline.positions.tick.factory import Operator, density_rule
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
+
+_LEAST_S = 20.0
+"""Nothing is said about a shorter silence, however short the beat is."""
+_BEATS = 2
+_NOT_A_REASON = frozenset(
+    {Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED, Outcome.PUBLISHED}
+)
+"""These happen to positions of devices that are published, too."""
+
+
+class Reason(NamedTuple):
+    """Why nothing is published.
+
+    Attributes
+    ----------
+    kind
+        Stays the same while the cause does, whatever the numbers.
+    text
+        One sentence for the operator.
+    public
+        The same for everybody.
+    """
+
+    kind: str
+    text: str
+    public: str
+
+
+class Standing(NamedTuple):
+    """What the reason is found by.
+
+    Attributes
+    ----------
+    silent_s
+        Seconds for which positions have arrived and none has been published.
+    inputs, n_of
+        Counts since then: by input, and of all positions by outcome.
+    n_on_graph, n_newcomers
+        Devices that count towards k, and those of them that wait for a group.
+    shortage
+        Returns the fewest devices that are missing for any group; None: there are enough.
+    epoch_s
+        Longest time until groups are formed.
+    """
+
+    silent_s: float
+    inputs: InputCounts
+    n_of: Mapping[Outcome, int]
+    n_on_graph: int
+    n_newcomers: int
+    shortage: Callable[[], Shortage | None]
+    epoch_s: float
+
+
+class SilenceRule:
+    """Says when a silence is worth a word, and which.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    """
+
+    def __init__(self, settings: "Settings") -> None:
+        session, self._lasts = settings.session, settings.region.mode == "session"
+        beat_s = session.beat_s if self._lasts else 0.0
+        said_s = settings.output.silence_s
+        self.patience_s = max(_BEATS * beat_s, _LEAST_S) if said_s is None else said_s
+        if self._lasts:
+            self.patience_s += session.settle_s
+        if settings.trips.enabled:
+            self.patience_s += settings.trips.delay_s
+        self._longest_beat_s = float(beat_of(beat_s, LEVELS[-1]))
+        self._adka = settings.adka
+        self._topics = [each.topic for each in settings.inputs]
+
+    def reason(self, standing: Standing) -> Reason | None:
+        """Return why nothing is published; None if there is nothing to say yet."""
+        if standing.silent_s <= self.patience_s:
+            return None
+        n_grouped = standing.n_on_graph - standing.n_newcomers
+        if (
+            n_grouped
+            and self._lasts
+            and standing.silent_s <= self.patience_s + self._longest_beat_s
+        ):
+            return None  # their beat is still to come
+        return (
+            self._misfit(standing.inputs)
+            or self._too_few(standing)
+            or self._refused(standing.n_of)
+            or self._waiting(standing, n_grouped)
+            or _unknown(standing.silent_s)
+        )
+
+    def _misfit(self, inputs: InputCounts) -> Reason | None:
+        """Nothing that arrived could be used."""
+        if inputs.n_of[:, Outcome.HELD].any():
+            return None
+        number, outcome = (
+            int(i) for i in np.unravel_index(inputs.n_of.argmax(), inputs.n_of.shape)
+        )
+        if Outcome(outcome) not in CAUSES:
+            return None
+        n, n_all = int(inputs.n_of[number].max()), int(inputs.n_of[number].sum())
+        misfit = Misfit(Outcome(outcome), n_all)
+        name = public = "a topic of no input"
+        if number < inputs.n_inputs:
+            # A topic in the settings may name a user.
+            name = f"inputs (no. {number + 1}, {self._topics[number]})"
+            public = f"inputs (no. {number + 1})"
+        return Reason(
+            f"misfit {number} {outcome}",
+            f"{name}: {n:,} of {n_all:,} messages are {misfit.kind}: {CAUSES[misfit.reason]}",
+            f"{public}: {misfit.public}",
+        )
+
+    def _too_few(self, standing: Standing) -> Reason | None:
+        adka = self._adka
+        least, most = (max(adka.k_floor, pick(adka.k_values)) for pick in (min, max))
+        ks = f"{most}" if least == most else f"{least} to {most}, by density"
+        advice = "nothing is published until more come, or lower adka.k_values"
+        public = f"fewer devices are present than a group needs ({ks}): {advice}"
+        if not standing.n_on_graph:
+            what = "no device is present on the roads of network.source"
+            return Reason("too few", f"{what}, and a group needs {ks}: {advice}", public)
+        shortage = standing.shortage()
+        if shortage is None:
+            return None
+        n, k = shortage
+        what = f"{n} devices are present" if n > 1 else "1 device is present"
+        if n < standing.n_on_graph:
+            what = f"at most {n} of {standing.n_on_graph} devices are on roads that are connected"
+        return Reason("too few", f"{what} and a group needs {k}: {advice}", public)
+
+    @staticmethod
+    def _refused(n_of: Mapping[Outcome, int]) -> Reason | None:
+        """Most of what arrived has one outcome that says why."""
+        refused = {outcome: n for outcome, n in n_of.items() if n and outcome not in _NOT_A_REASON}
+        if not refused:
+            return None
+        outcome = max(refused, key=refused.__getitem__)
+        cause = {
+            Outcome.SUPPRESSED__REGION_TOO_LARGE: (
+                "are in regions of more nodes than region.max_nodes allows: raise it, or lower"
+                " adka.k_values"
+            ),
+            Outcome.SUPPRESSED__REGION_TOO_SMALL: (
+                "are on roads of fewer nodes than region.min_nodes: lower it, or use a connected"
+                " network"
+            ),
+            Outcome.SUPPRESSED__UNDELIVERED: "were not taken by the broker: see its log and rules",
+            Outcome.SUPPRESSED__OVERLOAD: (
+                "could not be taken in time: see tick.queue_limit and presence.max_devices"
+            ),
+        }.get(outcome)
+        if cause is None:
+            return None
+        n, n_all = refused[outcome], sum(refused.values())
+        public = f"positions {cause}"
+        if outcome is Outcome.SUPPRESSED__REGION_TOO_SMALL:  # it tells where devices are
+            public = "no position can be published; the log says why"
+        return Reason(outcome.name, f"{n:,} of {n_all:,} positions {cause}", public)
+
+    def _waiting(self, standing: Standing, n_grouped: int) -> Reason | None:
+        n = standing.n_newcomers
+        if not n or n_grouped or not self._lasts:
+            return None
+        what = (
+            "for their first groups: these are formed when the next epoch begins, within"
+            f" {standing.epoch_s:.0f} s (session.epoch_s; longer while devices report rarely, see"
+            " presence.follow_intervals)"
+        )
+        return Reason("waiting", f"{n:,} devices wait {what}", f"devices wait {what}")
+
+
+def _unknown(silent_s: float) -> Reason:
+    text = (
+        f"positions arrive, and none has been published for {silent_s:.0f} s: the counts of"
+        " anonymizer_positions_total by reason say what became of them"
+    )
+    return Reason("unknown", text, text)
+
+
+class Silence:
+    """For how long positions have arrived and none has been published, and why.
+
+    Times are monotonic.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    inputs, ledger
+        Counts of the flow, by input and of all positions.
+    """
+
+    def __init__(self, settings: "Settings", inputs: InputCounts, ledger: Ledger) -> None:
+        self.adopt(settings)
+        self._inputs = inputs
+        self._ledger = ledger
+        self._first_s: float | None = None
+        self._last_s = -np.inf
+        self._before = inputs.n_of, ledger.counts()
+        """The counts before the silence began."""
+
+    def adopt(self, settings: "Settings") -> None:
+        """Judge by other settings from now on."""
+        self._rule = SilenceRule(settings)
+        self._density_rule = density_rule(settings)
+        self._k_extra = settings.region.k_extra
+
+    def arrived(self, at_s: float) -> None:
+        """Record that positions arrived, before they are counted."""
+        self._last_s = at_s
+        if self._first_s is None:
+            self._first_s = at_s
+            self._before = self._inputs.n_of.copy(), self._ledger.counts()
+
+    def published(self) -> None:
+        """Record that positions were published."""
+        self._first_s = None
+
+    def lasted_s(self, now_s: float, *, flows_s: float) -> float:
+        """Return the seconds since the first position after the last publication.
+
+        0 if no position has arrived for `flows_s`: then there is nothing to publish.
+        """
+        if self._first_s is None or now_s - self._last_s > flows_s:
+            return 0.0
+        return now_s - self._first_s
+
+    def why(self, operator: Operator, monotonic: Callable[[], float]) -> Reason | None:
+        """Return why nothing is published, or None; between two ticks.
+
+        Parameters
+        ----------
+        operator
+            That of the mobile devices.
+        monotonic
+            The clock; it is read only if there is a silence.
+        """
+        if self._first_s is None:
+            return None
+        density, pace = operator.density, operator.pace
+        silent_s = self.lasted_s(monotonic(), flows_s=pace.ttl_s)
+        if silent_s <= self._rule.patience_s:  # as at nearly every tick: nothing is counted
+            return None
+        inputs, counts = self._before
+        return self._rule.reason(
+            Standing(
+                silent_s=silent_s,
+                inputs=self._inputs.since(inputs),
+                n_of={o: n - counts[o] for o, n in self._ledger.counts().items()},
+                n_on_graph=density.n_devices,
+                n_newcomers=operator.n_waiting,
+                shortage=lambda: shortage(density, self._density_rule, k_extra=self._k_extra),
+                epoch_s=pace.epoch_s,
+            )
+        )

@@ -1,0 +1,123 @@
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.pipeline.positions.out.encoding import Contract, ReleaseEncoder, group_id
+from anonymizer.pipeline.positions.out.region_shapes import shapes_of
+from tests.algorithms.positions.releases import release_of
+from tests.naive import Group
+from tests.pipeline.positions.support import NETWORK
+
+GROUPS = [Group(k=5, region=[7, 2], members=[4, 0]), Group(k=2, region=[0], members=[3])]
+
+
+def named(slots: Sequence[int], _versions: Sequence[int]) -> list[str]:
+    return [f"name-{9 - slot}" for slot in slots]
+
+
+def encode(
+    groups: Sequence[Group], form: Literal["group", "device"]
+) -> tuple[list[dict[str, Any]], list[int]]:
+    encoder = ReleaseEncoder(NETWORK, topic="out", form=form)
+    messages, message_of = encoder.encode(
+        release_of(groups), time=1_800_000_000.123456, pseudonyms=named
+    )
+    assert {(message.topic, message.retain) for message in messages} <= {("out", False)}
+    return [json.loads(message.payload) for message in messages], message_of.tolist()
+
+
+def test_a_message_a_group_carries_the_region_of_all_its_members() -> None:
+    messages, message_of = encode(GROUPS, "group")
+    time = 1_800_000_000.123
+    assert messages == [
+        {"time": time, "k": 2, "region": [0], "pseudonyms": ["name-6"]},
+        {"time": time, "k": 5, "region": [7, 2], "pseudonyms": ["name-5", "name-9"]},
+    ]
+    assert message_of == [1, 1, 0]
+
+
+def test_a_message_a_device_carries_the_region_of_its_group() -> None:
+    messages, message_of = encode(GROUPS, "device")
+    time = 1_800_000_000.123
+    assert messages == [
+        {"pseudonym": "name-5", "time": time, "region": [7, 2], "k": 5},
+        {"pseudonym": "name-6", "time": time, "region": [0], "k": 2},
+        {"pseudonym": "name-9", "time": time, "region": [7, 2], "k": 5},
+    ]
+    assert message_of == [0, 2, 1]
+
+
+@pytest.mark.parametrize("form", ["group", "device"])
+def test_no_release_is_no_message(form: Literal["group", "device"]) -> None:
+    assert encode([], form) == ([], [])
+
+
+groups = st.builds(
+    Group, st.integers(2, 9), st.lists(st.integers(0, 24), min_size=1, max_size=3), st.just([])
+)
+
+
+@given(
+    st.lists(groups, max_size=5),
+    st.permutations(range(10)),
+    st.data(),
+    st.sampled_from(["group", "device"]),
+)
+def test_the_order_of_slots_and_groups_leaves_no_trace_in_what_is_sent(
+    groups: list[Group], slots: list[int], data: st.DataObject, form: Literal["group", "device"]
+) -> None:
+    cuts = np.linspace(0, len(slots), len(groups) + 1).astype(int).tolist()
+    groups = [
+        group._replace(members=slots[start:end])
+        for group, start, end in zip(groups, cuts, cuts[1:], strict=False)
+    ]
+    shuffled = [
+        group._replace(members=data.draw(st.permutations(list(group.members))))
+        for group in data.draw(st.permutations(groups))
+    ]
+    assert encode(groups, form)[0] == encode(shuffled, form)[0]
+
+
+@given(st.permutations(range(6)), st.integers(1, 5), st.sampled_from(["group", "device"]))
+def test_every_member_is_told_the_message_that_names_it(
+    slots: list[int], cut: int, form: Literal["group", "device"]
+) -> None:
+    groups = [Group(2, [1], slots[:cut]), Group(2, [0], slots[cut:])]
+    messages, message_of = encode(groups, form)
+    for name, i in zip(named(slots, slots), message_of, strict=True):
+        assert name in messages[i].get("pseudonyms", [messages[i].get("pseudonym")])
+
+
+CONTRACT = Contract("0123456789abcdef", shapes_of(NETWORK, "bbox", h3_resolution=9))
+
+
+def live(groups: Sequence[Group], form: Literal["group", "device"]) -> list[dict[str, Any]]:
+    encoder = ReleaseEncoder(NETWORK, topic="out", form=form, contract=CONTRACT)
+    until = np.array([60.0, 61.0][: len(groups)])
+    messages, _ = encoder.encode(release_of(groups), time=30.0, pseudonyms=named, until=until)
+    return [json.loads(message.payload) for message in messages]
+
+
+def test_a_live_message_says_how_to_count_and_place_its_group() -> None:
+    [small, large] = live(GROUPS, "group")
+    assert small["v"] == 1
+    assert small["network"] == "0123456789abcdef"
+    assert (small["until"], large["until"]) == (61.0, 60.0)
+    assert len(large["bbox"]) == 4
+    assert "geometry" not in large
+
+
+@pytest.mark.parametrize("form", ["group", "device"])
+def test_the_name_of_a_group_follows_from_its_pseudonyms_alone(
+    form: Literal["group", "device"],
+) -> None:
+    elsewhere = [GROUPS[0]._replace(region=[1, 2, 3], k=2)]
+    names = group_id(sorted(named([4, 0], [0, 0])))
+    assert {message["group"] for message in live(elsewhere, form)} == {names}
+    assert {m["group"] for m in live(GROUPS, form) if len(m["region"]) == 2} == {names}
+    assert len({message["group"] for message in live(GROUPS, form)}) == 2

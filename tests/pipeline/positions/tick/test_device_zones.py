@@ -1,0 +1,363 @@
+"""Zones that devices own: each hides its own device there, and no other."""
+
+import json
+from collections.abc import Collection
+from zlib import crc32
+
+import pytest
+
+from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.packed_state import pack, unpack
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
+from anonymizer.pipeline.positions.tick.zone_statements import ZoneRouting
+from anonymizer.settings import DeviceZoneSettings, InputSettings
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
+
+ENABLED = {"enabled": True, "max_devices": 2}
+AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
+FAR = {"circle": {"lat": -10.0, "lon": 0.0, "radius_m": 30}}
+SQUARE = {
+    "polygon": [
+        [NETWORK.lat[12] + north, NETWORK.lon[12] + east]
+        for north, east in [(-3e-4, -3e-4), (3e-4, -3e-4), (3e-4, 3e-4), (-3e-4, 3e-4)]
+    ]
+}
+
+
+class ZonesRig(Rig):
+    """A flow that takes in zones of devices."""
+
+    def __init__(self, **tables: object) -> None:
+        super().__init__(**{"device_zones": ENABLED, **tables})  # type: ignore[arg-type]
+        self.seconds = 0
+
+    def state(
+        self,
+        device: str,
+        *zones: object,
+        payload: bytes | None = None,
+        by: str = "",
+        beside: Collection[str] = (),
+    ) -> None:
+        """Take in a statement, of zones or of any payload."""
+        said = json.dumps(zones).encode() if payload is None else payload
+        statement = Delivery(f"zones/{device}", said, 0, retained=True)
+        self.zones.put([statement], by=by, beside=beside)
+
+    @property
+    def zones(self) -> DeviceZones:
+        assert self.flow.device_zones is not None
+        return self.flow.device_zones
+
+    def room_again(self) -> bool:
+        return self.zones.room_again
+
+    def hidden(self, *devices: str, node: int = 12) -> int:
+        """Report devices at a node; return how many are suppressed as in a zone."""
+        before = self.outcomes().get("SUPPRESSED__PRIVACY_ZONE", 0)
+        self.seconds += 1
+        now = NOW + self.seconds
+        self.publish(*(delivery(device, node, now) for device in devices), now=now)
+        return self.outcomes().get("SUPPRESSED__PRIVACY_ZONE", 0) - before
+
+
+@pytest.mark.parametrize("zone", [AROUND_12, SQUARE], ids=["circle", "polygon"])
+def test_a_zone_hides_its_owner_and_no_other_device(zone: object) -> None:
+    rig = ZonesRig()
+    rig.state("a", zone)
+    assert rig.hidden("a", "b", "c") == 1
+    assert rig.hidden("b", "c") == 0
+    assert rig.hidden("a", "b", "c", node=7) == 0
+    assert rig.outcomes()["PUBLISHED"] == 7
+
+
+def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwise() -> None:
+    rig = ZonesRig()
+    rig.state("a", {"everywhere": True})
+    assert rig.hidden("a", "b", "c") == 1
+    assert rig.hidden("a", "b", "c", node=3) == 1
+    assert rig.outcomes()["PUBLISHED"] == 4
+    rig.state("a")
+    assert rig.hidden("a", "b", "c") == 0
+
+
+def test_a_device_in_its_zone_hides_nobody() -> None:
+    rig = ZonesRig()
+    rig.state("a", AROUND_12)
+    rig.hidden("a", "b")
+    assert "PUBLISHED" not in rig.outcomes()
+
+
+def test_a_new_statement_replaces_the_old_one_and_an_empty_message_withdraws_it() -> None:
+    rig = ZonesRig()
+    rig.state("a", AROUND_12)
+    assert rig.hidden("a", "b", "c") == 1
+    rig.state("a", FAR)
+    assert rig.hidden("a", "b", "c") == 0
+    rig.state("a", FAR, AROUND_12)
+    assert rig.hidden("a", "b", "c") == 1
+    rig.state("a", payload=b"")
+    assert rig.hidden("a", "b", "c") == 0
+    rig.state("a", AROUND_12)
+    rig.state("a")
+    assert rig.hidden("a", "b", "c") == 0
+
+
+def test_a_statement_may_come_before_or_after_the_first_position() -> None:
+    rig = ZonesRig()
+    assert rig.hidden("a", "b", "c") == 0
+    rig.state("b", AROUND_12)
+    assert rig.hidden("a", "b", "c") == 1
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"?",
+        b"{}",
+        json.dumps([FAR] * 21).encode(),
+        b"[" + b" " * 8192 + b"]",
+        b'[{"polygon": [[0, 0], [0, 0], [0, 1]]}]',
+    ],
+    ids=["malformed", "schema", "too many", "too large", "no area"],
+)
+def test_nothing_is_published_of_a_device_whose_statement_cannot_be_used(payload: bytes) -> None:
+    rig = ZonesRig()
+    rig.state("a", payload=payload)
+    assert rig.hidden("a", "b", "c") == 1
+    assert rig.hidden("a", "b", "c", node=3) == 1
+    rig.state("a", FAR)
+    assert rig.hidden("a", "b", "c") == 0
+
+
+def test_beyond_the_bound_only_those_left_out_are_hidden_by_name() -> None:
+    rig = ZonesRig()
+    for device in ("a", "b", "c"):
+        rig.state(device, FAR)
+    assert rig.hidden("a", "b", "d", "e") == 0
+    assert rig.hidden("a", "b", "c", "d") == 1
+    assert rig.zones.n_left_out == 1
+    assert not rig.room_again()
+
+
+TWO_LEVELS = {
+    "inputs": [{"topic": "positions/{user}/{device}"}],
+    "device_zones": ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 100},
+}
+
+
+@pytest.mark.parametrize("order", ["hostile first", "hostile last", "hostile between"])
+def test_one_publisher_of_more_zones_than_there_is_room_for_hides_its_own_devices_alone(
+    order: str,
+) -> None:
+    """The reproduction: 10,001 retained statements of one user hid every device of everybody."""
+    hostile = [(f"eve/{i}", FAR) for i in range(101)]
+    honest = [(f"u{i}/car", AROUND_12) for i in range(10)]
+    n = {"hostile first": 101, "hostile last": 0, "hostile between": 50}[order]
+    rig = ZonesRig(**TWO_LEVELS)
+    for device, zone in hostile[:n] + honest + hostile[n:]:
+        rig.state(device, zone)
+    others = [f"v{i}/car" for i in range(10)]
+    assert rig.hidden(*others) == 0, "of those who state nothing, nobody is hidden"
+    assert rig.hidden(*others, *(device for device, _ in honest)) == 10, "in their zones"
+    assert rig.hidden(*others, *(device for device, _ in honest), node=3) == 0, "outside of them"
+    n_left_out = 101 + 10 - 100
+    assert rig.zones.n_left_out == n_left_out
+    assert rig.hidden(*(device for device, _ in hostile), node=3) == n_left_out
+    assert rig.hidden("eve/phone", node=3) == 0, "it states no zones"
+
+
+def test_the_state_clears_when_the_count_falls() -> None:
+    rig = ZonesRig(**TWO_LEVELS)
+    for i in range(103):
+        rig.state(f"eve/{i}", AROUND_12)
+    assert rig.hidden("eve/100", "eve/101", "eve/102", "a/a", node=3) == 3
+    rig.state("eve/0", payload=b"")
+    rig.state("eve/102", payload=b"")
+    rig.hidden()
+    assert rig.zones.n_left_out == 2
+    assert rig.room_again()
+    assert rig.hidden("eve/100", "eve/101", "eve/102", "a/a", node=3) == 2
+    # The broker says everything once more; what is known already is not taken for new.
+    said = json.dumps([AROUND_12]).encode()
+    for device in ("eve/1", "eve/0", "eve/100"):
+        again = Delivery(f"zones/{device}", b"" if device == "eve/1" else said, 0, retained=True)
+        rig.zones.put([again], again=True)
+    assert rig.hidden("eve/1", "eve/0", "eve/100", "a/a") == 2, "the first and the last"
+    assert rig.zones.n_left_out == 1
+    assert not rig.room_again()
+    for i in range(103):
+        rig.state(f"eve/{i}", payload=b"")
+    assert rig.hidden(*(f"eve/{i}" for i in range(103)), "a/a") == 0
+    assert rig.zones.n_left_out == 0
+
+
+def test_a_device_that_is_left_out_does_not_stay_in_the_zones_that_it_had() -> None:
+    rig = ZonesRig(**TWO_LEVELS)
+    for i in range(100):
+        rig.state(f"eve/{i}", FAR)
+    assert rig.hidden("eve/99", "a/a", node=3) == 0
+    rig.state("bob/car", FAR)
+    assert rig.hidden("eve/99", "a/a", node=3) == 1, "it has yielded its place"
+    assert rig.hidden("eve/98", "bob/car", node=3) == 0
+    rig.state("eve/99", FAR)
+    assert rig.hidden("eve/99", "a/a", node=3) == 1
+
+
+def test_who_states_more_names_than_are_kept_hides_all_their_devices_and_no_other() -> None:
+    rig = ZonesRig(**TWO_LEVELS)
+    rig.state("bob/car", AROUND_12)
+    for i in range(21 * 100 + 1):
+        rig.state(f"eve/{i}", FAR)
+    assert rig.hidden("eve/0", "eve/2000", "eve/phone", "eve/9999", "a/a", node=3) == 4
+    assert rig.hidden("bob/car", "a/a") == 1
+    assert rig.hidden("bob/car", "a/a", node=3) == 0
+    assert rig.zones.n_left_out == 1
+    other = ZonesRig(**TWO_LEVELS)
+    other.zones.restore(unpack(pack(rig.zones.state())))
+    assert other.hidden("eve/5", "bob/car", "a/a", node=3) == 1
+
+
+def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> None:
+    few = ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 1}
+    rig = ZonesRig(inputs=TWO_LEVELS["inputs"], device_zones=few)
+    for i in range(200):
+        rig.state(f"u{i}/car", FAR)
+    assert rig.hidden("v/car", "w/car", node=3) == 2
+    assert rig.zones.n_left_out < 30
+
+
+def test_zones_of_many_devices_stay_those_of_each_when_some_restate_theirs() -> None:
+    rig = ZonesRig(device_zones={"enabled": True})
+    devices = [f"d{i}" for i in range(300)]
+    for i, device in enumerate(devices):
+        rig.state(device, AROUND_12 if i % 2 else FAR)
+    assert rig.hidden(*devices, "x", "y") == 150
+    for i, device in enumerate(devices[:10]):
+        rig.state(device, FAR if i % 2 else AROUND_12, FAR)
+        assert rig.hidden(*devices, "x", "y") == 150 + (i + 1) % 2
+    rig.state("d0", payload=b"")
+    rig.state("d1", AROUND_12)
+    rig.state("z", AROUND_12)
+    assert rig.hidden(*devices, "x", "y", "z") == 151
+    assert [rig.hidden(device) for device in ("d0", "d1", "d2", "d3", "z")] == [0, 1, 1, 0, 1]
+
+
+def test_while_a_bridge_is_behind_what_either_has_said_holds() -> None:
+    rig, both = ZonesRig(), ("x", "y")
+    rig.state("a", AROUND_12, by="x", beside=both)
+    rig.state("a", FAR, by="y", beside=both)
+    assert rig.hidden("a", "b", "c") == 1
+    rig.state("a", FAR, by="x", beside=both)
+    assert rig.hidden("a", "b", "c") == 0
+    rig.state("a", AROUND_12, by="x", beside=both)
+    rig.state("a", payload=b"", by="y", beside=both)
+    assert rig.hidden("a", "b", "c") == 1
+    rig.state("a", payload=b"", by="x", beside=both)
+    assert rig.hidden("a", "b", "c") == 0
+
+
+def test_what_a_bridge_that_is_gone_has_said_holds_until_another_says_something() -> None:
+    rig = ZonesRig()
+    rig.state("a", AROUND_12, by="x", beside=("x", "y"))
+    rig.state("b", FAR, by="y", beside=("y",))
+    assert rig.hidden("a", "b", "c") == 1
+    rig.state("a", FAR, by="y", beside=("y",))
+    assert rig.hidden("a", "b", "c") == 0
+
+
+def test_a_state_goes_on_alike_and_does_not_show_itself() -> None:
+    rig, other = ZonesRig(), ZonesRig()
+    for by in "xy":
+        rig.state("a", AROUND_12, by=by, beside="xy")
+    rig.state("b", FAR)
+    rig.state("c", FAR)
+    rig.hidden()
+    state = pack(rig.zones.state())
+    other.zones.restore(unpack(state))
+    assert pack(other.zones.state()) == state
+    assert other.hidden("a", "b") == 1
+    assert other.hidden("c", "d", "e") == 1, "there were more devices with zones than are kept"
+    assert repr(other.zones) == "DeviceZones(2 devices)"
+
+
+def test_a_state_of_more_devices_than_may_have_zones_by_now_hides_the_rest_of_them() -> None:
+    rig, smaller = ZonesRig(), ZonesRig(device_zones=ENABLED | {"max_devices": 1})
+    rig.state("a", FAR)
+    rig.state("b", AROUND_12)
+    rig.hidden()
+    smaller.zones.restore(unpack(pack(rig.zones.state())))
+    assert smaller.hidden("a", "b", "c", node=3) == 1
+
+
+@pytest.mark.parametrize(
+    ("input_", "topic"),
+    [
+        ({}, "positions/a"),
+        ({"topic": "x/{name}/y"}, "x/a/y"),
+        ({"topic": "all", "device_from": "payload"}, "all"),
+    ],
+)
+def test_a_statement_goes_to_the_source_of_the_positions(
+    input_: dict[str, str], topic: str
+) -> None:
+    routing = ZoneRouting(DeviceZoneSettings(topic="z/{device}/w"), InputSettings(**input_))  # type: ignore[arg-type]
+    messages = PackedDeliveries.of([Delivery("z/a/w", b"", 0), Delivery("z/a/w", b"[]", 0)])
+    assert routing.parts_of(messages, 1000).tolist() == [crc32(topic.encode()) % 1000] * 2
+
+
+def test_a_statement_goes_to_the_source_of_an_id_of_several_levels() -> None:
+    routing = ZoneRouting(
+        DeviceZoneSettings(topic="z/{user}/w/{device}"), InputSettings(topic="{user}/{device}/p")
+    )
+    messages = PackedDeliveries.of([Delivery("z/ann/w/phone", b"", 0)])
+    assert routing.parts_of(messages, 1000).tolist() == [crc32(b"ann/phone/p") % 1000]
+
+
+def test_a_slot_that_passes_to_another_device_does_not_keep_its_zones() -> None:
+    rig = ZonesRig(presence={"ttl_s": 5.0, "max_behind_s": 5.0})
+    rig.state("a", AROUND_12)
+    assert rig.hidden("a", "b", "c") == 1
+    rig.seconds += 20
+    rig.hidden()
+    rig.seconds += 20
+    assert rig.hidden("x", "y", "z") == 0
+    assert rig.hidden("x", "y", "z", "a") == 1
+
+
+def test_trip_ends_and_zones_of_devices_work_together() -> None:
+    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 0, "delay_s": 1}
+    rig = ZonesRig(trips=trips)
+    rig.state("a", AROUND_12)
+    rig.hidden("a", "b", "c")
+    rig.seconds += 5
+    assert rig.hidden() == 1
+
+
+@pytest.mark.parametrize(
+    ("topic", "of_zones", "stated"),
+    [
+        ("positions/{device}", "site/{device}/zones", "site/a/zones"),
+        ("own/{user}/{device}", "zones/{user}/{device}", "zones/ann/a"),
+    ],
+)
+def test_the_device_is_what_the_levels_of_the_topic_say(
+    topic: str, of_zones: str, stated: str
+) -> None:
+    rig = ZonesRig(inputs=[{"topic": topic}], device_zones=ENABLED | {"topic": of_zones})
+    rig.zones.put([Delivery(stated, json.dumps([AROUND_12]).encode(), 0, retained=True)])
+    users = ("ann", "bob") if "{user}" in topic else ("",)
+    for user in users:
+        for device in "abc":
+            said = delivery(device, 12, NOW)
+            to = topic.replace("{user}", user).replace("{device}", device)
+            rig.put(Delivery(to, said.payload, 0))
+    rig.publish(now=NOW)
+    assert rig.outcomes() == {"SUPPRESSED__PRIVACY_ZONE": 1, "PUBLISHED": 3 * len(users) - 1}
+
+
+@pytest.mark.parametrize("topic", ["zones", "zones/+", "zones/x{device}", "zones/{device"])
+def test_a_topic_of_zones_names_the_device(topic: str) -> None:
+    with pytest.raises(ValueError, match="topic"):
+        DeviceZoneSettings(topic=topic)
