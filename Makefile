@@ -10,6 +10,8 @@ PACKAGES := pip install --quiet --no-deps --require-hashes -r requirements-dev.t
 # A file of tests stays on one core, as do what it starts and the kernels it compiles.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
+# What needs no machine of its own: no data, no hours, no Kafka.
+QUICK    := not data and not soak and not kafka
 CORE     := tests/algorithms tests/codecs tests/domain
 MEMORY   := tests/algorithms tests/codecs tests/pipeline
 # Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
@@ -43,33 +45,34 @@ test: $(STAMP)  ## all tests that need no data but their own (Mosquitto, Chromiu
 	@$(BIN)/python -m tests.mosquitto
 	@$(BIN)/python -m tests.chromium
 	@$(BIN)/python -m tests.deploy.programs
-	$(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(ARGS)
 
 # `make test` tries the same examples every time, so that no run fails by chance.
 search: $(STAMP)  ## the property tests, with new random examples
-	$(BIN)/python -m pytest -m "hypothesis and not data and not soak" --hypothesis-profile=search $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest -m "hypothesis and $(QUICK)" --hypothesis-profile=search $(PARALLEL) $(ARGS)
 
 coverage: $(STAMP)  ## branches of the pure core that no test takes; kernels run as plain Python, so minutes
 	@rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not data and not soak and not compiled" $(PARALLEL) $(CORE) $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "$(QUICK) and not compiled" $(PARALLEL) $(CORE) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --show-missing --precision=2 --fail-under=98
 
 test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
 	@test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
 	@$(BIN)/python -m tests.mosquitto
-	$(BIN)/python -m pytest -m "data and not soak" $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest -m "data and not soak and not kafka" $(PARALLEL) $(ARGS)
 
-# pyspark is 450 MB and needs an older pandas than the other tests, and Quix Streams an older pydantic:
-# they have an environment of their own. Apache Kafka's jars lie in it too.
-CLUSTER       := $(VENV)-cluster
-CLUSTER_STAMP := $(CLUSTER)/.installed
-KAFKA_STAMP   := $(CLUSTER)/kafka/.installed
+# pyspark is 450 MB and needs an older pandas than the other tests: it has an environment of its own.
+SPARK       := $(VENV)-spark
+SPARK_STAMP := $(SPARK)/.installed
+KAFKA       := $(VENV)/kafka
+KAFKA_STAMP := $(KAFKA)/.installed
 
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
-	$(MAKE) --no-print-directory $(CLUSTER_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster/test_*.py && \
+	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
+	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark && \
+	$(BIN)/python -m pytest -m "kafka and not soak" $(ARGS) tests/cluster && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
@@ -122,15 +125,15 @@ $(JUDGE_STAMP): requirements-judge.txt | $(STAMP)
 	VIRTUAL_ENV=$(JUDGE) $(BIN)/uv $(subst -dev,-judge,$(PACKAGES)) || $(JUDGE)/bin/python -m $(subst -dev,-judge,$(PACKAGES))
 	@touch $@
 
-$(KAFKA_STAMP): tests/cluster/pom.xml | $(CLUSTER_STAMP)
-	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(CLUSTER)/kafka
+$(KAFKA_STAMP): tests/cluster/pom.xml | $(STAMP)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(KAFKA)
 	@touch $@
 
-$(CLUSTER_STAMP): requirements-cluster.txt pyproject.toml | $(STAMP)
-	$(PYTHON) -m venv $(CLUSTER)
-	@echo "installing $$(grep -c '^[^ ]*==' requirements-cluster.txt) packages"
-	VIRTUAL_ENV=$(CLUSTER) $(BIN)/uv $(subst -dev,-cluster,$(PACKAGES)) || $(CLUSTER)/bin/python -m $(subst -dev,-cluster,$(PACKAGES))
-	echo "$(CURDIR)" > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/anonymizer.pth"
+$(SPARK_STAMP): requirements-spark.txt pyproject.toml | $(STAMP)
+	$(PYTHON) -m venv $(SPARK)
+	@echo "installing $$(grep -c '^[^ ]*==' requirements-spark.txt) packages"
+	VIRTUAL_ENV=$(SPARK) $(BIN)/uv $(subst -dev,-spark,$(PACKAGES)) || $(SPARK)/bin/python -m $(subst -dev,-spark,$(PACKAGES))
+	echo "$(CURDIR)" > "$$($(SPARK)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/anonymizer.pth"
 	@touch $@
 
 # Then once with bounds checked and memory filled before kernels write it, and once with kernels as plain Python. Machine
@@ -138,9 +141,9 @@ $(CLUSTER_STAMP): requirements-cluster.txt pyproject.toml | $(STAMP)
 soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java and Maven), and memory that is read wrongly
 	@$(BIN)/python -m tests.mosquitto
 	@if ($(HAS_BROKERS)) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(BROKERS_STAMP); fi
-	ANONYMIZER_BROKERS=$$(test -e $(BROKERS_STAMP) && echo $(CURDIR)/$(BROKERS)) $(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
-	$(CHECKED) $(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(MEMORY) $(ARGS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "not data and not soak and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
+	ANONYMIZER_BROKERS=$$(test -e $(BROKERS_STAMP) && echo $(CURDIR)/$(BROKERS)) $(BIN)/python -m pytest -m "soak and not kafka" --timeout=3600 $(ARGS)
+	$(CHECKED) $(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(MEMORY) $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "$(QUICK) and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 
 check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation
 	$(BIN)/ruff format --check .
@@ -169,15 +172,12 @@ screenshot: $(STAMP)  ## the picture of the live map for the README
 
 LOCK  := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
 # What the gateway's image has beyond the core; other extras: name them here, lock, build.
-IMAGE := --extra learn --extra osm
-CORE_PINS := $(VENV)/core-pins.txt
+IMAGE := --extra kafka --extra learn --extra osm
 
 lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything
 	$(LOCK) $(IMAGE) --output-file requirements.txt
 	$(LOCK) --extra all --group dev --constraints requirements.txt --output-file requirements-dev.txt
-	@sed '/^pydantic/,/[^\\]$$/d' requirements.txt > $(CORE_PINS)  # Quix Streams needs an older one
-	$(LOCK) $(IMAGE) --extra cluster --constraints $(CORE_PINS) --output-file requirements-kafka.txt
-	$(LOCK) --extra learn --extra tables --extra spark --extra cluster --group cluster --constraints requirements-kafka.txt --output-file requirements-cluster.txt
+	$(LOCK) --extra learn --extra tables --extra spark --group spark --constraints requirements.txt --output-file requirements-spark.txt
 	$(subst pyproject.toml,,$(LOCK)) --group judge --output-file requirements-judge.txt
 
 clean:  ## remove what make made

@@ -38,6 +38,7 @@ EXTRAS: Mapping[str, Extra] = {
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "dp": Extra("counts with differential privacy", ("opendp",)),
     "h3": Extra("H3 cells", ("h3",)),
+    "kafka": Extra("positions in Kafka, bridges and workers", ("confluent_kafka",)),
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),
     "mcp": Extra("tools for language models", ("mcp", "mcp_types")),
     "osm": Extra("networks from OpenStreetMap", ("osmium",)),
@@ -49,13 +50,8 @@ EXTRAS: Mapping[str, Extra] = {
     "websockets": Extra("brokers at ws:// and wss://", ("websockets",)),
 }
 """By name; `all` is all of them."""
-CLUSTER_EXTRAS: Mapping[str, Extra] = {
-    "cluster": Extra("bridges and workers on Kafka", ("quixstreams", "confluent_kafka")),
-    "kafka": Extra("positions in Kafka", ("confluent_kafka",)),
-    "spark": Extra("tables on Spark", ("pyspark", "pyarrow")),
-}
-"""Those that need Kafka or Spark. `cluster` and `spark` need other versions of some packages than
-`all`."""
+SPARK_EXTRAS: Mapping[str, Extra] = {"spark": Extra("tables on Spark", ("pyspark", "pyarrow"))}
+"""It needs other versions of some packages than `all`."""
 
 
 def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:
@@ -75,7 +71,7 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        needed = {**EXTRAS, **CLUSTER_EXTRAS}[name]
+        needed = {**EXTRAS, **SPARK_EXTRAS}[name]
         if (error.name or "").partition(".")[0] not in needed.modules:
             raise
         install = f"pip install '{DISTRIBUTION}[{name}]'"
@@ -92,6 +88,6 @@ def require(*names: str) -> None:
     """
     for name in names:
         with extra(name):
-            for module in {**EXTRAS, **CLUSTER_EXTRAS}[name].modules:
+            for module in {**EXTRAS, **SPARK_EXTRAS}[name].modules:
                 if find_spec(module) is None:
                     raise ModuleNotFoundError(name=module)

@@ -19,7 +19,6 @@ import numpy as np
 from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.gateways import Scrape, running_simulator, until
 from benchmarks.members import (
-    ENVIRONMENT,
     MANY,
     ONE,
     TICK_S,
@@ -237,7 +236,7 @@ async def _all(climbs: Sequence[Climb]) -> list[Result]:
     results: list[Result] = []
     with TemporaryDirectory(prefix="anonymizer-") as name:
         folder = Path(name)
-        with running_kafka(folder, jars=ENVIRONMENT / "kafka", java=JAVA) as kafka:
+        with running_kafka(folder, java=JAVA) as kafka:
             for climb in climbs:
                 for rate_per_s in climb.rates_per_s:
                     results.append(await _run(climb, rate_per_s, folder, kafka))

@@ -14,10 +14,10 @@ import numpy as np
 from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.cluster import JAVA
 from benchmarks.gateways import running_simulator, until
-from benchmarks.members import ENVIRONMENT, TICK_S, Analyst, Member, Members, running_members
+from benchmarks.members import TICK_S, Analyst, Member, Members, running_members
 from benchmarks.members import why_not as why_no_cluster
 from benchmarks.tables import Table
-from tests.cluster.kafka import running_kafka
+from tests.cluster.kafka import JARS, running_kafka
 
 _STEADY_S = 3.0
 _ON_TIME_S = 3.0
@@ -158,7 +158,7 @@ async def strike(blows: Blows) -> Found:
     with TemporaryDirectory(prefix="anonymizer-") as name:
         folder = Path(name)
         cleanup = {"transaction_abort_timed_out_transaction_cleanup_interval_ms": "1000"}
-        with running_kafka(folder, jars=ENVIRONMENT / "kafka", java=JAVA, **cleanup) as kafka:
+        with running_kafka(folder, jars=JARS, java=JAVA, **cleanup) as kafka:
             async with (
                 running_mosquitto() as url,
                 running_members(

@@ -131,7 +131,7 @@ async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
 
 @asynccontextmanager
 async def running_program(
-    *arguments: str, python: str = sys.executable
+    *arguments: str,
 ) -> AsyncIterator[RunningGateway]:
     """Run a command of `anonymizer` that has an HTTP interface; it may not be ready yet.
 
@@ -139,8 +139,6 @@ async def running_program(
     ----------
     arguments
         With a settings file as in `running_gateway`.
-    python
-        Of the environment in which it runs.
 
     Raises
     ------
@@ -150,7 +148,7 @@ async def running_program(
     # Exact counts are for the bearer of the token alone.
     token = secrets.token_urlsafe()
     process = await asyncio.create_subprocess_exec(
-        *(python, "-m", "anonymizer", *arguments),
+        *(sys.executable, "-m", "anonymizer", *arguments),
         stderr=asyncio.subprocess.PIPE,
         env=os.environ | {"ANONYMIZER__HTTP__TOKEN": token},
     )

@@ -17,9 +17,8 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.mqtt import MqttLink
 from benchmarks.gateways import RunningGateway, Scrape, running_program, until
-from tests.cluster.kafka import Kafka
+from tests.cluster.kafka import JARS, Kafka
 
-ENVIRONMENT = Path(__file__).parents[1] / ".venv-cluster"
 TICK_S = 1.0
 START_S = 120.0
 """Longest time until all members are ready, or the first cloaked message comes."""
@@ -54,12 +53,12 @@ port = 0
 """
 
 
-def why_not(environment: Path = ENVIRONMENT) -> str | None:
+def why_not(jars: Path = JARS) -> str | None:
     """Return why there can be no cluster on this machine; None: there can."""
     if shutil.which("java") is None:
         return "there is no Java"
-    if not (environment / "kafka").is_dir():
-        return "Kafka and the environment of the cluster are not installed: make test-cluster"
+    if not jars.is_dir():
+        return "Kafka is not installed: make test-cluster"
     return None
 
 
@@ -90,10 +89,7 @@ class Member:
 
     async def start(self) -> None:
         """Start it, and return when its HTTP interface is there."""
-        python = str(ENVIRONMENT / "bin" / "python")
-        self._program = await self._stack.enter_async_context(
-            running_program(*self._arguments, python=python)
-        )
+        self._program = await self._stack.enter_async_context(running_program(*self._arguments))
 
     def twin(self) -> "Member":
         """Return another process of the same name, not started yet."""

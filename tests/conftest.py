@@ -14,11 +14,7 @@ pytest.register_assert_rewrite(
 )
 
 # `make test-cluster` runs these in an environment of their own, and fails if it finds none.
-_NEEDS = {"spark": "pyspark", "cluster": "quixstreams"}
-# The stages of a cluster, in folders below, need no Kafka.
-collect_ignore_glob = [
-    f"{name}/test_*.py" for name, module in _NEEDS.items() if not find_spec(module)
-]
+collect_ignore = [] if find_spec("pyspark") else ["spark"]
 
 # Kernels compile at their first call, and machines are shared: time is no property of a case.
 _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

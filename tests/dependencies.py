@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FILES = ("requirements.txt", "requirements-dev.txt")
-UNINSTALLED = ("requirements-cluster.txt", "requirements-kafka.txt", "requirements-judge.txt")
+UNINSTALLED = ("requirements-spark.txt", "requirements-judge.txt")
 """Of other environments: that they are pinned and hashed is all that can be seen here."""
 
 ALLOWED = frozenset(

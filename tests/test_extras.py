@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from anonymizer.extras import (
-    CLUSTER_EXTRAS,
     DISTRIBUTION,
     EXTRAS,
+    SPARK_EXTRAS,
     MissingExtraError,
     extra,
     require,
@@ -90,10 +90,10 @@ def slim(
 def test_every_extra_is_declared_with_the_distributions_of_its_modules() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = declared["optional-dependencies"]
-    assert set(EXTRAS) | set(CLUSTER_EXTRAS) == set(optional) - {"all"}
+    assert set(EXTRAS) | set(SPARK_EXTRAS) == set(optional) - {"all"}
     assert declared["name"] == DISTRIBUTION
     assert optional["all"] == [f"{DISTRIBUTION}[{','.join(sorted(EXTRAS))}]"]
-    for name, (_, modules) in {**EXTRAS, **CLUSTER_EXTRAS}.items():
+    for name, (_, modules) in {**EXTRAS, **SPARK_EXTRAS}.items():
         assert len(optional[name]) == len(modules)
 
 

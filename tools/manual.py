@@ -8,6 +8,7 @@ what the code would generate. `python -m tools.manual settings` prints a page, `
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -219,7 +220,7 @@ def _worker_families() -> list[Metric]:
     resident = Resident(_no_stage, _NoJournal(), lambda *_: [], Counts())
     observed = Observed(
         n_taken={topic: 0},
-        n_sent={"lane": 0},
+        n_sent=Counter({"lane": 0}),
         lag={(topic, partition): 0},
         residents={(topic, partition, b""): resident},
     )
@@ -252,6 +253,12 @@ class _NoJournal:
 
     def between(self, _after: int, _before: int) -> Iterator[Input]:
         return iter(())
+
+    def stored(self) -> Mapping[str, bytes]:
+        return {}
+
+    def store(self, _name: str, _value: bytes | None) -> None:
+        raise AssertionError("nothing is taken, so nothing is stored")
 
 
 def _no_stage() -> Stage:

@@ -70,8 +70,8 @@ def worker(
         Path,
         typer.Option(
             metavar="DIR",
-            help="Folder for the state, readable by its owner alone. Whatever it lacks is "
-            "read from Kafka.",
+            help="Folder for a lock, and for the ids of the topics that this worker has read. "
+            "States are in Kafka.",
         ),
     ] = Path("state"),
 ) -> None:
@@ -124,7 +124,7 @@ def erase(
     state: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Also erase the states of this cluster's workers in this folder."
+            metavar="DIR", help="Also erase what workers of this cluster keep in this folder."
         ),
     ] = None,
     yes: Annotated[  # noqa: FBT002  typer's flag
@@ -134,8 +134,8 @@ def erase(
     """Erase the raw data of a stopped cluster: all inputs and states of its stages.
 
     What was published stays. Bridges and workers start afresh afterwards, so erase the folder of
-    states on every machine, too: a worker that finds an older state refuses to go on. The cluster
-    also forgets what was published about vehicles in earlier windows.
+    workers on every machine, too: a worker whose folder knows older topics refuses to go on. The
+    cluster also forgets what was published about vehicles in earlier windows.
 
     [bold]Example[/bold]
 

@@ -14,11 +14,11 @@ from anonymizer.cluster.topics import PARTITIONER, Topic
 from anonymizer.extras import extra
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
-with extra("cluster"):
+with extra("kafka"):
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 Message: TypeAlias = Any
-"""A message of confluent-kafka, which the environment of the type checker has not."""
+"""A message of confluent-kafka."""
 
 _POLL_S = 0.1
 _AT_ONCE = 256
@@ -250,7 +250,7 @@ class Receiver:
             self.failed.set_exception(KafkaLostError(f"cluster.kafka: {known}"))
 
 
-def lag_of(consumer: Any) -> int:  # noqa: ANN401  the environment of the type checker has it not
+def lag_of(consumer: Any) -> int:  # noqa: ANN401  of the library
     """Return how many messages a consumer has still to read, as far as it knows."""
     lag = 0
     for partition in consumer.position(consumer.assignment()):

@@ -12,7 +12,7 @@ from anonymizer.cluster.worker_metrics import Deletions
 from anonymizer.extras import extra
 from anonymizer.transport.kafka_problems import reason_of
 
-with extra("cluster"):
+with extra("kafka"):
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import AdminClient
 

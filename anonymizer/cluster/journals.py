@@ -1,51 +1,87 @@
-"""Journals: the inputs of each stage as Kafka keeps them, and which Kafka that is."""
+"""Journals: inputs and snapshots of each stage as Kafka keeps them, and which Kafka that is."""
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.resident import Input, LostInputsError, Place, StandstillError
+from anonymizer.cluster.topics import changelog_of
 from anonymizer.extras import extra
 from anonymizer.files.atomic_write import FileToWrite, write_whole
 from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
-with extra("cluster"):
-    from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+with extra("kafka"):
+    from confluent_kafka import (
+        OFFSET_BEGINNING,
+        Consumer,
+        KafkaException,
+        TopicCollection,
+        TopicPartition,
+    )
     from confluent_kafka.admin import AdminClient
 
 _SILENT_S = 60.0
 """Time without an answer from Kafka after which reading again is given up."""
 _ANSWER_S = 30.0
+Store: TypeAlias = Callable[[TopicPartition, bytes, bytes | None], None]
+"""Writes a key and a value to a partition with the present transaction."""
 
 
 class Journals:
-    """Asks Kafka where a topic is, and reads inputs again that lie before one that was read.
+    """Asks Kafka where a topic is, and reads what lies before the present input.
 
     Parameters
     ----------
     kafka
-        Options of librdkafka that connect, and the group.
+        Options of librdkafka that connect.
+    group
+        Of the workers.
     known
         File of this worker that says of which Kafka each topic was when it was read first. A state
         that is older than the topics is of no use, also for the stages that others ran.
+    store
+        Writes snapshots.
     waited
         Called with the seconds that reading again has taken.
     """
 
     def __init__(
-        self, kafka: Mapping[str, str], known: Path, *, waited: Callable[[float], None]
+        self,
+        kafka: Mapping[str, str],
+        group: str,
+        known: Path,
+        *,
+        store: Store,
+        waited: Callable[[float], None],
     ) -> None:
-        self._kafka, self._known, self._waited = dict(kafka), known, waited
-        connecting = {key: value for key, value in kafka.items() if key != "group.id"}
-        self._admin: Any = AdminClient(connecting)
-        self._consumer: Any = None
+        self.group, self.store = group, store
+        self._known, self._waited = known, waited
+        self._admin = AdminClient(dict(kafka))
+        self._consumer = Consumer(
+            {
+                **kafka,
+                "group.id": f"{group}.again",  # required; nothing is committed
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "fetch.message.max.bytes": MESSAGE_BYTES,
+                # What is asked for is there. The default, 500 ms, was spent for each stage: a
+                # question about one partition has to be over before one about the next.
+                "fetch.wait.max.ms": 10,
+            }
+        )
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._consumer.close()
 
     def of(self, topic: str, partition: int, key: bytes) -> "_Journal":
         """Return the journal of a stage."""
-        return _Journal(self, TopicPartition(topic, partition), key)
+        return _Journal(self, topic, partition, key)
 
     def check(self, topic: str) -> str:
         """Return which topic of which Kafka this is.
@@ -83,77 +119,83 @@ class Journals:
         except KafkaException as error:
             raise KafkaLostError(f"Kafka: {reason_of(error)}") from error
 
-    def end(self, where: Any) -> int:  # noqa: ANN401  the type checker has it not
-        """Return the offset behind the last message of a partition."""
-        return int(self._reader().get_watermark_offsets(where, timeout=_SILENT_S)[1])
+    def ends(self, where: TopicPartition) -> tuple[int, int]:
+        """Return the offset of the first message of a partition, and that behind its last."""
+        first, end = self._consumer.get_watermark_offsets(where, timeout=_SILENT_S)
+        return int(first), int(end)
 
-    def between(self, where: Any, key: bytes, after: int, before: int) -> Iterator[Input]:  # noqa: ANN401
-        """Yield the inputs of a key after one offset and before another; see `Journal`."""
-        if before - after <= 1:
-            return
-        began, reader = time.monotonic(), self._reader()
-        first, _ = reader.get_watermark_offsets(where, timeout=_SILENT_S)
-        if first > after + 1:
-            raise LostInputsError(
-                f"cluster: {key.decode()} cannot go on: in the topic {where.topic}, partition"
-                f" {where.partition}, somebody else deleted what it needs from offset {after + 1}"
-                f" on, up to {first}. See docs/scaling.md, ClusterStateLost"
-            )
-        reader.assign([TopicPartition(where.topic, where.partition, after + 1)])
+    def read(self, where: TopicPartition) -> Iterator[Any]:
+        """Yield the messages that are in a partition, from an offset on."""
+        began = time.monotonic()
+        self._consumer.assign([where])
         try:
-            yield from self._until(before, key)
+            while True:
+                message = self._consumer.poll(_SILENT_S)
+                if message is None:
+                    raise KafkaLostError("Kafka: earlier inputs cannot be read")
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.name() == "_PARTITION_EOF":
+                    return
+                else:
+                    raise KafkaLostError(f"Kafka: {error.str()}")
         finally:
-            reader.unassign()
+            self._consumer.unassign()
             self._waited(time.monotonic() - began)
-
-    def _until(self, before: int, key: bytes) -> Iterator[Input]:
-        while True:
-            message = self._consumer.poll(_SILENT_S)
-            if message is None:
-                raise KafkaLostError("Kafka: earlier inputs cannot be read")
-            if message.error() is not None:
-                raise KafkaLostError(f"Kafka: {message.error().str()}")
-            if message.offset() >= before:
-                return
-            if message.key() == key:
-                at_s = message.timestamp()[1] / 1000
-                yield Input(message.offset(), message.value() or b"", at_s)
-
-    def _reader(self) -> Any:  # noqa: ANN401  likewise
-        if self._consumer is None:
-            self._consumer = Consumer(
-                {
-                    **self._kafka,
-                    "isolation.level": "read_committed",
-                    "enable.auto.commit": False,
-                    "auto.offset.reset": "error",
-                    "fetch.message.max.bytes": MESSAGE_BYTES,
-                    # What is asked for is there. The default, 500 ms, was spent for each stage: a
-                    # question about one partition has to be over before one about the next.
-                    "fetch.wait.max.ms": 10,
-                }
-            )
-        return self._consumer
-
-    def close(self) -> None:
-        """Disconnect."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
 
 
 class _Journal:
     """That of one stage; see `resident.Journal`."""
 
-    def __init__(self, journals: Journals, where: Any, key: bytes) -> None:  # noqa: ANN401
-        self._journals, self._where, self._key = journals, where, key
+    def __init__(self, journals: Journals, topic: str, partition: int, key: bytes) -> None:
+        self._journals, self._key = journals, key
+        self._topic, self._partition = topic, partition
+        self._changelog = TopicPartition(
+            changelog_of(journals.group, topic), partition, OFFSET_BEGINNING
+        )
         self.name = key.decode()
 
     def place(self) -> Place:
         """Return which topic this is, and where it ends."""
-        origin = self._journals.check(self._where.topic)
-        return Place(origin, self._journals.end(self._where))
+        origin = self._journals.check(self._topic)
+        _, end = self._journals.ends(TopicPartition(self._topic, self._partition))
+        return Place(origin, end)
 
     def between(self, after: int, before: int) -> Iterator[Input]:
         """Yield the inputs after one offset and before another."""
-        return self._journals.between(self._where, self._key, after, before)
+        if before - after <= 1:
+            return
+        where = TopicPartition(self._topic, self._partition, after + 1)
+        first, _ = self._journals.ends(where)
+        if first > after + 1:
+            raise LostInputsError(
+                f"cluster: {self.name} cannot go on: in the topic {self._topic}, partition"
+                f" {self._partition}, somebody else deleted what it needs from offset {after + 1}"
+                f" on, up to {first}. See docs/scaling.md, ClusterStateLost"
+            )
+        for message in self._journals.read(where):
+            if message.offset() >= before:
+                return
+            if message.key() == self._key:
+                at_s = message.timestamp()[1] / 1000
+                yield Input(message.offset(), message.value() or b"", at_s)
+        raise KafkaLostError("Kafka: an input that was read is not there yet")
+
+    def stored(self) -> Mapping[str, bytes]:
+        """Return what was stored and committed, by name."""
+        found: dict[str, bytes] = {}
+        for message in self._journals.read(self._changelog):
+            key, _, quoted = (message.key() or b"").partition(b"|")
+            if key == self._key:
+                name = quoted.decode().strip('"')
+                if message.value() is None:
+                    found.pop(name, None)
+                else:
+                    found[name] = message.value()
+        return found
+
+    def store(self, name: str, value: bytes | None) -> None:
+        """Store bytes with the outputs of the present input; None: forget what has this name."""
+        # With quotes, as Quix Streams wrote them for versions before: the topic is the same.
+        self._journals.store(self._changelog, b'%s|"%s"' % (self._key, name.encode()), value)

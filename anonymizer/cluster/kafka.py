@@ -1,20 +1,20 @@
 """Access to Kafka: options of the clients, and the topics that must be there."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from anonymizer.cluster.topics import Kind, Topic, topic_by_kind
+from anonymizer.cluster.topics import Kind, Topic, changelog_of, topic_by_kind
 from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
 from anonymizer.settings import Settings
 from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
-with extra("cluster"):
+with extra("kafka"):
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import (
         AdminClient,
@@ -33,6 +33,13 @@ _INPUT_CONFIG = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "segment.ms": "60000",  # only whole segments are erased, and these are raw positions
+}
+_CHANGELOG_CONFIG = {
+    "cleanup.policy": "compact",
+    # What was replaced may be erased soon, so that there is little to read, and less raw data.
+    "segment.ms": "60000",
+    "delete.retention.ms": "60000",
+    "min.cleanable.dirty.ratio": "0.2",
 }
 _OUTPUTS: tuple[Kind, ...] = ("out", "release", "dropped")
 _LEAST_MS = 3_600_000
@@ -77,7 +84,7 @@ def ensure_topics(settings: Settings) -> None:
         "dropped": {"retention.ms": str(_DROPPED_MS), "segment.ms": "600000"},
     }
     try:
-        admin = AdminClient(client_options(settings))
+        admin = AdminClient(dict(client_options(settings)))
         made = admin.create_topics(
             [
                 NewTopic(*topic, config=_LARGE | config_of.get(kind, _INPUT_CONFIG))
@@ -98,6 +105,33 @@ def ensure_topics(settings: Settings) -> None:
                 f" {topic.n_partitions}; choose another prefix, or go back to the earlier numbers"
             )
     _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
+
+
+def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Topic]) -> None:
+    """Create the topics for the snapshots of the stages that read some topics.
+
+    Raises
+    ------
+    KafkaLostError
+        If Kafka cannot be reached, or refuses.
+    """
+    admin = AdminClient(dict(kafka))
+    made = admin.create_topics(
+        [
+            NewTopic(
+                changelog_of(group, topic.name),
+                topic.n_partitions,
+                config=_LARGE | _CHANGELOG_CONFIG,
+            )
+            for topic in inputs
+        ],
+        request_timeout=_ANSWER_S,
+    )
+    try:
+        for future in made.values():
+            _unless_there(future.result)
+    except KafkaException as error:
+        raise KafkaLostError(f"Kafka: {reason_of(error)}") from error
 
 
 def _keep_inputs(admin: Any, topics: Sequence[Topic]) -> None:  # noqa: ANN401  of the library

@@ -16,7 +16,7 @@ from anonymizer.pipeline.records.release_messages import decode_release
 from anonymizer.store import ReleaseFile
 from anonymizer.transport.kafka_problems import Problems, reason_of
 
-with extra("cluster"):
+with extra("kafka"):
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 _POLL_S = 0.5

@@ -5,7 +5,7 @@ state therefore is a snapshot of the stage and the offset of the last input befo
 the stage takes the inputs again that lie between, and what it sends meanwhile is dropped: it was
 sent before. State, outputs and offsets are committed together, so an input that has not come yet is
 one whose outputs nobody has seen. Inputs that a committed snapshot contains are not needed any
-more.
+more. A stage is in memory until somebody else takes an input of it.
 
 A state that is older than the outputs is no harm: then more inputs are taken again. A state of
 other inputs is: offsets of another topic say nothing. So a snapshot also says which topic of which
@@ -18,7 +18,7 @@ where it stood before, and goes on. Every replica of the stage does the same.
 import math
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -83,7 +83,7 @@ class Place(NamedTuple):
 
 
 class Journal(Protocol):
-    """The inputs of a stage, as Kafka has them.
+    """The inputs of a stage and its snapshot, as Kafka has them.
 
     Attributes
     ----------
@@ -113,20 +113,12 @@ class Journal(Protocol):
         """
         ...
 
-
-class State(Protocol):
-    """Remembers bytes by names, as a state of Quix Streams does."""
-
-    def get_bytes(self, key: str) -> bytes | None:
-        """Return what was stored, or None."""
+    def stored(self) -> Mapping[str, bytes]:
+        """Return what was stored and committed, by name."""
         ...
 
-    def set_bytes(self, key: str, value: bytes) -> None:
-        """Store bytes."""
-        ...
-
-    def delete(self, key: str) -> None:
-        """Forget what was stored, if anything was."""
+    def store(self, name: str, value: bytes | None) -> None:
+        """Store bytes with the outputs of the present input; None: forget what has this name."""
         ...
 
 
@@ -138,6 +130,10 @@ class _Head(msgspec.Struct, array_like=True):
     n_pieces: int
     at_s: float
     origin: str
+
+
+_NONE = _Head(SNAPSHOT_FORMAT, -1, 0, 0.0, "")
+"""Of a stage that has stored nothing."""
 
 
 @dataclass
@@ -190,7 +186,7 @@ class Resident:
     offset, at_s
         Of the last input taken; -1 and 0 before.
     covered
-        Offset of the last input that the stored snapshot contains; -1 while that is not known.
+        Offset of the last input that the stored snapshot contains; -1: there is none.
         Earlier inputs are not needed when the transaction that stored it is committed.
     """
 
@@ -209,41 +205,27 @@ class Resident:
         self.stage: Stage | None = None
         self.offset, self.at_s = -1, 0.0
         self.covered = -1
-        self._doubtful = True
-        self._n_bytes = 0
-        self._n_snapshot_bytes = 0
-        self._snapshot_at_s = 0.0
+        self._n_bytes = self._n_snapshot_bytes = 0
+        self._n_pieces = 0  # the most that may lie there
+        self._snapshot_at_s = -math.inf
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether the stage stands where the last input left it: nothing is to be taken again."""
-        return self.stage is not None and not self._doubtful
-
-    def doubt(self) -> None:
-        """Expect that others have taken inputs meanwhile, or that what was taken is to come again.
-
-        Call it whenever the partition was assigned, or was taken away.
-        """
-        self._doubtful = True
-        self.covered = -1
-
-    def take(self, given: Input, state: State) -> list[Send]:
+    def take(self, given: Input) -> list[Send]:
         """Let the stage take an input, and return what it sends, or what is said if it is dropped.
 
         Parameters
         ----------
         given
             The next input whose outputs were not committed.
-        state
-            That of the stage, in the transaction that commits the outputs.
 
         Raises
         ------
         StandstillError
-            If inputs are missing before this one, or the state is not of these inputs.
+            If inputs are missing before this one, or the snapshot is not of these inputs.
         """
-        stage = self._standing_before(given.offset, state)
-        if given.offset <= self.covered:
+        stage = self.stage
+        if stage is None or given.offset <= self.offset:
+            stage = self._standing_before(given.offset)
+        if given.offset <= self.offset:
             return []  # Kafka has forgotten that it was taken, and the snapshot has not
         try:
             sends = stage.take(given.value, at_s=given.at_s)
@@ -260,8 +242,7 @@ class Resident:
                 error=type(error).__name__,
                 at=f"{Path(where.filename).name}:{where.lineno}",
             )
-            self.stage = None
-            stage = self._standing_before(given.offset, state)
+            stage = self._standing_before(given.offset)
             sends = self._dropped(given, "failed")
             self._snapshot_at_s = -math.inf  # so that nobody has to go back once more
         else:
@@ -270,7 +251,7 @@ class Resident:
             self._n_bytes > max(_LEAST_BYTES, self._n_snapshot_bytes)
             or self.at_s - self._snapshot_at_s > _MOST_AGE_S
         ):
-            self._save(stage, state)
+            self._save(stage)
         return sends
 
     def _dropped(self, given: Input, why: str) -> list[Send]:
@@ -279,32 +260,27 @@ class Resident:
         self._counts.n_dropped[why] += 1
         return self._drop(given, why)
 
-    def _standing_before(self, offset: int, state: State) -> Stage:
-        stage = self.stage
-        if stage is not None and not self._doubtful and self.offset < offset:
-            return stage
-        head = self._head(state.get_bytes(_HEAD))
-        self._origin = self._checked(head)
-        self.covered = -1 if head is None else head.offset
-        # Inputs before the snapshot may be gone.
-        if stage is None or self.offset >= offset or self.offset < self.covered:
-            stage = self._restored(head, state)
+    def _standing_before(self, offset: int) -> Stage:
+        """Return the stage as it stood before an input, from the snapshot and the inputs since."""
+        stored = self._journal.stored()
+        head = self._head(stored.get(_HEAD))
+        self._origin = self._checked(head.origin, head.offset)
+        self._n_pieces = max(self._n_pieces, head.n_pieces)
         try:
-            stage = self._caught_up(stage, head, offset, state)
+            self.stage = self._caught_up(head, stored, offset)
         except LostInputsError:
             self._counts.n_anew += 1
             if not self._heals:
                 raise
-            stage = self._new()
+            self.stage = self._restored(_NONE, {})
             self.offset = offset - 1
-        self.stage, self._doubtful = stage, False
-        return stage
+        return self.stage
 
-    def _caught_up(self, stage: Stage, head: _Head | None, offset: int, state: State) -> Stage:
+    def _caught_up(self, head: _Head, stored: Mapping[str, bytes], offset: int) -> Stage:
         """Take again what lies before an offset, but for the inputs at which the stage fails."""
         fails: set[int] = set()
         while True:
-            failed = None
+            stage, failed = self._restored(head, stored), None
             for each in self._journal.between(self.offset, offset):
                 if each.offset in fails:
                     continue
@@ -322,10 +298,9 @@ class Resident:
             if failed is None:
                 return stage
             fails.add(failed)
-            stage = self._restored(head, state)
 
-    def _checked(self, head: _Head | None) -> str:
-        """Return where the inputs are from, if the snapshot is of them.
+    def _checked(self, origin: str, offset: int) -> str:
+        """Return where the inputs are from, if a snapshot is of them; "" is of any.
 
         Raises
         ------
@@ -333,14 +308,14 @@ class Resident:
             If it is not: its offset says nothing about these inputs.
         """
         place = self._journal.place()
-        if head is not None and head.origin != place.origin:
+        if origin not in {"", place.origin}:
             raise self._standstill(
                 "its state belongs to another topic than the one that is there. Kafka came back"
                 " with an empty disk, or somebody deleted the topic"
             )
-        if head is not None and head.offset >= place.end:
+        if offset >= place.end:
             raise self._standstill(
-                f"its state contains the inputs up to offset {head.offset}, and Kafka has only"
+                f"its state contains the inputs up to offset {offset}, and Kafka has only"
                 f" those before {place.end}: it has lost some"
             )
         return place.origin
@@ -350,8 +325,8 @@ class Resident:
             f"cluster: {self._journal.name} cannot go on: {why}. See docs/scaling.md, {section}"
         )
 
-    def _head(self, stored: bytes | None) -> _Head | None:
-        """Return the head of the snapshot, if there is one.
+    def _head(self, stored: bytes | None) -> _Head:
+        """Return the head of the snapshot.
 
         Raises
         ------
@@ -359,7 +334,7 @@ class Resident:
             If it is in another format.
         """
         if stored is None:
-            return None
+            return _NONE
         try:
             number = _DECODE_ANY(stored)[0]
             if number == SNAPSHOT_FORMAT:
@@ -376,40 +351,33 @@ class Resident:
         self.offset, self.at_s = given.offset, given.at_s
         self._n_bytes += len(given.value) + _INPUT_BYTES
 
-    def _new(self) -> Stage:
-        self.offset, self._n_bytes, self._n_snapshot_bytes = -1, 0, 0
-        self._snapshot_at_s = -math.inf  # a snapshot at once
-        return self._make()
-
-    def _restored(self, head: _Head | None, state: State) -> Stage:
-        stage = self._new()
-        if head is None:
-            return stage  # it has not taken anything, or has to take everything again
-        pieces = [state.get_bytes(str(piece)) for piece in range(head.n_pieces)]
-        snapshot = b"".join(piece for piece in pieces if piece is not None)
+    def _restored(self, head: _Head, stored: Mapping[str, bytes]) -> Stage:
+        stage = self._make()
+        self.offset = self.covered = head.offset
+        self.at_s, self._n_bytes, self._n_snapshot_bytes = head.at_s, 0, 0
+        if head is _NONE:  # it has not taken anything, or has to take everything again
+            self._snapshot_at_s = -math.inf  # a snapshot at once
+            return stage
+        snapshot = b"".join(stored.get(str(piece), b"") for piece in range(head.n_pieces))
         try:
             stage.restore(snapshot)
         except Exception:  # noqa: BLE001  it may lack anything, and repeats what it has
             raise self._standstill("its snapshot cannot be read") from None
-        self.offset, self.at_s = head.offset, head.at_s
         self._n_snapshot_bytes, self._snapshot_at_s = len(snapshot), head.at_s
         self._counts.n_restored += 1
         return stage
 
-    def _save(self, stage: Stage, state: State) -> None:
+    def _save(self, stage: Stage) -> None:
+        self._checked(self._origin, self.covered)  # the topic may be deleted under this stage
         snapshot = stage.snapshot()
-        before = self._head(state.get_bytes(_HEAD))
-        n_before = 0 if before is None else before.n_pieces
-        if self._checked(before) != self._origin:  # it was deleted under this stage
-            raise self._standstill("its topic was deleted")
         starts = range(0, len(snapshot), PIECE_BYTES)
         for piece, start in enumerate(starts):
-            state.set_bytes(str(piece), snapshot[start : start + PIECE_BYTES])
-        for piece in range(len(starts), n_before):
-            state.delete(str(piece))
+            self._journal.store(str(piece), snapshot[start : start + PIECE_BYTES])
+        for piece in range(len(starts), self._n_pieces):
+            self._journal.store(str(piece), None)
         head = _Head(SNAPSHOT_FORMAT, self.offset, len(starts), self.at_s, self._origin)
-        state.set_bytes(_HEAD, msgspec.msgpack.encode(head))
-        self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
+        self._journal.store(_HEAD, msgspec.msgpack.encode(head))
+        self._n_bytes, self._n_snapshot_bytes, self._n_pieces = 0, len(snapshot), len(starts)
         self._snapshot_at_s = self.at_s
         self.covered = self.offset
         self._counts.n_snapshots += 1

@@ -1,4 +1,4 @@
-"""Runs stages as an application of Quix Streams: outputs, state and offsets in one transaction.
+"""Runs the stages of a worker: it takes inputs from Kafka, and sends what the stages make of them.
 
 Each key of the input topics names a stage, which stays in memory (`resident.py`). The consumer
 group gives the partitions to the workers. A worker that dies is replaced after the session's
@@ -8,7 +8,7 @@ send them: everything after the bridges is determined by what the bridges wrote,
 the partitions.
 
 A runner that loses Kafka, or that Kafka has given up because it was silent for too long, begins
-again with a new application, as a new process would, until it is told to end.
+again as a new process would, until it is told to end.
 """
 
 import json
@@ -16,30 +16,26 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
 
 import structlog
 
-from anonymizer.cluster.application import StageApplication, make_changelogs, translated
 from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.ending import ends_in_time
 from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
-from anonymizer.cluster.kafka import MESSAGE_BYTES
+from anonymizer.cluster.kafka import MESSAGE_BYTES, ensure_changelogs
 from anonymizer.cluster.patience import Patience
-from anonymizer.cluster.recovery import hasten_recovery
-from anonymizer.cluster.resident import Input, Resident, State
+from anonymizer.cluster.resident import Input, Resident
 from anonymizer.cluster.topics import Topic, partition_of
+from anonymizer.cluster.transactions import Places, Transactions, translated
 from anonymizer.cluster.worker_metrics import Observed
 from anonymizer.errors import TransportError
-from anonymizer.extras import extra
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.transport.kafka_problems import KafkaLostError
-
-with extra("cluster"):
-    from quixstreams import message_context
 
 _LONG_S = 10.0
 """Time for one input beyond which it is logged."""
@@ -83,15 +79,12 @@ class Runner:
     name
         Of this worker, unique in the group and the same after a restart.
     state_dir
-        Where states are kept; if it is empty, they are read from Kafka.
+        For a file that says which topics of which Kafka this worker has read.
     inputs
         For each input topic, its stages.
-    outputs
-        All topics that stages send to.
     address
-        Returns the name of the topic, and the key, for a message.
-    dropped
-        Topic for what is said about inputs that were dropped.
+        Returns the name of the topic, and the key, for a message. Messages to `dropped` say which
+        inputs were dropped.
     commit_s
         Time between two transactions. Until one ends, nobody sees its outputs.
     prepare
@@ -108,9 +101,7 @@ class Runner:
         name: str,
         state_dir: Path,
         inputs: Mapping[Topic, Stages],
-        outputs: tuple[Topic, ...],
         address: Callable[[Send], tuple[str, bytes]],
-        dropped: Topic,
         commit_s: float,
         prepare: Callable[[], None] = lambda: None,
         each_second: Callable[[], None] = lambda: None,
@@ -119,7 +110,8 @@ class Runner:
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
-        self._inputs, self._outputs, self._address = inputs, {*outputs, dropped}, address
+        self._inputs, self._address = tuple(inputs), address
+        self._stages = {topic.name: stages for topic, stages in inputs.items()}
         self._keys: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
         for topic, stages in inputs.items():
             self.observed.n_taken[topic.name] = 0
@@ -166,172 +158,112 @@ class Runner:
             self._ending.wait(min(1.0, until - time.monotonic()))
 
     def _attempt(self) -> None:
-        """Run an application until it is told to end, or fails.
+        """Take inputs until told to end, or until something fails.
 
         Raises
         ------
         KafkaLostError
             If that is for lack of Kafka.
         """
-        known = self._state_dir / self._name / f"{self._group}.topics.json"
-        journals = Journals(
-            {**self._kafka, "group.id": f"{self._group}.again"}, known, waited=self._note_restored
-        )
-        try:
-            with translated():
-                self._prepare()
-                for topic in self._inputs:
-                    journals.check(topic.name)
-                seen = self.observed  # until now it shows since when nothing has come
-                seen.owned, seen.residents, seen.lag = frozenset(), {}, {}
-                self._new_application(journals).run()
-        finally:
-            journals.close()
-
-    def _note_restored(self, seconds: float) -> None:
-        self.observed.restoring_s += seconds
-
-    def _new_application(self, journals: Journals) -> Any:  # noqa: ANN401  the library's
-        application = StageApplication(
-            self._kafka,
-            group=self._group,
-            name=self._name,
-            state_dir=self._state_dir,
-            commit_s=self._commit_s,
-            statistics=self._count_lag,
-            ending=self._ending,
-        )
-        hasten_recovery(application)
-        self._watch_assignments(application, journals)
-        self._watch_commits(application)
-        self._watch_inputs(application)
-        make_changelogs(self._kafka, self._group, tuple(self._inputs))
-        topics = {
-            topic.name: application.stage_topic(topic) for topic in {*self._inputs, *self._outputs}
-        }
-
-        def send_on(frame: Any) -> None:  # noqa: ANN401  the library's
-            frame.to_topic(
-                lambda send, *_: topics[self._address(send)[0]],
-                key=lambda send: self._address(send)[1],
+        with translated(), ExitStack() as stack:
+            self._prepare()
+            ensure_changelogs(self._kafka, self._group, self._inputs)
+            self._link = link = Transactions(
+                self._kafka,
+                group=self._group,
+                name=self._name,
+                assigned=self._on_assigned,
+                revoked=self._on_revoked,
+                statistics=self._on_statistics,
             )
-
-        for topic, stages in self._inputs.items():
-            frame = application.dataframe(topics[topic.name])
-            # A key of no stage would make one, or a twin of one in another partition.
-            strangers = frame.filter(lambda *row: not self._is_addressed(*row), metadata=True)
-            send_on(strangers.apply(self._drop_stranger, expand=True, metadata=True))
-            known = frame.filter(self._is_addressed, metadata=True)
-            take = self._taker(topic.name, stages, journals)
-            send_on(known.apply(take, expand=True, stateful=True, metadata=True))
-        return application
-
-    def _is_addressed(self, _value: object, key: bytes | None, *_: object) -> bool:
-        """Return whether the present message names a stage whose inputs are in its partition."""
-        context = message_context()
-        return key in self._keys[context.topic, context.partition]
-
-    def _drop_stranger(
-        self, value: bytes | None, _key: object, at_ms: int, *_: object
-    ) -> list[Send]:
-        self.observed.counts.n_dropped["unaddressed"] += 1
-        return self._drop(
-            Input(message_context().offset, value or b"", at_ms / 1000), "unaddressed"
-        )
-
-    def _drop(self, given: Input, why: str) -> list[Send]:
-        """Say that the present input was dropped: in the log, and in Kafka."""
-        context = message_context()
-        said = Dropped(
-            context.topic, context.partition, given.offset, given.at_s, len(given.value), why
-        )
-        _LOG.error("an input was dropped", **said._asdict())
-        return [Send("dropped", 0, encode_dropped(said))]
-
-    def _watch_assignments(self, application: Any, journals: Journals) -> None:  # noqa: ANN401
-        # Quix Streams has no public calls for this.
-        seen = self.observed
-        assign = application._on_assign  # noqa: SLF001
-
-        def watch(consumer: Any, partitions: list[Any]) -> None:  # noqa: ANN401
-            # Not only with the first input: of a topic that was made anew there may be none.
-            for topic in self._inputs:
-                journals.check(topic.name)
-            seen.n_assigned += 1
-            seen.owned = frozenset(
-                (each.topic, each.partition)
-                for each in partitions
-                if not each.topic.startswith("changelog__")
+            stack.callback(link.close)
+            self._journals = Journals(
+                self._kafka,
+                self._group,
+                self._state_dir / self._name / f"{self._group}.topics.json",
+                store=link.store,
+                waited=self._note_restored,
             )
-            assign(consumer, partitions)
-            seen.waits = ""
-            seen.residents = {
-                place: resident
-                for place, resident in seen.residents.items()
-                if place[:2] in seen.owned
-            }
-            self._doubt()
-            _LOG.info("partitions assigned", partitions=sorted(map(list, seen.owned)))
+            stack.callback(self._journals.close)
+            self._check_topics()
+            self._eraser = Eraser(self._kafka, self.observed.deletions)
+            self._erasable: dict[tuple[str, int], int] = {}
+            seen = self.observed  # until now it shows since when nothing has come
+            seen.owned, seen.residents, seen.lag = frozenset(), {}, {}
+            link.join([topic.name for topic in self._inputs])
+            self._serve()
 
-        application._on_assign = watch  # noqa: SLF001
-        for name in ("_on_revoke", "_on_lost"):
-            setattr(application, name, self._then_doubt(getattr(application, name)))
+    def _serve(self) -> None:
+        due_at = time.monotonic() + self._commit_s
+        while not self._ending.is_set():
+            message = self._link.poll(max(0.0, due_at - time.monotonic()))
+            if message is not None:
+                self._take(message)
+            if (now := time.monotonic()) >= due_at:
+                self._commit()
+                due_at = now + self._commit_s
+        self._commit()
 
-    def _then_doubt(self, taken_away: Callable[..., None]) -> Callable[..., None]:
-        def wrapped(*arguments: object) -> None:
-            taken_away(*arguments)
-            self._doubt()  # it may not have been committed
+    def _take(self, message: Any) -> None:  # noqa: ANN401  of the library
+        """Let a stage take an input, and send what it sends."""
+        topic, partition, key = message.topic(), message.partition(), message.key()
+        _, at_ms = message.timestamp()
+        given = Input(message.offset(), message.value() or b"", at_ms / 1000)
+        if key in self._keys[topic, partition]:
+            resident = self._resident_of(topic, partition, key, given)
+            self._link.take(topic, partition, given.offset)
+            sends = self._taken(resident, key, given)
+            check_sizes(sends, by=key)
+            self.observed.n_taken[topic] += 1
+            self.observed.n_sent.update(send.to for send in sends)
+        else:  # it would make a new stage, or a twin of one in another partition
+            self._link.take(topic, partition, given.offset)
+            self.observed.counts.n_dropped["unaddressed"] += 1
+            sends = _dropped(topic, partition, given, "unaddressed")
+        for send in sends:
+            self._link.send(*self._address(send), send.value, at_ms=at_ms)
 
-        return wrapped
-
-    def _doubt(self) -> None:
-        for resident in self.observed.residents.values():
-            resident.doubt()
-
-    def _watch_commits(self, application: Any) -> None:  # noqa: ANN401  the library's
-        """Let inputs be deleted after each transaction.
-
-        Those that were covered when the one before ended: its end is then in all partitions, so
-        that whoever restores a state finds no older one.
-        """
-        context = application._processing_context  # noqa: SLF001  there is no public call
-        eraser = Eraser(self._kafka, self.observed.deletions)
-        commit = context.commit_checkpoint
-        covered: dict[tuple[str, int], int] = {}
-
-        def commit_and_erase(*, force: bool = False, revoking: bool = False) -> None:
-            nonlocal covered
-            before, is_empty = context.checkpoint, context.checkpoint.empty()
-            commit(force=force, revoking=revoking)
-            # While partitions are taken away it may not have been committed.
-            if context.checkpoint is not before and not is_empty and not revoking:
-                eraser.erase(covered)
-                covered = self._covered()
-
-        context.commit_checkpoint = commit_and_erase
-
-    def _watch_inputs(self, application: Any) -> None:  # noqa: ANN401  the library's
-        """Commit before an input on which a stage may work for long.
+    def _resident_of(self, topic: str, partition: int, key: bytes, given: Input) -> Resident:
+        """Return the stage that is to take an input; commit if it may work on it for long.
 
         Kafka ends a transaction after `TRANSACTION_S`, counted from its first output, and with it
         the worker. The next one would come to the same input, and end in the same way.
         """
-        consumer, seen = application._consumer, self.observed  # noqa: SLF001
-        takes_long = {topic.name: stages.takes_long for topic, stages in self._inputs.items()}
-        poll = consumer.poll_row
+        stages, residents = self._stages[topic], self.observed.residents
+        place = topic, partition, key
+        if place not in residents or stages.takes_long(given.value):
+            self._commit()
+        if place not in residents:
+            residents[place] = Resident(
+                lambda: stages.make(key),
+                self._journals.of(*place),
+                lambda given, why: _dropped(topic, partition, given, why),
+                self.observed.counts,
+                heals=stages.heals,
+            )
+        return residents[place]
 
-        def poll_and_commit(**options: Any) -> Any:  # noqa: ANN401  of the library
-            row = poll(**options)
-            if row is None:
-                return row
-            resident = seen.residents.get((row.topic, row.partition, row.key))
-            value = row.value or b""
-            if resident is None or not resident.is_sure or takes_long[row.topic](value):
-                context = application._processing_context  # noqa: SLF001
-                context.commit_checkpoint(force=True)
-            return row
+    def _taken(self, resident: Resident, key: bytes, given: Input) -> list[Send]:
+        began = self.observed.taking_since = time.monotonic()
+        sends = resident.take(given)
+        self.observed.taking_since = None
+        if (took_s := time.monotonic() - began) > _LONG_S:
+            _LOG.warning(
+                "a stage took long, and others of this worker waited for it",
+                stage=key.decode(),
+                seconds=round(took_s, 1),
+            )
+        return sends
 
-        consumer.poll_row = poll_and_commit
+    def _commit(self) -> None:
+        """Commit, and let inputs be deleted.
+
+        Those that were covered when the transaction before ended: its end is then in all
+        partitions, so that whoever restores a state finds no older one.
+        """
+        if self._link.commit():
+            self._eraser.erase(self._erasable)
+            self._erasable = self._covered()
 
     def _covered(self) -> dict[tuple[str, int], int]:
         """Return the first offset of each partition that snapshots do not contain, where known."""
@@ -343,43 +275,29 @@ class Runner:
                 found[place] = min(covered) + 1
         return found
 
-    def _taker(
-        self, topic: str, stages: Stages, journals: Journals
-    ) -> Callable[[bytes | None, bytes, int, Any, State], list[Send]]:
+    def _check_topics(self) -> None:
+        """Check that the topics are those of before: of one that was made anew none may come."""
+        for topic in self._inputs:
+            self._journals.check(topic.name)
+
+    def _on_assigned(self, places: Places, same: Places) -> None:
+        """Go on with the stages whose inputs nobody has taken meanwhile, and forget the others."""
+        self._check_topics()
         seen = self.observed
+        seen.n_assigned += 1
+        seen.owned, seen.waits = places, ""
+        seen.residents = {
+            place: resident for place, resident in seen.residents.items() if place[:2] in same
+        }
+        _LOG.info("partitions assigned", partitions=sorted(map(list, seen.owned)))
 
-        def take(
-            value: bytes | None, key: bytes, at_ms: int, _: object, state: State
-        ) -> list[Send]:
-            context = message_context()
-            partition: int = context.partition
-            resident = seen.residents.get((topic, partition, key))
-            if resident is None:
-                resident = seen.residents[topic, partition, key] = Resident(
-                    lambda: stages.make(key),
-                    journals.of(topic, partition, key),
-                    self._drop,
-                    seen.counts,
-                    heals=stages.heals,
-                )
-            began = seen.taking_since = time.monotonic()
-            sends = resident.take(Input(context.offset, value or b"", at_ms / 1000), state)
-            seen.taking_since = None
-            if (took_s := time.monotonic() - began) > _LONG_S:
-                _LOG.warning(
-                    "a stage took long, and others of this worker waited for it",
-                    stage=key.decode(),
-                    seconds=round(took_s, 1),
-                )
-            check_sizes(sends, by=key)
-            seen.n_taken[topic] += 1
-            for send in sends:
-                seen.n_sent[send.to] = seen.n_sent.get(send.to, 0) + 1
-            return sends
+    def _on_revoked(self) -> None:
+        self.observed.owned = frozenset()
 
-        return take
+    def _note_restored(self, seconds: float) -> None:
+        self.observed.restoring_s += seconds
 
-    def _count_lag(self, text: str) -> None:
+    def _on_statistics(self, text: str) -> None:
         seen = self.observed
         seen.polled_at = time.monotonic()
         if is_connected(text):
@@ -423,6 +341,13 @@ def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:
                 f" {send.number}, and {_LARGEST_BYTES} is the limit: choose larger numbers of"
                 " sources, districts, joiners or ranges, and another prefix"
             )
+
+
+def _dropped(topic: str, partition: int, given: Input, why: str) -> list[Send]:
+    """Say that an input was dropped: in the log, and in Kafka."""
+    said = Dropped(topic, partition, given.offset, given.at_s, len(given.value), why)
+    _LOG.error("an input was dropped", **said._asdict())
+    return [Send("dropped", 0, encode_dropped(said))]
 
 
 _LOG: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -97,6 +97,11 @@ def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
     return found
 
 
+def changelog_of(group: str, topic: str) -> str:
+    """Return the topic of the snapshots of the stages that read a topic."""
+    return f"changelog__{group}--{topic}--default"
+
+
 def partition_of(key: bytes, n_partitions: int) -> int:
     """Return the partition of the messages with a key."""
     return crc32(key) % n_partitions

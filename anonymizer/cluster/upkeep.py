@@ -25,7 +25,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
-with extra("cluster"):
+with extra("kafka"):
     from confluent_kafka import (
         Consumer,
         ConsumerGroupState,
@@ -89,12 +89,13 @@ def dropped(settings: Settings) -> Iterator[Dropped]:
             message = reader.poll(_ANSWER_S)
             if message is None:
                 raise KafkaLostError("cluster.kafka: does not answer")
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 yield _said_in(message)
-            elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  its name
+            elif error.name() == "_PARTITION_EOF":
                 return
             else:
-                raise KafkaLostError(f"cluster.kafka: {message.error().str()}")
+                raise KafkaLostError(f"cluster.kafka: {error.str()}")
     finally:
         reader.close()
 
@@ -152,7 +153,7 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
 
 
 def _folders(state_dir: Path, group: str, held: ExitStack) -> list[Path]:
-    """Return what workers keep in a folder of states; hold their locks meanwhile."""
+    """Return what workers of this or earlier versions keep; hold their locks meanwhile."""
     for lock in sorted(state_dir.glob("*.lock")):
         file = held.enter_context(lock.open("a"))
         try:

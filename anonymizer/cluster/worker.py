@@ -50,7 +50,6 @@ from anonymizer.web.auth import read_token
 
 _COMMITS_PER_TICK = 5
 """A tick passes two transactions, one of a source and one of a lane."""
-_OUTPUTS: tuple[Kind, ...] = ("out", "release")
 _STUCK_S = 60.0
 """Time without a sign from the thread of the stages after which the worker is to be restarted."""
 _AWAY_S = 10.0
@@ -70,8 +69,8 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
         Unique among the workers, and the same after a restart. A second process of this name and
         this folder stands by, and takes over when the first has ended.
     state_dir
-        Folder for the state, which is made if it is missing; it holds raw data. What is lost in it
-        is read from Kafka.
+        Folder for a lock, and for what this worker knows of Kafka; it is made if it is missing, and
+        holds no data. States are in Kafka.
 
     Raises
     ------
@@ -149,8 +148,6 @@ class Worker:
                 topics[kind]: _all_stages(kind, topics[kind], make, len(streams))
                 for kind, make in stage_makers(settings, zoned, streams, secret).items()
             },
-            outputs=tuple(topics[kind] for kind in _OUTPUTS if kind in topics),
-            dropped=topics["dropped"],
             address=_addresses(topics),
             commit_s=settings.tick.interval_s / _COMMITS_PER_TICK,
             prepare=lambda: ensure_topics(settings),

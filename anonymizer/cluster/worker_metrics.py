@@ -5,6 +5,7 @@ so they are for the operator alone; anybody may see how the machinery works.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -60,7 +61,7 @@ class Observed:
     """
 
     n_taken: dict[str, int] = field(default_factory=dict)
-    n_sent: dict[str, int] = field(default_factory=dict)
+    n_sent: Counter[str] = field(default_factory=Counter)
     n_assigned: int = 0
     owned: frozenset[tuple[str, int]] = frozenset()
     residents: dict[tuple[str, int, bytes], Resident] = field(default_factory=dict)

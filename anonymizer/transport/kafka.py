@@ -24,7 +24,7 @@ with extra("kafka"):
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 Message: TypeAlias = Any
-"""A message of confluent-kafka, which the environment of the type checker has not."""
+"""A message of confluent-kafka."""
 
 _AT_ONCE = 4096
 """Most messages that are read together."""
@@ -271,7 +271,7 @@ class KafkaLink:
         self._problems.note(error.str())
         if error.fatal():
             self._call(self._fail, KafkaLostError(f"kafka: {error.str()}"))
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._connected:  # noqa: SLF001
+        elif error.name() == "_ALL_BROKERS_DOWN" and self._connected:
             self._call(self._note_state, False, error.str())
 
     def _write_on(self) -> None:

@@ -9,8 +9,14 @@ import pytest
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.cluster.kafka import Kafka, running_kafka
 
+_KAFKA = {"kafka", "own_kafka"}
 _DAY_MS = "86400000"
 """Recorded arrivals are of the past, and may be an hour old when the last test reads them."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if _KAFKA.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker(pytest.mark.kafka)
 
 
 @pytest.fixture(scope="session")

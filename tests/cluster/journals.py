@@ -1,7 +1,7 @@
 """Journals of a cluster: all that its topics ever held, and what stages make of them once more."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event, Thread
 from typing import Any, NamedTuple, Self
 
@@ -167,6 +167,7 @@ class _Lines:
 
     def __init__(self, entries: Sequence[Entry], key: bytes) -> None:
         self._entries, self._key = entries, key
+        self._stored: dict[str, bytes] = {}
 
     def place(self) -> Place:
         return Place("replayed", 1 << 40)
@@ -178,15 +179,14 @@ class _Lines:
             if after < each.offset < before and each.key == self._key
         )
 
+    def stored(self) -> Mapping[str, bytes]:
+        return self._stored
 
-class _Cells(dict[str, bytes]):
-    """A state that nobody else reads."""
-
-    get_bytes = dict.get
-    set_bytes = dict.__setitem__
-
-    def delete(self, key: str) -> None:
-        self.pop(key, None)
+    def store(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self._stored.pop(name, None)
+        else:
+            self._stored[name] = value
 
 
 class Replay:
@@ -247,7 +247,6 @@ class Replay:
         partition: int,
     ) -> Stage:
         """Let a new stage take its inputs."""
-        state = _Cells()
         stage = Resident(
             make,
             _Lines(entries, key),
@@ -256,7 +255,7 @@ class Replay:
         )
         for each in entries:
             if each.key == key:
-                self._note(stage.take(Input(each.offset, each.value, each.at_s), state))
+                self._note(stage.take(Input(each.offset, each.value, each.at_s)))
                 check_accounts(stage.stage)
         assert stage.stage is not None
         return stage.stage

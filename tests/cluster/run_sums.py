@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from anonymizer.cluster import application
+from anonymizer.cluster import transactions
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.topics import Topic, key_of, stage_of
 from anonymizer.pipeline.stage import Send
@@ -23,14 +23,14 @@ class Slow(Sums):
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         if value.startswith(LONG):
-            time.sleep(3 * application.TRANSACTION_S)
+            time.sleep(3 * transactions.TRANSACTION_S)
         return super().take(value, at_s=at_s)
 
 
 if __name__ == "__main__":
     address, prefix, name, folder, *longest = sys.argv[1:]
     if longest:
-        application.TRANSACTION_S = int(longest[0])
+        transactions.TRANSACTION_S = int(longest[0])
     inputs, outputs = Topic(f"{prefix}.in", N_STAGES), Topic(f"{prefix}.out", N_STAGES)
     dropped = Topic(f"{prefix}.dropped", 1)
     keys = [key_of("source", number, N_STAGES) for number in range(N_STAGES)]
@@ -44,8 +44,6 @@ if __name__ == "__main__":
                 lambda key: Slow(stage_of(key)[1]), keys, takes_long=lambda v: v.startswith(LONG)
             )
         },
-        outputs=(outputs,),
-        dropped=dropped,
         address=lambda send: (
             dropped.name if send.to == "dropped" else outputs.name,
             key_of("source", send.number, N_STAGES),

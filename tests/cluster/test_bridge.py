@@ -369,6 +369,7 @@ async def test_without_kafka_a_bridge_stops_reading(
     await running
 
 
+@pytest.mark.kafka
 async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     broker: LocalBroker, bridges: Processes, prefix: str, tmp_path: Path
 ) -> None:

@@ -91,14 +91,14 @@ class Cluster:
             for topic in topics_of(self.settings)[:2]
             for number in range(topic.n_partitions)
         ]
-        admin = AdminClient(client_options(self.settings))
+        admin = AdminClient(dict(client_options(self.settings)))
         for future in admin.delete_records(ends).values():
             future.result()
 
     def lose_states(self) -> None:
         """Lose all states, on the disk and in Kafka."""
         shutil.rmtree(self.folder / "state")
-        admin = AdminClient(client_options(self.settings))
+        admin = AdminClient(dict(client_options(self.settings)))
         topics = admin.list_topics(timeout=30).topics
         prefix = self.settings.cluster.prefix
         states = [name for name in topics if name.startswith(f"changelog__{prefix}.")]

@@ -401,6 +401,7 @@ async def saving_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     await running.stop()
 
 
+@pytest.mark.kafka
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("n_blows", [10, 50])

@@ -1,11 +1,13 @@
 """Metrics of a worker: its part of the accounts, for the operator alone."""
 
+from collections import Counter
+
 from anonymizer.cluster.resident import Input, Resident
 from anonymizer.cluster.worker_metrics import Accounts, Deletions, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
-from tests.cluster.test_resident import Cells, resident_of
+from tests.cluster.test_resident import resident_of
 
 
 def parts() -> Ledger:
@@ -27,12 +29,12 @@ ACCOUNTS = Accounts(
 def observed() -> Observed:
     def resident(at_s: float) -> Resident:
         made = resident_of()
-        made.take(Input(4, b"a", at_s), Cells())
+        made.take(Input(4, b"a", at_s))
         return made
 
     return Observed(
         n_taken={"x.sources": 7},
-        n_sent={"lane": 9},
+        n_sent=Counter({"lane": 9}),
         owned=frozenset({("x.sources", 0), ("x.sources", 2)}),
         residents={
             ("x.sources", 2, b"source-2-0"): resident(1234.5),

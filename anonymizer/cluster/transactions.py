@@ -1,0 +1,189 @@
+"""What a worker takes from Kafka and what it sends, with its snapshots, in one transaction.
+
+Kafka's own client does all of it. Offsets are committed with the generation of the consumer group,
+and the producer has a transactional id: whoever was given up commits nothing any more. After any
+failure there is a new one, as for a new process: Kafka then says what was committed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from anonymizer.cluster.kafka import MESSAGE_BYTES
+from anonymizer.cluster.topics import PARTITIONER
+from anonymizer.errors import TransportError
+from anonymizer.extras import extra
+from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
+
+with extra("kafka"):
+    from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+SESSION_S = 6
+"""Time after which a worker that is silent is replaced: the least that Kafka's defaults admit."""
+TRANSACTION_S = 10
+"""Longest transaction. Until then, what a dead worker left open holds up all who read; a worker
+that comes back under its name ends it at once."""
+_ANSWER_S = 30.0
+_QUEUE_KIB = 2_097_151
+"""Of the producer: the most there is."""
+Places = frozenset[tuple[str, int]]
+"""Partitions, each as topic and number."""
+
+
+class Transactions:
+    """A member of the consumer group, and its producer.
+
+    Parameters
+    ----------
+    kafka, group, name
+        See `Runner`.
+    assigned, revoked
+        Called by `poll` with the partitions of this worker and those of them from which nobody has
+        taken anything since it did, and when it has none; what was taken has been committed.
+    statistics
+        Called by `poll` about once a second with those of Kafka's client, as JSON.
+    """
+
+    def __init__(
+        self,
+        kafka: Mapping[str, str],
+        *,
+        group: str,
+        name: str,
+        assigned: Callable[[Places, Places], None],
+        revoked: Callable[[], None],
+        statistics: Callable[[str], None],
+    ) -> None:
+        self._assigned, self._revoked = assigned, revoked
+        self._taken: dict[tuple[str, int], int] = {}
+        self._committed: dict[tuple[str, int], int] = {}
+        self._is_closing = False
+        problems = Problems()
+        both = {
+            **kafka,
+            "error_cb": lambda error: problems.note(error.str()),
+            "log_level": 0,  # errors are logged here
+        }
+        self._producer = Producer(
+            {
+                **both,
+                "partitioner": PARTITIONER,
+                "transactional.id": f"{group}.{name}",
+                "transaction.timeout.ms": TRANSACTION_S * 1000,
+                "message.timeout.ms": TRANSACTION_S * 1000,  # later ones are in no transaction
+                "message.max.bytes": MESSAGE_BYTES,
+                "compression.type": "lz4",
+                "linger.ms": 5,
+                "queue.buffering.max.kbytes": _QUEUE_KIB,
+                "queue.buffering.max.messages": 0,  # only the bytes count
+            }
+        )
+        self._consumer = Consumer(
+            {
+                **both,
+                "group.id": group,
+                "group.instance.id": name,
+                "session.timeout.ms": SESSION_S * 1000,
+                "heartbeat.interval.ms": SESSION_S * 1000 // 4,
+                # Not `cooperative-sticky`: a static member that dies between its two rounds comes
+                # back to the first, and what it was to give up belongs to nobody.
+                "partition.assignment.strategy": "range",
+                "isolation.level": "read_committed",
+                # The first time, and where inputs are gone: the stage finds the gap itself, and
+                # stands still (`LostInputsError`), or heals.
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "fetch.message.max.bytes": MESSAGE_BYTES,
+                "statistics.interval.ms": 1000,
+                "stats_cb": statistics,
+            }
+        )
+
+    def join(self, topics: Sequence[str]) -> None:
+        """End what a worker of this name has left open, and join the group."""
+        self._producer.init_transactions(_ANSWER_S)
+        self._consumer.subscribe(
+            list(topics),
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+
+    def poll(self, within_s: float) -> Any:  # noqa: ANN401  a message of the library
+        """Return the next input, or None if there is none in time."""
+        message = self._consumer.poll(within_s)
+        if message is not None and message.error() is not None:
+            raise KafkaException(message.error())
+        return message
+
+    def take(self, topic: str, partition: int, offset: int) -> None:
+        """Let the present transaction contain an input, and all that is sent from now on."""
+        if not self._taken:
+            self._producer.begin_transaction()
+        self._taken[topic, partition] = offset + 1
+
+    def send(self, topic: str, key: bytes, value: bytes, *, at_ms: int) -> None:
+        """Send a message of a unix time."""
+        self._producer.produce(topic, value, key, timestamp=at_ms)
+
+    def store(self, where: TopicPartition, key: bytes, value: bytes | None) -> None:
+        """Write to a partition of a changelog."""
+        self._producer.produce(where.topic, value, key, partition=where.partition)
+
+    def commit(self) -> bool:
+        """Commit what was taken and sent; return whether there was anything."""
+        if not self._taken:
+            return False
+        offsets = [TopicPartition(*place, offset) for place, offset in self._taken.items()]
+        member = self._consumer.consumer_group_metadata()
+        self._producer.send_offsets_to_transaction(offsets, member, TRANSACTION_S)
+        self._producer.commit_transaction(TRANSACTION_S)
+        self._committed |= self._taken
+        self._taken.clear()
+        return True
+
+    def close(self) -> None:
+        """Disconnect. What was not committed is given up; as a member it stays for a session."""
+        self._is_closing = True
+        self._producer.purge()
+        self._consumer.close()
+
+    def _on_assign(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        places = {(each.topic, each.partition) for each in partitions}
+        asked = [TopicPartition(*place) for place in places & self._committed.keys()]
+        found = self._consumer.committed(asked, _ANSWER_S) if asked else []
+        same = {
+            (each.topic, each.partition)
+            for each in found
+            if each.offset == self._committed[each.topic, each.partition]
+        }
+        self._assigned(frozenset(places), frozenset(same))
+
+    def _on_revoke(self, _: Consumer, __: Sequence[TopicPartition]) -> None:
+        if not self._is_closing:
+            self.commit()
+            self._revoked()
+
+    def _on_lost(self, _: Consumer, __: Sequence[TopicPartition]) -> None:
+        if not self._is_closing:
+            raise KafkaLostError("Kafka: has given the partitions of this worker to others")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Say in the words of this package what Kafka's client raises in the block.
+
+    Raises
+    ------
+    KafkaLostError
+        If a new attempt may do better.
+    TransportError
+        If another worker has this name.
+    """
+    try:
+        yield
+    except KafkaException as error:
+        why = reason_of(error)
+        if error.args[0].code() == KafkaError.FENCED_INSTANCE_ID:
+            raise TransportError(f"Kafka: another worker has this name: {why}") from error
+        raise KafkaLostError(f"Kafka: {why}") from error
