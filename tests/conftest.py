@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, Phase, settings
 
 # What helpers assert fails with the values that were compared, as in the tests themselves.
@@ -52,6 +53,11 @@ _NEW_OBJECTS = 10_000
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {name: place for place, name in enumerate(_LONG)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget where a test sent the log: its standard error is closed when it has ended."""
+    structlog.reset_defaults()
 
 
 def pytest_collection_finish() -> None:

@@ -1,18 +1,11 @@
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
 
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
-
-
-@pytest.fixture(autouse=True)
-def _configuration_ends_with_the_test() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
 
 
 def test_a_line_of_json_is_an_event_with_its_level_and_time(
