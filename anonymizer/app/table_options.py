@@ -134,7 +134,7 @@ class ColumnOptions(Options):
     ] = ()
     as_published: Annotated[
         bool,
-        Option("The paper's promise: a missing value is a value, shares have no bound."),
+        Option("As in the paper: a missing value counts as a value, and shares have no bound."),
     ] = False
     bands: Annotated[
         Mapping[str, Sequence[float]] | None,
@@ -147,8 +147,8 @@ class ColumnOptions(Options):
     measures: Annotated[
         Names,
         Option(
-            "Publish its mean over each class in which k persons have a value; that of a"
-            " quasi-identifier in place of its range.",
+            "Publish the mean of this column over each class in which k persons have a value; for a"
+            " quasi-identifier, in place of its range.",
             flag="--measure",
             metavar="COLUMN",
         ),
@@ -198,26 +198,29 @@ class TableOptions(ColumnOptions):
         CostName, Option("Information loss to minimize; `taxonomy` publishes hierarchy labels.")
     ] = "range"
     dm_weight: Annotated[
-        float, Option("Weight of the discernibility metric relative to it.", least=0)
+        float, Option("Weight of the discernibility metric, relative to --cost.", least=0)
     ] = 0.0
     prefer_share: Annotated[
         float | None,
         Option(
-            "As many rows as possible in classes where no value has more than this share, of"
-            " columns where none has more in the whole table.",
+            "Put as many rows as possible into classes where no value has more than this share. A"
+            " column where a value has more in the whole table does not count.",
             least=0,
             most=1,
         ),
     ] = None
     share_price: Annotated[
         float,
-        Option("What that may cost: GCP of a row for each column with such a value.", least=0),
+        Option(
+            "What --prefer-share may cost: GCP of a row, for each column with such a value.",
+            least=0,
+        ),
     ] = SHARE_PRICE
     weights: Annotated[
         Mapping[str, float] | None,
         Option(
-            "How much the loss of a quasi-identifier counts in the search; of others, 1."
-            " Methods best and mondrian.",
+            "How much the loss of a quasi-identifier counts in the search, for the methods best and"
+            " mondrian; 1 where nothing is said.",
             flag="--weight",
             metavar="A=X",
         ),
@@ -247,7 +250,7 @@ class TableOptions(ColumnOptions):
     max_source_share: Annotated[
         float | None,
         Option(
-            "Largest share with the same values of a whole source.",
+            "Largest share of a class with the same values in all columns of a source.",
             shown=f"{SAFE_SOURCE_SHARE}, with -d 1: 1",
             least=0,
             most=1,
@@ -264,7 +267,10 @@ class TableOptions(ColumnOptions):
     ] = 1.0
     t: Annotated[
         float | None,
-        Option("Largest distance of its distribution from the table's, 0 to 1.", least=0),
+        Option(
+            "Largest distance, 0 to 1, of a sensitive attribute's distribution from the table's.",
+            least=0,
+        ),
     ] = None
     target: Annotated[
         str | None,
@@ -286,38 +292,46 @@ class AuditOptions(ColumnOptions):
     as_published: Annotated[bool, Option("Count a missing value as a value, as in the paper.")] = (
         False
     )
+    keep: Annotated[Names, Option("Column that was published unchanged.", metavar="COLUMN")] = ()
     measures: Annotated[
         Names,
         Option(
             "Column whose mean over each class was published.", flag="--measure", metavar="COLUMN"
         ),
     ] = ()
-    k: Annotated[int, Option("Least number of persons in a class.", flag="-k", least=1)] = 1
-    d: Annotated[int, Option("Least number of values of every QI.", flag="-d", least=0)] = 0
+    k: Annotated[int, Option("Fewest distinct persons in a class.", flag="-k", least=1)] = 1
+    d: Annotated[
+        int, Option("Fewest distinct values of every quasi-identifier.", flag="-d", least=0)
+    ] = 0
     l: Annotated[  # noqa: E741  the field's name for it
-        int, Option("Least number of values of every sensitive attribute.", flag="-l", least=0)
+        int, Option("Fewest distinct values of every sensitive attribute.", flag="-l", least=0)
     ] = 0
     max_share: Annotated[
-        float, Option("Largest share of a class with one value.", least=0, most=1)
+        float, Option("Largest share of a class with the same value.", least=0, most=1)
     ] = 1.0
     max_source_share: Annotated[
-        float, Option("Largest share with equal values of one source.", least=0, most=1)
+        float, Option("Largest share of a class with the same values in a source.", least=0, most=1)
     ] = 1.0
     min_spread: Annotated[
         Mapping[str, float] | None,
-        Option("Least distance between the ends of a number in a class.", metavar="A=X", least=0),
+        Option(
+            "Smallest distance between the ends of a number in a class.", metavar="A=X", least=0
+        ),
     ] = None
-    entropy_l: Annotated[float, Option("Least exp(entropy) of a sensitive attribute.", least=1)] = (
-        1.0
-    )
+    entropy_l: Annotated[
+        float, Option("Smallest exp(entropy) of a sensitive attribute.", least=1)
+    ] = 1.0
     t: Annotated[
-        float | None, Option("Largest distance of its distribution from the table's.", least=0)
+        float | None,
+        Option(
+            "Largest distance of a sensitive attribute's distribution from the table's.", least=0
+        ),
     ] = None
     own: Annotated[
         int,
         Option(
-            "Also attack as somebody to whom the rows of so many people belong: some that the seed "
-            "draws, and made-up ones in the victim's class.",
+            "Also attack as somebody who owns the rows of this many people: some drawn by the seed,"
+            " and some made up to come into the victim's class.",
             least=0,
         ),
     ] = 0

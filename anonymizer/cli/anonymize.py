@@ -49,9 +49,9 @@ def anonymize(
     Rows are sorted by class. Numbers become \[lo-hi], categories {a|b} or a label of their
     hierarchy; sensitive values are unchanged. Columns that are not named are left out.
 
-    kaca publishes quasi-identifiers in the form of their --label. It adds the `count` of persons of
-    the class, and so does each --measure, with its `mean_COLUMN`. No two classes of kaca have the
-    same labels.
+    kaca publishes quasi-identifiers in the form of their --label. It adds a column
+    `count`, the persons of the class. A --measure adds that, too, and `mean_COLUMN`. No two classes
+    of kaca have the same labels.
 
     [bold]Examples[/bold]
 

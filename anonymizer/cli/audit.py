@@ -327,14 +327,15 @@ def windows(
     """Intersect the published windows of a stream of records; exit 1 if that reveals a vehicle.
 
     The adversary knows, of every window, what all sources but one reported about a vehicle, and
-    learns what the lasting attributes of the other one can be. Where the stream enforces its
+    deduces what the lasting attributes of that one can be. Where the stream enforces its
     promise over windows, d values must be left of each attribute of each vehicle. A second
     adversary knows what is left of all vehicles and who was present in each window.
 
     With --with, two streams that read one topic are attacked together, and each alone. The control
     takes the second release of another vehicle. With --with-positions, a stream and the regions of
-    the same vehicles: who knows where a vehicle is in the middle of a window, and where each value
-    occurs, learns what it said, and where it goes. The network is that of the settings.
+    the same vehicles are attacked together: by somebody who knows where a vehicle is in the middle
+    of a window, and where each value occurs, and who wants to learn what it reported, and where it
+    goes. The network is that of the settings.
 
     [bold]Examples[/bold]
 

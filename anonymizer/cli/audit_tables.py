@@ -21,7 +21,7 @@ def stream_summary(report: "AuditReport", title: str, *, why_left_out: str) -> T
     table.add_row("pseudonyms, devices", f"{report.n_pseudonyms:,}, {report.n_devices:,}")
     table.add_row("ticks", f"{report.n_ticks:,}")
     table.add_row(
-        "nodes a region",
+        "nodes per region",
         f"mean {regions.nodes_mean:.1f}, median {regions.nodes_median:g}, max {regions.nodes_max}",
     )
     if regions.extent_m_mean is not None:

@@ -60,7 +60,8 @@ def cloak(
         bool,
         typer.Option(
             "--ids-change",
-            help="Vehicles change their ids in this trace: no former id is company for the next.",
+            help="Vehicles change ids in this trace: the former id of a vehicle does not count as"
+            " another device.",
             show_default="as inputs.ids_change_s of the settings says",
         ),
     ] = False,
@@ -136,15 +137,15 @@ def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
     table.add_row("  unaccounted for", f"{ledger.n_received - ledger.n_settled:,}")
     sizes = np.concatenate([np.zeros(0, np.int64), *summary.region_nodes])
     if len(sizes):
-        table.add_row("nodes a region, median", f"{np.median(sizes):,.0f}")
-        table.add_row("nodes a region, mean", f"{sizes.mean():,.1f}")
+        table.add_row("nodes per region, median", f"{np.median(sizes):,.0f}")
+        table.add_row("nodes per region, mean", f"{sizes.mean():,.1f}")
     if summary.age_s.n:
         p95 = summary.age_s.quantile(0.95)
         table.add_row("age of information, mean", f"{summary.age_s.mean:,.1f} s")
-        table.add_row("age of information, 95 % up to", f"{p95:,.1f} s")
+        table.add_row("age of information, 95 % below", f"{p95:,.1f} s")
     for name, n in summary.n_clamped.items():
         table.add_row(f"clamped, {escape(name)}", f"{n:,}")
         table.add_row("  groups published without it", f"{summary.n_left_out[name]:,}")
-    table.add_row("positions a second", f"{ledger.n_received / seconds:,.0f}")
+    table.add_row("positions per second", f"{ledger.n_received / seconds:,.0f}")
     table.add_row("time", f"{seconds:.1f} s")
     return table

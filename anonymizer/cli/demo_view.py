@@ -34,7 +34,7 @@ _RATE_SPAN = 10
 """Number of snapshots over which the current rate is computed."""
 _WORDS = {
     "suppressed superseded": "replaced by a newer position (*)",
-    "suppressed never grouped": "left, or the end came, before a group",
+    "suppressed never grouped": "no group formed before it left, or the end",
     "suppressed too few devices": "too few devices near",
     "suppressed off graph": "too far from any road",
     "suppressed region too large": "region too large",
@@ -161,8 +161,8 @@ def _line(now: FlowSnapshot) -> str:
     return (
         f"{now.seconds:4.0f} s  in {now.n_received:,}  out {now.n_published:,} "
         f"in {now.n_messages:,} messages  not published {sum(now.not_published.values()):,}  "
-        f"age {_s(now.age_s.mean)}, 95 % up to {_s(now.age_s.quantile(0.95))}  "
-        f"{_one_decimal(now.region_nodes.mean)} nodes a region"
+        f"age {_s(now.age_s.mean)}, 95 % below {_s(now.age_s.quantile(0.95))}  "
+        f"{_one_decimal(now.region_nodes.mean)} nodes per region"
     )
 
 
@@ -183,9 +183,9 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
     flow.add_row("messages out", f"{now.n_messages:,}")
     quality = _table()
     quality.add_row("age of information, mean", _s(now.age_s.mean))
-    quality.add_row("age, 95 % up to", _s(now.age_s.quantile(0.95)))
+    quality.add_row("age, 95 % below", _s(now.age_s.quantile(0.95)))
     quality.add_row("region, mean", f"{_one_decimal(now.region_nodes.mean)} nodes")
-    quality.add_row("in it, median", f"{_whole(now.k_reached.quantile(0.5))} devices")
+    quality.add_row("devices in a region, median", _whole(now.k_reached.quantile(0.5)))
     panels = Table.grid(expand=True)
     panels.add_row(
         Panel(flow, title=f"{now.seconds:.0f} s", title_align="left"),
@@ -226,18 +226,18 @@ def _summary(now: FlowSnapshot) -> RenderableType:
     for reason, n in now.not_published.items():
         table.add_row(f"  {_WORDS.get(reason, reason)}", f"{n:,}")
     table.add_row("  unaccounted for", f"{now.n_unaccounted:,}")
-    table.add_row("positions a second", _rate(now.n_received, now.seconds))
+    table.add_row("positions per second", _rate(now.n_received, now.seconds))
     table.add_row("messages out", f"{now.n_messages:,}")
     table.add_row(
-        "age of information, mean / 95 %",
+        "age of information, mean / 95 % below",
         f"{_s(now.age_s.mean)} / {_s(now.age_s.quantile(0.95))}",
     )
     table.add_row(
-        "arrival to publication, median / 99 %",
+        "arrival to publication, median / 99 % below",
         f"{_s(now.latency_s.quantile(0.5))} / {_s(now.latency_s.quantile(0.99))}",
     )
-    table.add_row("nodes a region, mean", _one_decimal(now.region_nodes.mean))
-    table.add_row("devices in it, median", _whole(now.k_reached.quantile(0.5)))
+    table.add_row("nodes per region, mean", _one_decimal(now.region_nodes.mean))
+    table.add_row("devices per region, median", _whole(now.k_reached.quantile(0.5)))
     told = [_REPLACED] if "suppressed superseded" in now.not_published else []
     if now.silent:
         told.append(_silent(now))
@@ -254,8 +254,12 @@ def methods(now: FlowSnapshot, scene: Scene) -> RenderableType:
     rows = [
         ["received", f"{now.n_received:,}", *(f"{each.n_received:,}" for each in streams)],
         ["published", f"{now.n_published:,}", *(f"{each.n_published:,}" for each in streams)],
-        ["  as", f"{now.n_messages:,} regions", *(f"{s.n_classes:,} classes" for s in streams)],
-        ["open", f"{now.n_held:,}", *(f"{each.n_held:,}" for each in streams)],
+        [
+            "  as",
+            f"{now.n_messages:,} regions",
+            *(_counted(s.n_classes, "class", "classes") for s in streams),
+        ],
+        ["waiting", f"{now.n_held:,}", *(f"{each.n_held:,}" for each in streams)],
         [
             "not published",
             f"{sum(now.not_published.values()):,}",
@@ -274,6 +278,10 @@ def methods(now: FlowSnapshot, scene: Scene) -> RenderableType:
     return Group("", table, *said, *(tolls or [Text("toll API: no window is published yet")]))
 
 
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
+
+
 def _toll(row: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in row.items())
 
@@ -281,7 +289,8 @@ def _toll(row: Mapping[str, object]) -> str:
 def _stream_line(each: StreamSnapshot) -> str:
     return (
         f"{_HEADINGS.get(each.model, each.model)}: {each.n_received:,} records in, "
-        f"{each.n_published:,} out in {each.n_classes:,} classes of {each.n_windows:,} windows"
+        f"{each.n_published:,} out in {_counted(each.n_classes, 'class', 'classes')} of "
+        f"{_counted(each.n_windows, 'window', 'windows')}"
     )
 
 

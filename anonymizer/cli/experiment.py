@@ -230,7 +230,10 @@ def multisource(
     ] = None,
     formats: Formats = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed; equal seeds give equal files but times and searches.")
+        int,
+        typer.Option(
+            min=0, help="Seed; equal seeds give equal files, except for times and searches."
+        ),
     ] = 1,
     show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
@@ -323,7 +326,7 @@ def tracking(
     """Cloak simulated fleets with several settings of the regions, and track devices in them.
 
     Shows what a smaller region costs: the belief of the audit's strongest tracking adversary after
-    five minutes, against nodes a region. Writes points.csv, summary.json, tracking.png and
+    five minutes, against nodes per region. Writes points.csv, summary.json, tracking.png and
     tracking.svg. A point of 1,000 devices takes about a minute.
 
     [bold]Example[/bold]

@@ -8,13 +8,13 @@ import typer
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError
 
-app = typer.Typer(help="The road network, for those who read regions.", no_args_is_help=True)
+app = typer.Typer(help="The road network, for readers of regions.", no_args_is_help=True)
 _ENDINGS = (".geojson", ".parquet")
 
 
 @app.callback()
 def _networks() -> None:
-    """Export the road network, for those who read regions."""
+    """Export the road network, for readers of regions."""
 
 
 @app.command()

@@ -29,7 +29,7 @@ def report(
     file: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A release or settings whose SHA-256 the report shall name; may be repeated."
+            help="A release or settings file: the report states its SHA-256; may be repeated."
         ),
     ] = None,
     config: ConfigFile = None,

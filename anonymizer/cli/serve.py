@@ -45,7 +45,7 @@ def serve(
         bool,
         typer.Option(
             "--with-broker",
-            help="To try it out: if no broker answers at broker.url on this machine, run one, "
+            help="For a first try: if no broker answers at broker.url on this machine, run one, "
             "Mosquitto if it is installed.",
         ),
     ] = False,
@@ -82,7 +82,7 @@ def check(
     ] = None,
     cluster: Annotated[  # noqa: FBT002  typer's flag
         bool,
-        typer.Option("--cluster", help="Also refuse what bridges and workers of a cluster refuse."),
+        typer.Option("--cluster", help="Also check what bridges and workers of a cluster require."),
     ] = False,
 ) -> None:
     """Check a settings file: exit 0 if it is valid, or exit 2 and name the file and the key.

@@ -79,10 +79,14 @@ class TuneOptions(ColumnOptions):
         str, Option("k to try, or a list: 5,10,20.", flag="-k --k", metavar="LO:HI[:STEP]")
     ] = "2:20"
     l: Annotated[  # noqa: E741  the field's name for it
-        str | None, Option("", flag="-l --l", metavar="LO:HI[:STEP]", shown="from 1 to k")
+        str | None,
+        Option("l to try, likewise.", flag="-l --l", metavar="LO:HI[:STEP]", shown="from 1 to k"),
     ] = None
     d: Annotated[
-        str | None, Option("", flag="-d --d", metavar="LO:HI[:STEP]", shown="1, kd and kld 2")
+        str | None,
+        Option(
+            "d to try, likewise.", flag="-d --d", metavar="LO:HI[:STEP]", shown="1, kd and kld 2"
+        ),
     ] = None
     model: Annotated[
         str | None,

@@ -80,6 +80,17 @@ def test_labels_of_long_decimals_cover_their_members() -> None:
         assert lo <= Decimal(text) <= hi
 
 
+def test_labels_of_floats_have_no_digits_that_their_members_have_not() -> None:
+    numbers = [i * 0.1 for i in range(ROWS)]  # 0.30000000000000004 is one of them
+    frame = released(
+        TextTable(Path("t.parquet"), pl.DataFrame({"x": numbers})), Declared(qis=["x"])
+    )
+    written = {Decimal(repr(number)) for number in numbers}
+    for label in frame["x"].unique():
+        assert set(ends(label)) <= written
+        assert len(label) <= len("[0.30000000000000004-0.30000000000000004]")
+
+
 @pytest.mark.parametrize(
     ("label", "holds"),
     [

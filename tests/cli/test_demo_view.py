@@ -97,7 +97,7 @@ def test_the_summary_says_how_much_is_unaccounted_for(n_lost: int, shown: str) -
 def test_a_line_tells_the_same_without_a_terminal() -> None:
     assert live._line(LATER) == (
         "  10 s  in 10,020  out 9,990 in 4,000 messages  not published 10  "
-        "age 6.6 s, 95 % up to 21.0 s  17.8 nodes a region"
+        "age 6.6 s, 95 % below 21.0 s  17.8 nodes per region"
     )
 
 
@@ -159,3 +159,5 @@ def test_the_live_view_explains_its_counts_as_the_lines_do() -> None:
     text = drawn(live._view(scene, LATER, EARLY), width=300)
     assert live._releases(scene) in text
     assert live._stream_line(STREAM) in text
+    few = replace(STREAM, n_windows=1, n_classes=1)
+    assert live._stream_line(few).endswith("100 out in 1 class of 1 window")

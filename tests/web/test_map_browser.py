@@ -373,7 +373,7 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
         browser.screen(1360, 880)
         await look(browser.open, url)
         await look(try_token, "open barley")
-        await look(browser.until, lambda: "not it" in browser.text("#door-said"))
+        await look(browser.until, lambda: "refuses this token" in browser.text("#door-said"))
         await look(try_token, "open sesame")
         await look(browser.until, lambda: browser.state() == "live")
         await look(browser.until, lambda: browser.is_shown("#truth-toggle"))

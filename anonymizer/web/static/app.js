@@ -8,8 +8,8 @@ import { Refused, follow, getInts, getJson } from "./stream.js";
 /** The words of the settings, and what they mean. */
 const NAME = { session: "session: lasting groups", snapshot: "snapshot: fresh groups", bfs: "bfs: one by one" };
 const PROMISE = {
-  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: who follows a pseudonym still cannot tell to which of at least k devices it belongs.",
-  snapshot: "Each time, at least k devices publish the same region, but not the same ones: following a pseudonym from time to time can still single out its device.",
+  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: whoever follows a pseudonym still cannot tell to which of at least k devices it belongs.",
+  snapshot: "Each time, at least k devices publish the same region, but not always the same devices: following a pseudonym from time to time can still single out its device.",
   bfs: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its shape can give away whose it is.",
 };
 /** What the gateway calls a reason, in the reader's words. */
@@ -34,9 +34,9 @@ const reasons = (counts) =>
   Object.fromEntries(Object.entries(counts).map(([name, n]) => [REASON[name] ?? name, n]));
 const CHARTS = () => [
   new Chart("Positions", "/s", [["in", "rate_in"], ["out", "rate_out"]]),
-  new Chart("Age of information", " s", [["mean", "age_mean_s"], ["95 % up to", "age_p95_s"]]),
-  new Chart("Arrival to publication", " ms", [["median", "latency_p50_ms"], ["99 %", "latency_p99_ms"]]),
-  new Chart("Nodes a region", "", [["mean", "region_mean"], ["90 % up to", "region_p90"]]),
+  new Chart("Age of information", " s", [["mean", "age_mean_s"], ["95 % below", "age_p95_s"]]),
+  new Chart("Arrival to publication", " ms", [["median", "latency_p50_ms"], ["99 % below", "latency_p99_ms"]]),
+  new Chart("Nodes per region", "", [["mean", "region_mean"], ["90 % below", "region_p90"]]),
   new Chart("Devices that share a region", "", [["median", "k_median"], ["least", "k_least"]]),
   new Chart("Not published", "/s", [], (pulse) => reasons(pulse.suppressed)),
 ];
@@ -234,7 +234,7 @@ function fail(error) {
     $("status-text").textContent = "the map cannot be loaded";
     throw error;
   }
-  $("door-said").textContent = sessionStorage.getItem("token") ? "That was not it." : "";
+  $("door-said").textContent = sessionStorage.getItem("token") ? "The gateway refuses this token." : "";
   $("door").showModal();
 }
 
