@@ -13,7 +13,7 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # What needs no machine of its own: no data, no hours, no Kafka.
 QUICK    := not data and not soak and not kafka
 CORE     := tests/algorithms tests/codecs tests/domain
-MEMORY   := tests/algorithms tests/codecs tests/pipeline
+MEMORY   := tests/algorithms tests/codecs tests/pipeline tests/cluster/positions tests/cluster/records
 # Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
 CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
 

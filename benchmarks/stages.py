@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import Zones
+from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
+from anonymizer.cluster.positions.raw_batches import RAW, Raw, encode_raw
+from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
+from anonymizer.cluster.positions.stage_messages import BATCH, REPORT
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
-from anonymizer.pipeline.positions.raw_batches import RAW, Raw, encode_raw
-from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
-from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named

@@ -30,6 +30,9 @@ from anonymizer.cluster.kafka import check_options, client_options, ensure_topic
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.patience import Patience
+from anonymizer.cluster.positions.bridge_queue import BridgeQueue
+from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
+from anonymizer.cluster.positions.zone_statements import ZoneRouting
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
@@ -38,11 +41,8 @@ from anonymizer.observe.logs import configure_logs, log_quarantined
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Deliver
-from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
 from anonymizer.pipeline.positions.decode.topics import subscription
-from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
-from anonymizer.pipeline.positions.tick.zone_statements import ZoneRouting
 from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import Settings
 from anonymizer.store import ReleaseFile

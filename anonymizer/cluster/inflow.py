@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.clients import Sender
+from anonymizer.cluster.positions.bridge_queue import BridgeQueue, Load
+from anonymizer.cluster.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.cluster.topics import Kind, Topic, key_of
 from anonymizer.pipeline.ports import Deliver, Delivery
-from anonymizer.pipeline.positions.bridge_queue import BridgeQueue, Load
-from anonymizer.pipeline.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.transport import MqttLink
 
 _PIECE_BYTES = 1 << 19

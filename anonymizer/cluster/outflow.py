@@ -8,8 +8,8 @@ from math import inf
 import structlog
 
 from anonymizer.cluster.bridge_metrics import Passed
+from anonymizer.cluster.positions.raw_batches import decode_out
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import decode_out
 from anonymizer.transport import MqttLink
 
 _PUBLISH_S = 10.0

@@ -26,6 +26,8 @@ from anonymizer.cluster.kafka import (
     worker_secret,
 )
 from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
+from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
@@ -40,8 +42,6 @@ from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
-from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of

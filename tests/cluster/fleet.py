@@ -9,13 +9,13 @@ from time import time
 from typing import Any, NamedTuple
 
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.positions.raw_batches import Raw, decode_out, encode_raw
 from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings

@@ -10,6 +10,9 @@ from confluent_kafka import Consumer, TopicPartition
 from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.kafka import client_options
+from anonymizer.cluster.positions.lane_stage import lane_stages
+from anonymizer.cluster.positions.raw_batches import RAW, decode_out, decode_raw
+from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
@@ -18,9 +21,6 @@ from anonymizer.cluster.topics import Kind, Topic, key_of, topic_by_kind
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.lane_stage import lane_stages
-from anonymizer.pipeline.positions.raw_batches import RAW, decode_out, decode_raw
-from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from tests import naive

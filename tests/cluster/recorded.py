@@ -9,12 +9,12 @@ from time import time
 from typing import NamedTuple
 from zlib import crc32
 
+from anonymizer.cluster.positions.lane_stage import lane_stages
+from anonymizer.cluster.positions.raw_batches import Raw, decode_out, encode_raw
+from anonymizer.cluster.positions.source_stage import source_stages
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.lane_stage import lane_stages
-from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
-from anonymizer.pipeline.positions.source_stage import source_stages
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of
 from tests.algorithms.positions.cloaks.driving import traffic

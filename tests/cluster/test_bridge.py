@@ -17,10 +17,10 @@ from anonymizer.cluster import bridge as bridge_module
 from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge import Bridge
 from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto

@@ -14,9 +14,9 @@ from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.positions.raw_batches import decode_out, decode_raw, encode_raw
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import decode_out, decode_raw, encode_raw
 from anonymizer.settings import Settings, load_settings
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import Committed, Processes, metrics_of, processes, wait_until

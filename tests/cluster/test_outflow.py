@@ -9,8 +9,8 @@ import pytest
 from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.outflow import Outflow
+from anonymizer.cluster.positions.raw_batches import encode_out
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.raw_batches import encode_out
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker

@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Producer
 
 from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.positions.raw_batches import decode_out
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.raw_batches import decode_out
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker

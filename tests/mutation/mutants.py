@@ -401,7 +401,7 @@ MODULES = (
         "algorithms/positions/district.py",
         (
             "algorithms/positions/test_district_operator.py",
-            "pipeline/positions/test_stages_of_a_cluster.py",
+            "cluster/positions/test_stages_of_a_cluster.py",
         ),
         (
             ("self._forget(result.freed)", "result.freed"),
@@ -415,7 +415,7 @@ MODULES = (
         "algorithms/positions/district_routing.py",
         (
             "algorithms/positions/test_district_operator.py",
-            "pipeline/positions/test_stages_of_a_cluster.py",
+            "cluster/positions/test_stages_of_a_cluster.py",
         ),
         (
             ("np.where(home != before, before, NOWHERE)", "np.full(len(slot), NOWHERE)"),
@@ -428,7 +428,7 @@ MODULES = (
         "algorithms/positions/district_operator.py",
         (
             "algorithms/positions/test_district_operator.py",
-            "pipeline/positions/test_stages_of_a_cluster.py",
+            "cluster/positions/test_stages_of_a_cluster.py",
         ),
         (
             ("here = its_rows.node >= 0", "here = its_rows.node >= -1"),
@@ -441,8 +441,8 @@ MODULES = (
         ),
     ),
     Module(
-        "pipeline/positions/source_stage.py",
-        ("pipeline/positions/test_stages_of_a_cluster.py",),
+        "cluster/positions/source_stage.py",
+        ("cluster/positions/test_stages_of_a_cluster.py",),
         (
             (
                 "found = [slot[home_of[slot] == lane + 1] for lane, slot in known]",
@@ -452,15 +452,15 @@ MODULES = (
         ),
     ),
     Module(
-        "pipeline/positions/stage_readings.py",
-        ("pipeline/positions/test_stages_of_a_cluster.py",),
+        "cluster/positions/stage_readings.py",
+        ("cluster/positions/test_stages_of_a_cluster.py",),
         (("home == district, moved[left == district]", "home == district, moved[:0]"),),
     ),
     Module(
-        "pipeline/positions/district_lane.py",
+        "cluster/positions/district_lane.py",
         (
-            "pipeline/positions/test_district_lane.py",
-            "pipeline/positions/test_stages_of_a_cluster.py",
+            "cluster/positions/test_district_lane.py",
+            "cluster/positions/test_stages_of_a_cluster.py",
         ),
         (
             (

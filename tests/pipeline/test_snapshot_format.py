@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymizer.cluster.positions import raw_batches, stage_messages
 from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from anonymizer.pipeline.packed_state import unpack
-from anonymizer.pipeline.positions import raw_batches, stage_messages
 from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {

@@ -9,6 +9,7 @@ joiner and over all.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_raw
 from anonymizer.cluster.records.joined_stream import JoinedStream
 from anonymizer.cluster.records.window_messages import (
     Answer,
@@ -25,7 +26,6 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import in_groups
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_raw
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.topics import RecordRouter, Route
 from anonymizer.pipeline.stage import Send, reading, refuse

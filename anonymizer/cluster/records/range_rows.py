@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.cluster.positions.raw_batches import encode_out, in_parts
 from anonymizer.cluster.records.window_messages import (
     Formed,
     Memories,
@@ -17,7 +18,6 @@ from anonymizer.cluster.records.window_messages import (
 from anonymizer.cluster.records.window_ranges import Places, in_order
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers
 from anonymizer.pipeline.records.history import Kept

@@ -11,6 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.windows import NEVER
+from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
 from anonymizer.cluster.records.range_rows import (
     Gathered,
     figures,
@@ -34,7 +35,6 @@ from anonymizer.cluster.records.window_ranges import meeting, staged
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.raw_batches import decode_out, encode_out
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from anonymizer.cluster.positions.bridge_queue import parts_by_topic
 from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.record_parts import VehicleReader
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.positions.bridge_queue import parts_by_topic
 from anonymizer.pipeline.records.topics import RecordRouter, Route
 from anonymizer.settings import StreamSettings
 

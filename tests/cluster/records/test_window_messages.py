@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
+from anonymizer.cluster.positions.stage_messages import BATCH, REPORT
 from anonymizer.cluster.records.window_messages import (
     Answer,
     Ask,
@@ -23,8 +25,6 @@ from anonymizer.cluster.records.window_messages import (
     takes_long,
 )
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.pipeline.positions.stage_messages import BATCH, REPORT
 
 CODES: Int32Array = np.array([777, 888], np.int32)
 KEY = CODES.astype(np.int64)

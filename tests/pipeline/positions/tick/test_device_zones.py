@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Collection
-from zlib import crc32
 
 import pytest
 
-from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.packed_state import pack, unpack
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
-from anonymizer.pipeline.positions.tick.zone_statements import ZoneRouting
-from anonymizer.settings import DeviceZoneSettings, InputSettings
+from anonymizer.settings import DeviceZoneSettings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
 ENABLED = {"enabled": True, "max_devices": 2}
@@ -289,30 +286,6 @@ def test_a_state_of_more_devices_than_may_have_zones_by_now_hides_the_rest_of_th
     rig.hidden()
     smaller.zones.restore(unpack(pack(rig.zones.state())))
     assert smaller.hidden("a", "b", "c", node=3) == 1
-
-
-@pytest.mark.parametrize(
-    ("input_", "topic"),
-    [
-        ({}, "positions/a"),
-        ({"topic": "x/{name}/y"}, "x/a/y"),
-        ({"topic": "all", "device_from": "payload"}, "all"),
-    ],
-)
-def test_a_statement_goes_to_the_source_of_the_positions(
-    input_: dict[str, str], topic: str
-) -> None:
-    routing = ZoneRouting(DeviceZoneSettings(topic="z/{device}/w"), InputSettings(**input_))  # type: ignore[arg-type]
-    messages = PackedDeliveries.of([Delivery("z/a/w", b"", 0), Delivery("z/a/w", b"[]", 0)])
-    assert routing.parts_of(messages, 1000).tolist() == [crc32(topic.encode()) % 1000] * 2
-
-
-def test_a_statement_goes_to_the_source_of_an_id_of_several_levels() -> None:
-    routing = ZoneRouting(
-        DeviceZoneSettings(topic="z/{user}/w/{device}"), InputSettings(topic="{user}/{device}/p")
-    )
-    messages = PackedDeliveries.of([Delivery("z/ann/w/phone", b"", 0)])
-    assert routing.parts_of(messages, 1000).tolist() == [crc32(b"ann/phone/p") % 1000]
 
 
 def test_a_slot_that_passes_to_another_device_does_not_keep_its_zones() -> None:

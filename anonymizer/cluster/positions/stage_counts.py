@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from anonymizer.algorithms.positions.safe_counts import together
+from anonymizer.cluster.positions.stage_messages import SourceTally, packed_tally, tally_in
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counting import SafeMessages, cells_message
-from anonymizer.pipeline.positions.stage_messages import SourceTally, packed_tally, tally_in
 from anonymizer.settings import CountSettings
 
 COUNTING_LANE = 0

@@ -13,10 +13,10 @@ import numpy as np
 from anonymizer.algorithms.positions.district_operator import Keys
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Router
 from anonymizer.algorithms.positions.readings import ReadingsState
+from anonymizer.cluster.positions.stage_messages import Readings
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
-from anonymizer.pipeline.positions.stage_messages import Readings
 from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, KeyRows
 from anonymizer.pipeline.positions.tick.group_readings import (
     GroupReadings,

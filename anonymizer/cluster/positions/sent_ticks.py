@@ -8,8 +8,8 @@ import numpy as np
 
 from anonymizer.algorithms.positions.district_routing import NOWHERE, Sent
 from anonymizer.algorithms.positions.operator import Newest
+from anonymizer.cluster.positions.stage_messages import Report, decode_report, encode_report
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
-from anonymizer.pipeline.positions.stage_messages import Report, decode_report, encode_report
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.pipeline.positions.tick.zone_places import suppress_hidden
 

@@ -14,18 +14,18 @@ from itertools import count, islice
 from typing import Any
 from zlib import crc32
 
+from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
+from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
+from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
+from anonymizer.cluster.positions.zone_statements import ZoneRouting
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
-from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
-from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
-from anonymizer.pipeline.positions.tick.zone_statements import ZoneRouting
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings, zones_of
 from tests import naive

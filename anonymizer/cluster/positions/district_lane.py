@@ -15,7 +15,7 @@ import numpy as np
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import join_rows
-from anonymizer.pipeline.positions.stage_messages import Batch, decode_batch, encode_batch
+from anonymizer.cluster.positions.stage_messages import Batch, decode_batch, encode_batch
 
 
 def closes_at(tick: int, interval_s: float) -> float:

@@ -5,9 +5,9 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
 
 MOST_BYTES = 3
 DELIVERY = st.builds(

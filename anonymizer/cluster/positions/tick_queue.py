@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from anonymizer.cluster.positions.raw_batches import Raw, decode_raw, encode_raw
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import PackedDeliveries, newest_of_each_topic, waiting_bytes
 from anonymizer.pipeline.ports import MAX_WAITING_BYTES
-from anonymizer.pipeline.positions.raw_batches import Raw, decode_raw, encode_raw
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 

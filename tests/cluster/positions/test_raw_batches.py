@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.raw_batches import (
+from anonymizer.cluster.positions.raw_batches import (
     Raw,
     decode_out,
     decode_raw,
     encode_out,
     encode_raw,
 )
+from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 DELIVERY = st.builds(

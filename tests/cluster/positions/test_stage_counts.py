@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, Tally, tally
+from anonymizer.cluster.positions.stage_counts import LaneCounts
+from anonymizer.cluster.positions.stage_messages import SourceTally
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.positions.stage_counts import LaneCounts
-from anonymizer.pipeline.positions.stage_messages import SourceTally
 from anonymizer.settings import CountSettings
-from tests.pipeline.positions.cluster import NETWORK
+from tests.cluster.positions.cluster import NETWORK
 
 SETTINGS = CountSettings(enabled=True, every_s=10, k=3, cells=16)
 

@@ -16,6 +16,29 @@ from anonymizer.algorithms.positions.district_operator import Keys, rows_of
 from anonymizer.algorithms.positions.district_routing import NOWHERE, Router, no_rows
 from anonymizer.algorithms.positions.operator import newest_of
 from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.cluster.positions.district_lane import closes_at
+from anonymizer.cluster.positions.raw_batches import (
+    RAW,
+    STATEMENTS,
+    decode_raw,
+    encode_out,
+    in_parts,
+)
+from anonymizer.cluster.positions.sent_ticks import Booked, SentTick, SentTicks
+from anonymizer.cluster.positions.source_zones import MakePlaces, SourceZones
+from anonymizer.cluster.positions.stage_counts import COUNTING_LANE
+from anonymizer.cluster.positions.stage_messages import (
+    REPORT,
+    Batch,
+    Report,
+    SourceTally,
+    decode_report,
+    encode_batch,
+    handles_of,
+    no_readings,
+)
+from anonymizer.cluster.positions.stage_readings import SourceReadings
+from anonymizer.cluster.positions.tick_queue import TickQueue
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
@@ -27,29 +50,7 @@ from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
-from anonymizer.pipeline.positions.district_lane import closes_at
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.raw_batches import (
-    RAW,
-    STATEMENTS,
-    decode_raw,
-    encode_out,
-    in_parts,
-)
-from anonymizer.pipeline.positions.sent_ticks import Booked, SentTick, SentTicks
-from anonymizer.pipeline.positions.source_zones import MakePlaces, SourceZones
-from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE
-from anonymizer.pipeline.positions.stage_messages import (
-    REPORT,
-    Batch,
-    Report,
-    SourceTally,
-    decode_report,
-    encode_batch,
-    handles_of,
-    no_readings,
-)
-from anonymizer.pipeline.positions.stage_readings import SourceReadings
 from anonymizer.pipeline.positions.tick.factory import districts_of, pace_of
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
@@ -57,7 +58,6 @@ from anonymizer.pipeline.positions.tick.intake import Locate, admit, coordinate_
 from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.tick.zone_places import zone_places
-from anonymizer.pipeline.positions.tick_queue import TickQueue
 from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
 

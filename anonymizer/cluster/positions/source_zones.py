@@ -5,13 +5,13 @@ from typing import Any, TypeAlias
 
 from anonymizer.algorithms.positions.district_operator import Keys
 from anonymizer.algorithms.positions.protection import IN_ZONE
+from anonymizer.cluster.positions.raw_batches import Raw
+from anonymizer.cluster.positions.zone_statements import ZoneStatements
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.positions.raw_batches import Raw
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces
-from anonymizer.pipeline.positions.tick.zone_statements import ZoneStatements
 from anonymizer.settings import DeviceZoneSettings
 
 MakePlaces: TypeAlias = Callable[[Keys], ZonePlaces]

@@ -10,10 +10,10 @@ from zlib import crc32
 
 import numpy as np
 
+from anonymizer.cluster.positions.raw_batches import Raw
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.raw_batches import Raw
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings, InputSettings
 from anonymizer.settings.base import id_levels

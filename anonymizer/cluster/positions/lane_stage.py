@@ -6,21 +6,21 @@ from itertools import pairwise
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
-from anonymizer.domain.release import starts_of
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane, closes_at
-from anonymizer.pipeline.positions.out.echo import Echoes
-from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
-from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
-from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE, LaneCounts
-from anonymizer.pipeline.positions.stage_messages import (
+from anonymizer.cluster.positions.district_lane import Closed, DistrictLane, closes_at
+from anonymizer.cluster.positions.raw_batches import encode_out, in_parts
+from anonymizer.cluster.positions.stage_counts import COUNTING_LANE, LaneCounts
+from anonymizer.cluster.positions.stage_messages import (
     Report,
     decode_batch,
     encode_report,
     slots_by_source,
 )
-from anonymizer.pipeline.positions.stage_readings import LaneReadings
+from anonymizer.cluster.positions.stage_readings import LaneReadings
+from anonymizer.domain.release import starts_of
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.out.echo import Echoes
+from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.engine import round_time, round_up
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
 from anonymizer.pipeline.pseudonyms import Pseudonyms

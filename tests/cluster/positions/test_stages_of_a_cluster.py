@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
-from tests.pipeline.positions.cluster import LONG_S, PROTECTED, Cluster, World
+from tests.cluster.positions.cluster import LONG_S, PROTECTED, Cluster, World
 
 N_TICKS = 14
 SUPPRESSED_BY = {

@@ -3,10 +3,10 @@
 import pytest
 
 from anonymizer.algorithms.positions.district_routing import no_rows
-from anonymizer.pipeline.positions.district_lane import DistrictLane
-from anonymizer.pipeline.positions.stage_messages import Batch, no_readings
+from anonymizer.cluster.positions.district_lane import DistrictLane
+from anonymizer.cluster.positions.stage_messages import Batch, no_readings
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
-from tests.pipeline.positions.cluster import N_SOURCES, NETWORK, settings
+from tests.cluster.positions.cluster import N_SOURCES, NETWORK, settings
 
 FIRST = 1_002
 WAIT_S = 1.0
