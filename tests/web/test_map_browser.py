@@ -86,7 +86,7 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
         "Positions",
         "Age of information",
         "Arrival to publication",
-        "Nodes a region",
+        "Nodes per region",
         "Devices that share a region",
         "Not published",
     ]
