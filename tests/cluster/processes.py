@@ -93,15 +93,16 @@ class Committed:
         self._places = [TopicPartition(topic, n, 0) for n in range(n_partitions)]
         self._read_to: dict[int, int] = {}
         self._done = Event()
-        self._consumer: Any = Consumer(
-            {
-                "bootstrap.servers": address,
-                "group.id": f"{topic}.reader",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,  # else `close` waits for a Kafka that is dead
-                "enable.partition.eof": True,
-            }
-        )
+        options: dict[str, Any] = {
+            "bootstrap.servers": address,
+            "group.id": f"{topic}.reader",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,  # else `close` waits for a Kafka that is dead
+            "enable.partition.eof": True,
+        }
+        self._consumer: Any = Consumer(options)
+        # Kafka's client serves one thread at a time, and the one that polls would never let go.
+        self._asks: Any = Consumer(options)
         self._consumer.assign(self._places)
         self._thread = Thread(target=self._read, daemon=True)
 
@@ -120,7 +121,7 @@ class Committed:
         """Return whether all has been read that is committed now."""
         return all(
             self._read_to.get(place.partition, -1)
-            >= self._consumer.get_watermark_offsets(place, timeout=60)[1]
+            >= self._asks.get_watermark_offsets(place, timeout=60)[1]
             for place in self._places
         )
 
@@ -132,6 +133,7 @@ class Committed:
         self._done.set()
         self._thread.join()
         self._consumer.close()
+        self._asks.close()
 
 
 def answer(port: int, path: str, *, token: str, status: int = 200) -> str | None:
