@@ -148,21 +148,27 @@ class Transactions:
         self._producer.purge()
         self._consumer.close()
 
+    # What is raised in these goes through the library, which takes the errors of its own apart.
+
     def _on_assign(self, _: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        places = {(each.topic, each.partition) for each in partitions}
-        asked = [TopicPartition(*place) for place in places & self._committed.keys()]
-        found = self._consumer.committed(asked, _ANSWER_S) if asked else []
-        same = {
-            (each.topic, each.partition)
-            for each in found
-            if each.offset == self._committed[each.topic, each.partition]
-        }
-        self._assigned(frozenset(places), frozenset(same))
+        if self._is_closing:
+            return
+        with translated():
+            places = {(each.topic, each.partition) for each in partitions}
+            asked = [TopicPartition(*place) for place in places & self._committed.keys()]
+            found = self._consumer.committed(asked, _ANSWER_S) if asked else []
+            same = {
+                (each.topic, each.partition)
+                for each in found
+                if each.offset == self._committed[each.topic, each.partition]
+            }
+            self._assigned(frozenset(places), frozenset(same))
 
     def _on_revoke(self, _: Consumer, __: Sequence[TopicPartition]) -> None:
         if not self._is_closing:
-            self.commit()
-            self._revoked()
+            with translated():
+                self.commit()
+                self._revoked()
 
     def _on_lost(self, _: Consumer, __: Sequence[TopicPartition]) -> None:
         if not self._is_closing:
