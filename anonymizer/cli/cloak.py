@@ -31,7 +31,7 @@ def cloak(
         typer.Option(
             metavar="NET",
             help="GraphML, OSM pbf or XML, SUMO .net.xml, PREFIX of PREFIX_nodes/PREFIX_edges, "
-            "grid:ROWSxCOLUMNS or city:NODES.",
+            "walk:FILE and the like, h3:RESOLUTION:AREA, grid:ROWSxCOLUMNS or city:NODES.",
         ),
     ],
     out: Annotated[

@@ -1,5 +1,6 @@
 """Releases: what was published about devices, counted by the rules of the contract."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ from anonymizer.client.cells import Cells
 from anonymizer.client.messages import Columns
 from anonymizer.client.network import Geometry, Network, region_nodes
 from anonymizer.client.tables import Column, Table, times
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.errors import InputError
 
 GRACE_S = 2.0
@@ -252,9 +253,9 @@ class Releases:
     ) -> Table:
         """Return how many devices moved from cell to cell between two moments.
 
-        Only devices that kept their pseudonym are followed, so take moments that are close to each
-        other, for example a minute. A device that may have stayed counts as having stayed:
-        regions are large, and would seem to be full of movement.
+        Only devices that kept their pseudonym are followed, so the moments must be closer to each
+        other than pseudonyms live. A device that may have stayed counts as having stayed: regions
+        are large, and would seem to be full of movement.
 
         Parameters
         ----------
@@ -269,12 +270,23 @@ class Releases:
             `origin`, `destination`, `devices`, `se`, `low` and `high`. The interval holds however
             devices move within their regions, so it is wide where regions are larger than cells.
             Geometries are lines between the middles of the cells.
+
+        Raises
+        ------
+        InputError
+            If devices are published at both moments, and no pseudonym is: nobody can be followed.
+
+        Warns
+        -----
+        UserWarning
+            If fewer than half of the devices of the first moment are followed.
         """
         if not end > start:
             raise InputError("flows: end must be after start")
         shares = cells.shares(*self._nodes, self._weight(cells, spread))
         before, after = self._region_at(start), self._region_at(end)
         both = (before >= 0) & (after >= 0)
+        self._check_followed(before >= 0, after >= 0, seconds=end - start)
         pairs, n = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
         return measures.flows(cells, shares, pairs, n.astype(np.int64), level=level)
 
@@ -347,7 +359,7 @@ class Releases:
         following[order[:-1][same]] = time[order[1:][same]]
         return np.where(following <= end + GRACE_S, following, end)
 
-    def _holding(self, moment: float) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def _holding(self, moment: float) -> BoolArray:
         return (self._time[self._message] <= moment) & (moment < self._end)
 
     def _region_at(self, moment: float) -> IntArray:
@@ -356,6 +368,29 @@ class Releases:
         found = np.full(self.n_pseudonyms, -1, np.int64)
         found[self._pseudonym[holding]] = self._region[self._message[holding]]
         return found
+
+    def _check_followed(self, before: BoolArray, after: BoolArray, *, seconds: float) -> None:
+        """Say so where flows would seem to be small, and are only unknown."""
+        n, followed = int(before.sum()), int((before & after).sum())
+        if 2 * followed >= n or not after.any():
+            return
+        if followed:
+            warnings.warn(
+                f"flows: only {followed:,} of {n:,} devices kept their pseudonym; the others are "
+                "in no flow",
+                stacklevel=3,
+            )
+            return
+        first = np.full(self.n_pseudonyms, np.inf)
+        np.minimum.at(first, self._pseudonym, self._time[self._message])
+        last = np.full(self.n_pseudonyms, -np.inf)
+        np.maximum.at(last, self._pseudonym, self._end)
+        longest = (last - first).max()
+        raise InputError(
+            f"flows: no pseudonym is published at both moments, {seconds:,.0f} s apart, so nobody "
+            f"can be followed; pseudonyms live for {longest:,.0f} s at most here. Take moments "
+            "that are closer to each other. What streets carry over hours is in the safe counts"
+        )
 
     def _per_region(self, moment: float) -> IntArray:
         """Return the number of devices in each region at a moment."""

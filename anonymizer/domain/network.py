@@ -87,6 +87,9 @@ class RoadNetwork:
     load_at
         Devices expected at each node, or anything proportional to them, shape (n,); None: the
         source does not say.
+    reach_m
+        Positions this far from every line still belong to the network, whatever the limit: where
+        nodes are places and not points on roads.
 
     Notes
     -----
@@ -105,6 +108,7 @@ class RoadNetwork:
     shapes: Shapes | None = None
     way_of: IntArray | None = None
     load_at: FloatArray | None = None
+    reach_m: float = 0.0
 
     @property
     def n_nodes(self) -> int:

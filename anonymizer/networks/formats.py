@@ -11,14 +11,15 @@ from anonymizer.networks.cities import city
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
+from anonymizer.networks.speeds import DRIVE, PROFILES, Profile
 from anonymizer.unfolding import check_unfolding
 
 
-def _osm(path: Path, *, max_spacing_m: float) -> RoadNetwork:
+def _osm(path: Path, *, max_spacing_m: float, profile: Profile = DRIVE) -> RoadNetwork:
     with extra("osm"):
         from anonymizer.networks.osm import load_osm  # noqa: PLC0415  an extra
 
-    return load_osm(path, max_spacing_m=max_spacing_m)
+    return load_osm(path, max_spacing_m=max_spacing_m, profile=profile)
 
 
 def _sumo(path: Path, *, max_spacing_m: float) -> RoadNetwork:
@@ -28,6 +29,13 @@ def _sumo(path: Path, *, max_spacing_m: float) -> RoadNetwork:
     return load_sumo(path, max_spacing_m=max_spacing_m)
 
 
+def _h3(text: str) -> RoadNetwork:
+    with extra("h3"):
+        from anonymizer.networks.h3_places import h3_places  # noqa: PLC0415  an extra
+
+    return h3_places(text)
+
+
 def _tables(edges: Path, nodes: Path | None, *, max_spacing_m: float) -> RoadNetwork:
     with extra("tables"):
         from anonymizer.networks.node_edge_tables import load_tables  # noqa: PLC0415  an extra
@@ -35,14 +43,16 @@ def _tables(edges: Path, nodes: Path | None, *, max_spacing_m: float) -> RoadNet
     return load_tables(edges, nodes, max_spacing_m=max_spacing_m)
 
 
-_GENERATED: dict[str, Callable[[str], RoadNetwork]] = {"grid:": grid, "city:": city}
+_OSM = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf")
+_GENERATED: dict[str, Callable[[str], RoadNetwork]] = {
+    "grid:": grid,
+    "city:": city,
+    "h3:": _h3,
+}
 _FILES: dict[str, Callable[..., RoadNetwork]] = {
     ".graphml": load_graphml,
     ".graphml.gz": load_graphml,
-    ".osm": _osm,
-    ".osm.gz": _osm,
-    ".osm.bz2": _osm,
-    ".osm.pbf": _osm,
+    **dict.fromkeys(_OSM, _osm),
     ".net.xml": _sumo,
     ".net.xml.gz": _sumo,
 }
@@ -50,7 +60,8 @@ _TABLE_ENDINGS = (".parquet", ".csv")
 """The first one is read where both are there."""
 _KNOWN = (
     f"a file ending in {', '.join(_FILES)}; PREFIX for PREFIX_nodes and PREFIX_edges "
-    "(.parquet or .csv); grid:ROWSxCOLUMNS; city:NODES"
+    "(.parquet or .csv); walk:, cycle:, streets: or water: and a file of OpenStreetMap; "
+    "h3:RESOLUTION:AREA; grid:ROWSxCOLUMNS; city:NODES"
 )
 
 
@@ -67,9 +78,11 @@ def load_network(
     | source | network |
     |---|---|
     | `*.graphml`, `.gz` | GraphML by the conventions of OSMnx |
-    | `*.osm`, `.osm.gz`, `.osm.bz2`, `.osm.pbf` | an OpenStreetMap extract |
+    | `*.osm`, `.osm.gz`, `.osm.bz2`, `.osm.pbf` | drivable ways of an OpenStreetMap extract |
+    | `walk:FILE`, `cycle:FILE`, `streets:FILE`, `water:FILE` | other ways of such an extract |
     | `*.net.xml`, `.gz` | a SUMO network |
     | `PREFIX` | the tables `PREFIX_nodes` and `PREFIX_edges`, `.parquet` or `.csv` |
+    | `h3:RES:S,W,N,E`, `h3:RES:FILE.geojson` | H3 cells of a box or of polygons |
     | `grid:RxC` | a grid of R rows and C columns |
     | `city:N`, `city:N:SEED` | a generated city of N nodes |
     | a `networkx` graph | its nodes and edges, by the conventions of OSMnx; see `from_networkx` |
@@ -80,7 +93,8 @@ def load_network(
         If the source cannot be used, or is too large once it is unpacked (see `check_unfolding`);
         the message is one line that names it and the reason.
     MissingExtraError
-        If the format needs an extra that is not installed: `osm`, `sumo` or, for tables, `tables`.
+        If the format needs an extra that is not installed: `osm`, `sumo`, `h3` or, for tables,
+        `tables`.
 
     Examples
     --------
@@ -102,7 +116,7 @@ def load_network(
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     if network.n_roads == 0:
-        raise InputError(f"{name}: has no road to drive on")
+        raise InputError(f"{name}: has no road")
     return network
 
 
@@ -110,18 +124,32 @@ def _load(source: str, max_spacing_m: float) -> RoadNetwork:
     for scheme, generate in _GENERATED.items():
         if source.startswith(scheme):
             return generate(source.removeprefix(scheme))
+    profile, _, path = source.partition(":")
+    if profile in PROFILES:
+        return _ways(Path(path), PROFILES[profile], max_spacing_m)
     for ending, load in _FILES.items():
         if source.endswith(ending):
-            if not Path(source).is_file():
-                raise InputError("there is no such file")
-            check_unfolding(Path(source))
-            return load(Path(source), max_spacing_m=max_spacing_m)
+            return load(_usable(Path(source)), max_spacing_m=max_spacing_m)
     edges, nodes = _table(source, "edges"), _table(source, "nodes")
     if edges is not None:
         return _tables(edges, nodes, max_spacing_m=max_spacing_m)
     if nodes is not None:
         raise InputError("has a table of nodes, but no table of edges beside it")
     raise InputError(f"is no network that can be found; known are {_KNOWN}")
+
+
+def _ways(path: Path, profile: Profile, max_spacing_m: float) -> RoadNetwork:
+    """Load the ways of a profile; only OpenStreetMap says what a way is for."""
+    if not path.name.endswith(_OSM):
+        raise InputError(f"only files of OpenStreetMap have profiles: {', '.join(_OSM)}")
+    return _osm(_usable(path), max_spacing_m=max_spacing_m, profile=profile)
+
+
+def _usable(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError("there is no such file")
+    check_unfolding(path)
+    return path
 
 
 def _table(prefix: str, kind: str) -> Path | None:

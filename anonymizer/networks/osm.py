@@ -1,4 +1,4 @@
-"""OpenStreetMap extracts: the drivable ways, split where they meet."""
+"""OpenStreetMap extracts: the ways of a profile, split where they meet."""
 
 from pathlib import Path
 
@@ -10,16 +10,17 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.drawn_roads import MAX_SPACING_M, Corners, ranges
-from anonymizer.networks.speeds import CLASS_SPEED_KMH, directions, free_flow_mps
+from anonymizer.networks.speeds import DRIVE, Profile, directions, free_flow_mps
 
 
 class _Runs:
-    """Drivable ways as runs of located nodes, in flat lists; each way begins a new run.
+    """Ways as runs of located nodes, in flat lists; each way begins a new run.
 
     An extract cuts ways at its border, so a node that is missing in the file ends a run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
         self.ref: list[int] = []
         self.lat: list[float] = []
         self.lon: list[float] = []
@@ -29,10 +30,11 @@ class _Runs:
         self.way: list[int] = []
 
     def add(self, way: osmium.osm.Way) -> None:
-        highway = way.tags.get("highway")
-        maxspeed, oneway = way.tags.get("maxspeed"), way.tags.get("oneway")
-        speed_mps = free_flow_mps(highway, maxspeed)
-        both = directions(oneway, highway=highway, junction=way.tags.get("junction"))
+        kind, oneway = way.tags.get(self._profile.key), way.tags.get("oneway")
+        speed_mps = free_flow_mps(kind, way.tags.get("maxspeed"), self._profile)
+        both = (True, True)
+        if self._profile.one_way:
+            both = directions(oneway, highway=kind, junction=way.tags.get("junction"))
         broken = True
         for node in way.nodes:
             if not node.location.valid():
@@ -49,11 +51,13 @@ class _Runs:
             self.run.append(len(self.speed_mps) - 1)
 
 
-def load_osm(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
+def load_osm(
+    path: Path, *, max_spacing_m: float = MAX_SPACING_M, profile: Profile = DRIVE
+) -> RoadNetwork:
     """Load an extract in any format that osmium recognizes by its name (pbf, XML, gz, bz2).
 
-    Ways of the classes in `CLASS_SPEED_KMH` are kept, including `service`, except areas. Access and
-    turn restrictions are ignored. The nodes of the network are those where ways meet, cross
+    Ways of the classes of the profile are kept, except areas. Access and turn restrictions are
+    ignored. The nodes of the network are those where ways meet, cross
     themselves or end, and nodes between them on roads longer than `max_spacing_m` (0: none).
     Lengths follow the geometry. Roads keep the ids of their ways.
 
@@ -62,7 +66,7 @@ def load_osm(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork
     InputError
         If the file is not OSM data.
     """
-    runs = _read(path)
+    runs = _read(path, profile)
     ref, where, uses = np.unique(
         np.array(runs.ref, dtype=np.int64), return_inverse=True, return_counts=True
     )
@@ -97,15 +101,15 @@ def load_osm(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork
     )
 
 
-def _read(path: Path) -> _Runs:
-    drivable = osmium.filter.TagFilter(*(("highway", name) for name in CLASS_SPEED_KMH))
+def _read(path: Path, profile: Profile) -> _Runs:
+    usable = osmium.filter.TagFilter(*((profile.key, name) for name in profile.speed_kmh))
     ways = (
         osmium.FileProcessor(str(path))
         .with_locations()
         .with_filter(osmium.filter.EntityFilter(osmium.osm.WAY))
-        .with_filter(drivable)
+        .with_filter(usable)
     )
-    runs = _Runs()
+    runs = _Runs(profile)
     try:
         for way in ways:
             if isinstance(way, osmium.osm.Way) and way.tags.get("area") != "yes":

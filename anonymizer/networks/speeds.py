@@ -1,7 +1,9 @@
-"""Free-flow speeds and driving directions from OpenStreetMap tags."""
+"""Ways of OpenStreetMap: which ones a kind of device uses, how fast, and in which directions."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 KMH = 1 / 3.6
 """Metres per second in a kilometre per hour."""
@@ -28,6 +30,50 @@ CLASS_SPEED_KMH = {
 Our choice: urban limits, or a little less where junctions are dense.
 """
 
+_FAST = {"motorway", "motorway_link", "trunk", "trunk_link"}
+_SLOW = {name: kmh for name, kmh in CLASS_SPEED_KMH.items() if name not in _FAST}
+_PATHS_KMH = {
+    "pedestrian": 5,
+    "footway": 5,
+    "steps": 3,
+    "path": 5,
+    "track": 15,
+    "bridleway": 5,
+    "cycleway": 18,
+}
+
+
+class Profile(NamedTuple):
+    """The ways that a kind of device uses.
+
+    Attributes
+    ----------
+    key
+        Tag that classifies ways.
+    speed_kmh
+        Speed by class; ways of other classes are left out.
+    limit_kmh
+        Nothing of this kind is faster.
+    one_way
+        Whether it keeps to one-way roads.
+    """
+
+    key: str
+    speed_kmh: Mapping[str, float]
+    limit_kmh: float
+    one_way: bool
+
+
+DRIVE = Profile("highway", CLASS_SPEED_KMH, 200, one_way=True)
+PROFILES = {
+    "drive": DRIVE,
+    "walk": Profile("highway", {**_SLOW, **_PATHS_KMH}, 5, one_way=False),
+    "cycle": Profile("highway", {**_SLOW, **_PATHS_KMH}, 18, one_way=True),
+    "streets": Profile("highway", {**CLASS_SPEED_KMH, **_PATHS_KMH}, 200, one_way=True),
+    "water": Profile("waterway", {"river": 15, "canal": 10, "fairway": 20}, 20, one_way=False),
+}
+"""By name. `streets` is for phones, whose owners drive, cycle and walk."""
+
 DEFAULT_SPEED_KMH = 40
 """Speed if neither the class nor the limit is known."""
 
@@ -41,15 +87,15 @@ BACKWARD_ONLY = frozenset({"-1", "reverse"})
 """Values of `oneway`, lower case. With any other (`no`, `reversible`, ...) both ways are open."""
 
 
-@lru_cache(maxsize=4096)
-def free_flow_mps(highway: str | None, maxspeed: str | None) -> float:
-    """Return the speed of a road from its tags: its limit, else the speed of its class."""
+def free_flow_mps(kind: str | None, maxspeed: str | None, profile: Profile = DRIVE) -> float:
+    """Return the speed of a way from its class and its limit: the limit, else that of its class."""
     kmh = limit_kmh(maxspeed) if maxspeed else None
     if kmh is None:
-        kmh = CLASS_SPEED_KMH.get(highway or "", DEFAULT_SPEED_KMH)
-    return kmh * KMH
+        kmh = profile.speed_kmh.get(kind or "", DEFAULT_SPEED_KMH)
+    return min(kmh, profile.limit_kmh) * KMH
 
 
+@lru_cache(maxsize=4096)
 def limit_kmh(maxspeed: str) -> float | None:
     """Return the limit of a `maxspeed` tag in km/h; None if it states no usable limit.
 

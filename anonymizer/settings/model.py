@@ -58,7 +58,9 @@ class NetworkSettings(Group):
 
     source: str = "city:10000"
     """A file (GraphML, OSM pbf or XML, SUMO .net.xml), a prefix PREFIX of PREFIX_nodes and
-    PREFIX_edges (parquet or csv), `grid:ROWSxCOLUMNS` or `city:NODES`."""
+    PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
+    OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
+    `city:NODES`."""
     snap_limit_m: Positive = 100.0
     """A position farther than this from every road, in metres, is off the graph and suppressed."""
     max_spacing_m: NotNegative = 100.0

@@ -77,8 +77,19 @@ def test_flows_on_paper() -> None:
 
 
 def test_devices_that_change_their_pseudonym_are_in_no_flow() -> None:
+    abc, c = message("abc", [10]), message("c", [13], 30, 60)
+    found = releases(abc, c, message("xy", [13], 30, 60), network=STREET)
+    with pytest.warns(UserWarning, match="only 1 of 3 devices kept their pseudonym"):
+        flows = found.flows(HALVES, start=0, end=30)
+    assert flows["devices"].sum() == pytest.approx(1)
+
+
+def test_flows_longer_than_pseudonyms_live_are_refused() -> None:
     found = releases(message("ab", [10]), message("xy", [13], 30, 60), network=STREET)
-    assert len(found.flows(HALVES, start=0, end=30)) == 0
+    with pytest.raises(InputError, match=r"30 s apart.*pseudonyms live for 30 s at most"):
+        found.flows(HALVES, start=0, end=30)
+    # Nobody is published any more: nobody moved.
+    assert len(found.flows(HALVES, start=0, end=90)) == 0
 
 
 def test_speeds_on_paper() -> None:

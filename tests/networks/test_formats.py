@@ -35,7 +35,7 @@ def test_a_city_of_no_size_is_refused_with_an_example(source: str) -> None:
 
 
 def test_a_single_point_is_no_network() -> None:
-    with pytest.raises(InputError, match=r"^grid:1x1: has no road to drive on$"):
+    with pytest.raises(InputError, match=r"^grid:1x1: has no road$"):
         load_network("grid:1x1")
 
 

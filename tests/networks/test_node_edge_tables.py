@@ -119,7 +119,7 @@ def test_a_node_without_roads_stays(tmp_path: Path) -> None:
         (NODES | {"lat": [60.0, None, 60.0]}, EDGES, "no latitude or longitude"),
         (NODES | {"lat": [60.0, 6_677_000.0, 60.0]}, EDGES, "EPSG:4326"),
         (NODES | {"node_id": [10, 20, 10]}, {"u": [10], "v": [20]}, "two nodes have the same id"),
-        (None, {"u": [], "v": []}, "has no road to drive on"),
+        (None, {"u": [], "v": []}, "has no road"),
     ],
 )
 def test_tables_that_cannot_be_a_network_are_refused(

@@ -98,6 +98,51 @@ def test_only_what_cars_drive_on_is_a_road(tmp_path: Path) -> None:
     assert set(roads(network)) == {(2, 3), (3, 2), (8, 9), (9, 8)}
 
 
+WAYS = (
+    ([1, 2], {"highway": "motorway"}),
+    ([2, 3], STREET | {"oneway": "yes", "maxspeed": "50"}),
+    ([3, 4], {"highway": "footway"}),
+    ([4, 5], {"highway": "cycleway"}),
+    ([5, 6], {"waterway": "canal"}),
+    ([6, 7], {"waterway": "stream"}),
+    ([8, 9], {"highway": "steps"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "both_ways", "one_way", "kmh"),
+    [
+        ("", set(), {(1, 2), (2, 3)}, {110, 50}),
+        ("drive:", set(), {(1, 2), (2, 3)}, {110, 50}),
+        ("walk:", {(2, 3), (3, 4), (4, 5), (8, 9)}, set(), {5, 3}),
+        ("cycle:", {(3, 4), (4, 5), (8, 9)}, {(2, 3)}, {18, 5, 3}),
+        ("streets:", {(3, 4), (4, 5), (8, 9)}, {(1, 2), (2, 3)}, {110, 50, 18, 5, 3}),
+        ("water:", {(5, 6)}, set(), {10}),
+    ],
+)
+def test_each_profile_has_its_ways(
+    tmp_path: Path,
+    profile: str,
+    both_ways: set[tuple[int, int]],
+    one_way: set[tuple[int, int]],
+    kmh: set[float],
+) -> None:
+    path = write(tmp_path / "a.osm", *WAYS)
+    network = load_network(profile + path)
+    may = {arc for arc, drivable in roads(network).items() if drivable}
+    assert may == both_ways | one_way | {(v, u) for u, v in both_ways}
+    assert set((network.speed_mps / KMH).round(6).tolist()) == kmh
+
+
+def test_only_files_of_openstreetmap_have_profiles(tmp_path: Path) -> None:
+    for source, complaint in (
+        ("walk:grid:4x4", r"^walk:grid:4x4: only files of OpenStreetMap have profiles"),
+        (f"walk:{tmp_path}/a.osm", "there is no such file"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            load_network(source)
+
+
 def test_one_way_streets_are_closed_against_their_direction(tmp_path: Path) -> None:
     network = load_network(
         write(
@@ -139,7 +184,7 @@ def test_an_extract_without_roads_is_refused(
     path = write(tmp_path / "a.osm", *ways)
     with pytest.raises(InputError) as refusal:
         load_network(path)
-    assert str(refusal.value) == f"{path}: has no road to drive on"
+    assert str(refusal.value) == f"{path}: has no road"
 
 
 @pytest.mark.parametrize("ending", [".osm", ".osm.gz", ".osm.bz2", ".osm.pbf"])

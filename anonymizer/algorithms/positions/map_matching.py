@@ -46,7 +46,7 @@ class NodeLocator:
     network
         A network with coordinates.
     limit_m
-        A position farther than this from every road is off the graph.
+        A position farther than this, and than `network.reach_m`, from every road is off the graph.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class NodeLocator:
         if not network.has_coordinates:
             raise ValueError("positions cannot be located on a network without coordinates")
         self._axes, self._side, self._grid, self._entries = road_grid(network)
-        self._bound = (chord_of_m(limit_m) + ROUNDING) ** 2
+        self._bound = (chord_of_m(max(limit_m, network.reach_m)) + ROUNDING) ** 2
 
     def locate(
         self, lat: FloatArray, lon: FloatArray, heading: FloatArray | None = None
