@@ -92,8 +92,7 @@ def _option(name: str, known: Option) -> "OptionInfo":
 def _parameter(field: "Field[Any]", kind: Any, known: Option) -> Parameter:  # noqa: ANN401  any type
     default = field.default
     if field.name in _PARSERS:
-        kind = _GIVEN.get(field.name, list[str])
-        default = "" if kind is str else None
+        kind, default = _GIVEN.get(field.name, list[str]), None
     if field.default is MISSING:
         default = Parameter.empty
     made = _option(field.name, known)
@@ -158,6 +157,10 @@ def names(listed: str) -> list[str]:
     """Return the names in a comma-separated list; one that has a comma stands in double quotes."""
     rows = csv.reader([listed], skipinitialspace=True)
     return [name.strip() for row in rows for name in row if name.strip()]
+
+
+def _all_names(given: Many) -> list[str]:
+    return [name for listed in given or () for name in names(listed)]
 
 
 def label_forms(given: Many) -> dict[str, "LabelForm"]:
@@ -228,11 +231,11 @@ def numbers_of(option: str, given: Many) -> dict[str, float]:
     return {name: numbers[0] for name, numbers in found.items()}
 
 
-_GIVEN: Mapping[str, Any] = {"qi": str, "sa": str, "orders": list[Path]}
+_GIVEN: Mapping[str, Any] = {"orders": list[Path]}
 """By field: what its option is given, if not a list of texts."""
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
-    "qi": names,
-    "sa": names,
+    "qi": _all_names,
+    "sa": _all_names,
     "sources": lambda given: [names(each) for each in given or ()],
     "hierarchies": _several,
     "orders": _orders,

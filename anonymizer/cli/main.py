@@ -18,6 +18,7 @@ from anonymizer.cli import (
     network,
     report,
     serve,
+    trips,
     tune,
 )
 from anonymizer.cli import serve as releases
@@ -58,6 +59,7 @@ app.command("check")(serve.check)
 app.command("init")(init.init)
 app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
+app.command("trips")(trips.trips)
 app.command("anonymize")(anonymize.anonymize)
 app.command("hierarchy")(hierarchy.hierarchy)
 app.command("tune")(tune.tune)

@@ -22,8 +22,8 @@ def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
     (tmp_path / "more.JSON").write_text('{"job": {"g": ["a"]}, "age": [1]}')
     (tmp_path / "order.json").write_text('{"job": ["a"]}')
     declared = declared_columns(
-        qi="age, sex,job",
-        sa="illness",
+        qi=["age, sex,job"],
+        sa=["illness"],
         id="name",
         sources=["age,sex", "job"],
         hierarchies=[str(tmp_path / "more.JSON"), f"sex={tmp_path / 'sex.csv'}"],
@@ -56,22 +56,31 @@ def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
             {"hierarchies": ["age=year-month", "age=sexes.csv"]},
             "age: a calendar is the hierarchy of dates and times alone",
         ),
-        ({"sa": "sex"}, "column sex is declared twice"),
+        ({"sa": ["sex"]}, "column sex is declared twice"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused_by_its_name(
     options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SettingsError, match=said):
-        declared_columns(qi="age,sex", **options)
+        declared_columns(qi=["age,sex"], **options)
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match=r"none\.csv: no such file"):
-        declared_columns(qi="age,sex", hierarchies=["sex=none.csv"])
+        declared_columns(qi=["age,sex"], hierarchies=["sex=none.csv"])
 
 
 def test_the_name_of_a_column_may_have_a_comma() -> None:
-    declared = declared_columns(qi='age, "name, first"', sources=["age", '"name, first"'])
+    declared = declared_columns(qi=['age, "name, first"'], sources=["age", '"name, first"'])
     assert declared.qis == ("age", "name, first")
     assert declared.sources == [("age",), ("name, first",)]
+
+
+def test_quasi_identifiers_may_be_named_one_by_one() -> None:
+    assert declared_columns(qi=["age,sex", "job"], sa=["illness", "pay"]).qis == (
+        "age",
+        "sex",
+        "job",
+    )
+    assert declared_columns(qi=["age"], sa=["illness", "pay"]).sensitive == ("illness", "pay")

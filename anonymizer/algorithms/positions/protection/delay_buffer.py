@@ -89,7 +89,7 @@ def advance(
         ):
             _decide(trip, held, rule)
         _move(trip, held, report, rule)
-        begun = report["ts"] - trip["start_ts"] >= rule["start_s"] and _apart(
+        begun = report["ts"] - trip["start_ts"] >= rule["start_s"] and apart(
             trip["start_lat"], trip["start_lon"], report["lat"], report["lon"], rule["start_m"]
         )
         if not begun:
@@ -153,7 +153,7 @@ def _decide(trip: np.void, held: RecordArray, rule: np.void) -> None:
     at = held[trip["undecided"]]
     trip["undecided"] = at["next"]
     travelled_s = max(trip["stay_ts"] - at["ts"], 0.0)
-    at["passes"] = travelled_s >= rule["end_s"] and _apart(
+    at["passes"] = travelled_s >= rule["end_s"] and apart(
         at["lat"], at["lon"], trip["lat"], trip["lon"], rule["end_m"]
     )
 
@@ -163,7 +163,7 @@ def _move(trip: np.void, held: RecordArray, report: np.void, rule: np.void) -> N
     """Move a device to its report: within its stay, to a new stay, or onto a new trip."""
     silent = report["ts"] - trip["ts"] > rule["gap_s"]
     beyond_m = np.nextafter(rule["dwell_m"], np.inf)
-    left = silent or _apart(
+    left = silent or apart(
         trip["stay_lat"], trip["stay_lon"], report["lat"], report["lon"], beyond_m
     )
     dwelt = left and trip["ts"] - trip["stay_ts"] >= rule["dwell_s"]
@@ -208,7 +208,7 @@ def _hold(trip: np.void, held: RecordArray, report: np.void) -> None:
 
 
 @kernel
-def _apart(lat_a: float, lon_a: float, lat_b: float, lon_b: float, distance_m: float) -> bool:
+def apart(lat_a: float, lon_a: float, lat_b: float, lon_b: float, distance_m: float) -> bool:
     """Whether two places in degrees are at least `distance_m` apart (haversine)."""
     phi_a, phi_b = np.radians(lat_a), np.radians(lat_b)
     half_dlon = np.radians(lon_b - lon_a) / 2

@@ -1,0 +1,55 @@
+"""Command `anonymizer trips`: the trips of a recorded trace, as a table to anonymize."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.errors import InputError
+from anonymizer.extras import require
+
+
+def trips(
+    trace: Annotated[
+        Path, typer.Argument(help="csv or parquet with device_id, ts (unix s), lat and lon.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="csv, csv.gz or parquet to write. It has true places: for you alone.",
+        ),
+    ],
+    config: ConfigFile = None,
+) -> None:
+    """Find the trips in a recorded trace: who went from where to where, when.
+
+    A row has `device_id`, `start` (UTC), `duration_s`, `from_lat`, `from_lon`, `to_lat`, `to_lon`
+    and `length_m`. A trip begins when a device appears, or moves on after a silence or a stay, as
+    `trips.gap_s` and `trips.dwell_s` of the settings say. Those that begin or end in a privacy zone
+    of the settings are left out.
+
+    [bold]Examples[/bold]
+
+        anonymizer trips taxis.parquet --out trips.csv
+
+        anonymizer anonymize trips.csv -k 10 --id device_id
+        --qi start,from_lat,from_lon,to_lat,to_lon --out published.csv
+    """
+    require("tables")
+    from anonymizer.app.trip_table import trip_table
+    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.tables import ending, write_table
+    from anonymizer.files.traces import read_trace
+    from anonymizer.settings import zones_of
+
+    settings, form = settings_of(config), ending(out)
+    if out.resolve() == trace.resolve():
+        raise InputError(f"{out}: is named twice")
+    found = trip_table(read_trace(trace), settings.trips.rule, zones_of(settings.zones))
+    write_whole({out: FileToWrite(lambda file: write_table(file, found.frame, form), private=True)})
+    typer.echo(
+        f"{out}: {len(found.frame):,} trips of {found.n_devices:,} devices; left out: "
+        f"{found.n_cut:,} that the recording cuts, {found.n_private:,} with an end in a zone"
+    )
