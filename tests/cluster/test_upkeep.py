@@ -1,8 +1,6 @@
 """What an operator does with a cluster: check its settings, see what was dropped, erase it."""
 
 import fcntl
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from tests.cluster.kafka import Kafka
 from tests.cluster.processes import wait_until
 from tests.cluster.recorded import N_LANES, config_of
 from tests.cluster.test_cluster import cluster, recorded
+from tests.preloaded import ran
 
 pytestmark = pytest.mark.timeout(900)
 NOBODY = "127.0.0.1:1"
@@ -23,8 +22,7 @@ NOBODY = "127.0.0.1:1"
 
 def run(*arguments: str | Path, code: int = 0) -> str:
     """Run a command, and return what it says if it ends with this exit code."""
-    command = [sys.executable, "-m", "anonymizer", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran("anonymizer", *arguments, folder=Path.cwd())
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 
