@@ -216,8 +216,8 @@ class KernelCache(_Cache):
 
 def _widened(kind: Any) -> Any:  # noqa: ANN401  types of numba
     """Return the type with which kernels call each other: no constants, and whole numbers wide."""
-    plain = types.unliteral(kind)
-    return types.int64 if isinstance(plain, types.Integer) and plain.signed else plain
+    plain: Any = types.unliteral(kind)  # type: ignore[no-untyped-call]
+    return types.int64 if getattr(plain, "signed", False) else plain
 
 
 @cache

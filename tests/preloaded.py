@@ -62,7 +62,7 @@ class Asked(NamedTuple):
     command: list[str]
     environment: dict[str, str]
     folder: str
-    without: list[str] = []
+    without: Sequence[str] = ()
 
 
 class _Pipe(asyncio.StreamReaderProtocol):
@@ -125,15 +125,13 @@ def ran(
     program: str, *arguments: str | Path, folder: Path, without: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run `anonymizer` or `simulator` to its end, as if some extras were not installed."""
-    asked = Asked(
-        program, [program, *map(str, arguments)], dict(os.environ), str(folder), [*without]
-    )
+    asked = Asked(program, [program, *map(str, arguments)], dict(os.environ), str(folder), without)
     status, ended = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         _ask(asked, [nothing, os.dup(out.fileno()), os.dup(error.fileno()), ended])
-        with os.fdopen(status, "rb") as file:
-            _, code = _NUMBERS.unpack(file.read())
+        with os.fdopen(status, "rb") as told:
+            _, code = _NUMBERS.unpack(told.read())
         said = []
         for file in (out, error):
             file.seek(0)

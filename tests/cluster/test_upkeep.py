@@ -54,17 +54,17 @@ def test_what_bridges_and_workers_refuse_is_refused(config: Path, more: str, nam
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ('kafka_options = {"no.such" = "x"}', "cluster.kafka_options: No such configuration"),
+        ('options = {"no.such" = "x"}', "kafka.options: No such configuration"),
         (
-            'kafka_options = {"security.protocol" = "ssl", "ssl.ca.location" = "/nowhere"}',
-            "cluster.kafka_options: ",
+            'options = {"security.protocol" = "ssl", "ssl.ca.location" = "/nowhere"}',
+            "kafka.options: ",
         ),
     ],
 )
 def test_options_that_kafkas_client_refuses_are_refused(
     config: Path, line: str, named: str
 ) -> None:
-    config.write_text(config.read_text() + line)
+    config.write_text(config.read_text().replace("[kafka]\n", f"[kafka]\n{line}\n"))
     assert named in run("check", "--cluster", "--config", config, code=2)
 
 
