@@ -98,8 +98,9 @@ def keep_on_disk(
 
     def template_of_types(args: _Types, kws: dict[str, Any]) -> Any:  # noqa: ANN401  numba's own
         # A kernel that is called with 0 and later with n is one kernel, not two: a quarter of the
-        # time to compile went into copies for constants, most of which were never called.
-        return template(tuple(map(types.unliteral, args)), kws)
+        # time to compile went into copies for constants, most of which were never called. So is
+        # one that is called with an item of an int32 array, and later with a count.
+        return template(tuple(map(_widened, args)), kws)
 
     kernel.compile, kernel.get_call_template = compile_once, template_of_types
 
@@ -211,6 +212,12 @@ class KernelCache(_Cache):
 
     def _folders(self) -> Iterable[Path]:
         return self._folders_for(Path(self._kernel.py_func.__code__.co_filename))
+
+
+def _widened(kind: Any) -> Any:  # noqa: ANN401  types of numba
+    """Return the type with which kernels call each other: no constants, and whole numbers wide."""
+    plain: Any = types.unliteral(kind)  # type: ignore[no-untyped-call]
+    return types.int64 if getattr(plain, "signed", False) else plain
 
 
 @cache

@@ -41,8 +41,9 @@ qos = {qos}
 max_ids_per_topic = 1000000
 [region]
 districts = {n_districts}
+[kafka]
+servers = "{kafka}"
 [cluster]
-kafka = "{kafka}"
 prefix = "{prefix}"
 n_sources = {n_sources}
 secret_file = "{secret}"

@@ -18,12 +18,15 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
+
+from tests import slim
 
 # What a gateway with positions and records loads, or none of it would be shared.
 _MODULES = (
@@ -35,9 +38,31 @@ _MODULES = (
     "anonymizer.web.map",
 )
 _NUMBER = struct.Struct("<q")
+_NUMBERS = struct.Struct("<qq")
+"""A pid and an exit code."""
 _MOST_FILES = 1024
 _MOST_BYTES = 1 << 20
 """Of a request."""
+
+
+class Asked(NamedTuple):
+    """What is to be started.
+
+    Attributes
+    ----------
+    program
+        The package of which `__main__.main` is called.
+    command, environment, folder
+        As of a process.
+    without
+        Extras whose modules are not to be found.
+    """
+
+    program: str
+    command: list[str]
+    environment: dict[str, str]
+    folder: str
+    without: Sequence[str] = ()
 
 
 class _Pipe(asyncio.StreamReaderProtocol):
@@ -89,14 +114,36 @@ async def forked(*command: str | Path, environment: Mapping[str, str]) -> Forked
     """Start a program of this package in a session of its own; only its standard error is read."""
     (said, stderr), (status, ended) = os.pipe(), os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
-    asked = {"command": [*map(str, command)], "environment": dict(environment)}
-    body = json.dumps({**asked, "folder": str(Path.cwd())}).encode()
-    socket.send_fds(_server(), [body], [nothing, nothing, stderr, ended])
-    for file in (nothing, stderr, ended):
-        os.close(file)
+    asked = Asked("anonymizer", [*map(str, command)], dict(environment), str(Path.cwd()))
+    _ask(asked, [nothing, os.dup(nothing), stderr, ended])
     pipe = await _pipe(status)
     (pid,) = _NUMBER.unpack(await pipe.reader.readexactly(_NUMBER.size))
     return Forked(pid, await _pipe(said), pipe)
+
+
+def ran(
+    program: str, *arguments: str | Path, folder: Path, without: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run `anonymizer` or `simulator` to its end, as if some extras were not installed."""
+    asked = Asked(program, [program, *map(str, arguments)], dict(os.environ), str(folder), without)
+    status, ended = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
+        _ask(asked, [nothing, os.dup(out.fileno()), os.dup(error.fileno()), ended])
+        with os.fdopen(status, "rb") as told:
+            _, code = _NUMBERS.unpack(told.read())
+        said = []
+        for file in (out, error):
+            file.seek(0)
+            said.append(file.read().decode())
+    return subprocess.CompletedProcess(asked.command, code, *said)
+
+
+def _ask(asked: "Asked", files: list[int]) -> None:
+    """Have a program started with these files, which are closed here."""
+    socket.send_fds(_server(), [json.dumps(asked).encode()], files)
+    for file in files:
+        os.close(file)
 
 
 async def _pipe(end: int) -> _Pipe:
@@ -137,12 +184,12 @@ def _serve(server: socket.socket) -> None:
             return
         if os.fork() == 0:
             server.close()
-            _keep(json.loads(body), files)
+            _keep(Asked(*json.loads(body)), files)
         for file in files:
             os.close(file)
 
 
-def _keep(asked: Mapping[str, object], files: list[int]) -> NoReturn:
+def _keep(asked: Asked, files: list[int]) -> NoReturn:
     """Start a program, and report its pid and at last its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *standard, status = files
@@ -158,23 +205,21 @@ def _keep(asked: Mapping[str, object], files: list[int]) -> NoReturn:
     os._exit(0)
 
 
-def _become(asked: Mapping[str, object], standard: list[int]) -> NoReturn:
+def _become(asked: Asked, standard: list[int]) -> NoReturn:
     """Run a program in this process, as if it had been started anew."""
     os.setsid()
     for number, file in enumerate(standard):
         os.dup2(file, number)
     os.closerange(len(standard), _MOST_FILES)
-    command, environment, folder = (asked[name] for name in ("command", "environment", "folder"))
-    assert isinstance(command, list)
-    assert isinstance(environment, dict)
-    os.chdir(str(folder))
+    os.chdir(asked.folder)
     os.environ.clear()
-    os.environ.update(environment)
-    sys.argv = command
+    os.environ.update(asked.environment)
+    sys.argv = asked.command
+    slim.remove(asked.without)
     # Processes that it spawns load the console script, and not this file.
     main = sys.modules["__main__"]
-    main.__spec__, main.__file__ = None, command[0]
-    import_module("anonymizer.__main__").main()
+    main.__spec__, main.__file__ = None, asked.command[0]
+    import_module(f"{asked.program}.__main__").main()
     sys.exit()
 
 

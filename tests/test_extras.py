@@ -33,6 +33,7 @@ from tests.end_to_end import (
     witness,
     write_settings,
 )
+from tests.preloaded import ran
 
 ROOT = Path(__file__).parents[1]
 ALL = ",".join(EXTRAS)
@@ -84,7 +85,7 @@ def slim(
     extras: str, program: str, *arguments: str | Path, folder: Path
 ) -> subprocess.CompletedProcess[str]:
     """Run a program without some extras."""
-    return python("-m", "tests.slim", extras, program, *arguments, folder=folder)
+    return ran(program, *arguments, folder=folder, without=extras.split(","))
 
 
 def test_every_extra_is_declared_with_the_distributions_of_its_modules() -> None:

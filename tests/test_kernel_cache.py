@@ -271,14 +271,15 @@ def test_code_that_checks_bounds_is_kept_apart(
     assert len(files(folder)) == 2
 
 
-def test_a_kernel_that_is_called_with_constants_is_compiled_once_for_all_of_them(
+def test_a_kernel_that_is_called_with_constants_items_and_counts_is_compiled_once_for_all(
     folder: Path,
 ) -> None:
     total = make_total()
 
     @kernel
     def of_two(x: FloatArray) -> float:
-        return float(power(total(x), 2) + power(total(x), 3) + power(total(x), len(x)))
+        item = np.full(1, 3, np.int32)[0]
+        return float(power(total(x), 2) + power(total(x), item) + power(total(x), len(x)))
 
     @kernel
     def power(x: float, n: int) -> float:

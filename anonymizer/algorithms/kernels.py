@@ -70,6 +70,8 @@ def _compiled(
     # kernel, because a kernel without it inherits it from the first kernel that calls it.
     options: dict[str, Any] = {"nogil": True, "_nrt": counts_references}
     options["forceinline"] = is_inlined
+    # None is handed on as a function pointer, the only use of this wrapper.
+    options["no_cfunc_wrapper"] = True
     compiled: Callable[P, R] = njit(**options)(function)
     if isinstance(compiled, Dispatcher):  # not where NUMBA_DISABLE_JIT is set
         keep_on_disk(compiled)

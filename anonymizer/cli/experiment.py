@@ -32,6 +32,8 @@ class PlotFormat(StrEnum):
     PNG = "png"
     SVG = "svg"
     PDF = "pdf"
+    NONE = "none"
+    """No plots: drawing them takes most of the time of small experiments."""
 
 
 class AdkaTargets(StrEnum):
@@ -494,7 +496,8 @@ def _from(option: str, text: str, least: int) -> list[int]:
 
 
 def _kinds(formats: list[PlotFormat] | None) -> list[str]:
-    return [each.value for each in formats or [PlotFormat.PNG]]
+    kinds = formats or [PlotFormat.PNG]
+    return [each.value for each in kinds if each is not PlotFormat.NONE]
 
 
 def _open(paths: list[Path], *, show: bool) -> None:

@@ -101,7 +101,7 @@ class Sender:
             why = error.str()
             if error.code() in {KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD}:
                 why += "; is the clock of this machine ahead by more than cluster.wait_s?"
-            self.failed.set_exception(KafkaLostError(f"cluster.kafka: {why}"))
+            self.failed.set_exception(KafkaLostError(f"kafka.servers: {why}"))
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         if not self._ended.is_set() and not self._loop.is_closed():
@@ -247,7 +247,7 @@ class Receiver:
     def _fail(self, error: Exception) -> None:
         if not self.failed.done():
             known = reason_of(error) if isinstance(error, KafkaException) else type(error).__name__
-            self.failed.set_exception(KafkaLostError(f"cluster.kafka: {known}"))
+            self.failed.set_exception(KafkaLostError(f"kafka.servers: {known}"))
 
 
 def lag_of(consumer: Any) -> int:  # noqa: ANN401  of the library

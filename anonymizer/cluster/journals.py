@@ -101,7 +101,7 @@ class Journals:
             raise StandstillError(
                 f"cluster: cannot go on: the topic {topic} is not the one that the state of this"
                 " worker belongs to. Kafka came back with an empty disk, somebody deleted the"
-                " topic, or cluster.kafka names another Kafka. See docs/scaling.md,"
+                " topic, or kafka.servers names another Kafka. See docs/scaling.md,"
                 " ClusterStateLost"
             )
         self._known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

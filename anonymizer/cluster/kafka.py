@@ -52,9 +52,8 @@ _SECRET_BYTES = 32
 
 def client_options(settings: Settings) -> dict[str, str]:
     """Return what every client of Kafka needs: where it is, and how to log in."""
-    cluster = settings.cluster
-    said = {key: value.get_secret_value() for key, value in cluster.kafka_options.items()}
-    return {"bootstrap.servers": cluster.kafka, **said}
+    said = {key: value.get_secret_value() for key, value in settings.kafka.options.items()}
+    return {"bootstrap.servers": settings.kafka.servers, **said}
 
 
 def ensure_topics(settings: Settings) -> None:
@@ -96,7 +95,7 @@ def ensure_topics(settings: Settings) -> None:
             _unless_there(future.result)
         there = _listed(admin, {topic.name for topic in wanted})
     except KafkaException as error:
-        raise KafkaLostError(f"cluster.kafka: {reason_of(error)}") from None
+        raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
     for topic in wanted:
         n = len(there[topic.name].partitions) if topic.name in there else 0
         if n != topic.n_partitions:
@@ -218,7 +217,7 @@ def check_options(settings: Settings) -> None:
     try:
         AdminClient({**options, "log_level": 0})
     except KafkaException as error:
-        raise SettingsError(f"cluster.kafka_options: {reason_of(error)}") from None
+        raise SettingsError(f"kafka.options: {reason_of(error)}") from None
 
 
 def _unless_there(result: Callable[[], object]) -> None:

@@ -88,14 +88,14 @@ def dropped(settings: Settings) -> Iterator[Dropped]:
         while True:
             message = reader.poll(_ANSWER_S)
             if message is None:
-                raise KafkaLostError("cluster.kafka: does not answer")
+                raise KafkaLostError("kafka.servers: does not answer")
             error = message.error()
             if error is None:
                 yield _said_in(message)
             elif error.name() == "_PARTITION_EOF":
                 return
             else:
-                raise KafkaLostError(f"cluster.kafka: {error.str()}")
+                raise KafkaLostError(f"kafka.servers: {error.str()}")
     finally:
         reader.close()
 
@@ -142,7 +142,7 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
             forgotten.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise KafkaLostError(f"cluster.kafka: {reason_of(error)}") from None
+                raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
         for folder in folders:
             try:
                 shutil.rmtree(folder) if folder.is_dir() else folder.unlink()
@@ -187,7 +187,7 @@ def _state_of(future: Any) -> bool:  # noqa: ANN401  likewise
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return False
-        raise KafkaLostError(f"cluster.kafka: {reason_of(error)}") from None
+        raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
     return state not in {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 
 
@@ -195,4 +195,4 @@ def _asked(ask: Callable[[], _T]) -> _T:
     try:
         return ask()
     except KafkaException as error:
-        raise KafkaLostError(f"cluster.kafka: {reason_of(error)}") from None
+        raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None

@@ -88,10 +88,6 @@ class CountSettings(Group):
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
-    speed_step_mps: Positive = 1.0
-    """Mean speeds are rounded to this."""
-    dwell_step_s: Positive = 10.0
-    """Mean stays are rounded to this."""
     epsilon: Annotated[float, Field(gt=0, le=100)] = 1.0
     """With `privacy = "dp"`: budget of a device for all counts of a period together."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6

@@ -3,24 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
 from anonymizer.settings.base import PLAIN_NAME, Group, Positive, like
-from anonymizer.settings.kafka import Addresses, Option
 
 
 class ClusterSettings(Group):
-    """Kafka, and what `anonymizer bridge` and `anonymizer worker` must agree on.
+    """What `anonymizer bridge` and `anonymizer worker` must agree on; where Kafka is: `[kafka]`.
 
-    `anonymizer serve` uses nothing of it, see `[kafka]`. All bridges and workers of a cluster need
-    the same settings.
+    `anonymizer serve` uses nothing of it. All bridges and workers of a cluster need the same
+    settings.
     """
 
-    kafka: Addresses = "127.0.0.1:9092"
-    """Addresses of some brokers of Kafka, `host:port,host:port`."""
-    kafka_options: dict[Option, SecretStr] = Field(default={})
-    """Options of librdkafka, the client library, as text: above all those of encryption and login,
-    `{ "security.protocol" = "ssl", "ssl.ca.location" = "ca.pem" }`."""
     prefix: Annotated[str, like(r"^[A-Za-z0-9_-]{1,64}$", PLAIN_NAME)] = "anonymizer"
     """Beginning of the names of the topics and consumer groups in Kafka."""
     n_sources: Annotated[int, Field(ge=1, le=1024)] = 4

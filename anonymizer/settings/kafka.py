@@ -1,4 +1,4 @@
-"""`[kafka]`: where Apache Kafka is, for a gateway that reads and publishes positions there."""
+"""`[kafka]`: where Apache Kafka is, for gateways without MQTT, and for clusters."""
 
 from typing import Annotated
 
@@ -51,10 +51,9 @@ KafkaTopic = Annotated[
 
 
 class KafkaSettings(Group):
-    """Apache Kafka, for `inputs.kafka` and `output.kafka`.
+    """Apache Kafka: for `inputs.kafka`, `output.kafka`, and bridges and workers of a cluster.
 
-    It needs the extra `kafka`, and no MQTT broker. Bridges and workers of a cluster have
-    `[cluster]` instead.
+    It needs the extra `kafka`. A gateway with `inputs.kafka` needs no MQTT broker.
     """
 
     servers: Addresses = "127.0.0.1:9092"
@@ -63,6 +62,6 @@ class KafkaSettings(Group):
     """Options of librdkafka, the client library, as text: above all those of encryption and login,
     `{ "security.protocol" = "ssl", "ssl.ca.location" = "ca.pem" }`."""
     group: Name = "anonymizer"
-    """Name of the consumer group. Where it has read to is kept in Kafka. Several gateways in one
-    group divide the devices, and each hides its own among its own alone: run one, the second for
-    the case that it fails only with topics of one partition."""
+    """Name of the gateway's consumer group. Where it has read to is kept in Kafka. Several gateways
+    in one group divide the devices, and each hides its own among its own alone: run one, the second
+    for the case that it fails only with topics of one partition."""

@@ -127,8 +127,6 @@ class PresenceSettings(Group):
     among parked ones wait for company. None: parked devices are company for all."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
     """Most devices present at once; positions of further devices are suppressed as overload."""
-    max_ahead_s: Annotated[NotNegative, MORE_IS_WEAKER] = 5.0
-    """How far a device's clock may be ahead of the gateway's."""
     max_behind_s: Annotated[Positive, MORE_IS_WEAKER] = 60.0
     """How old a position may be when it arrives; at most `ttl_s`."""
 

@@ -19,10 +19,11 @@ WIDTH = 100
 """Of the terminal."""
 
 
-def told(*words: str | Path) -> str:
+def told(*words: str | Path, kind: str = "none") -> str:
     """Return what the command says; it must succeed."""
+    options = ("--no-attacks", "--format", kind)
     result = CliRunner(env={"COLUMNS": "120"}).invoke(
-        app, ["adka", "--no-attacks", *map(str, words)], catch_exceptions=False
+        app, ["adka", *options, *map(str, words)], catch_exceptions=False
     )
     assert result.exit_code == 0
     return result.stdout
@@ -42,7 +43,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_seeds_output_is_told_and_its_files_are_written(
     tmp_path: Path, usual: dict[str, Any]
 ) -> None:
-    lines = told("--out", tmp_path / "out").splitlines()
+    lines = told("--out", tmp_path / "out", kind="png").splitlines()
     assert lines[0] == "30 users on 25 nodes"
     first, *_ = runs = usual["runs"]
     said = [line.split() for line in lines]
@@ -148,12 +149,14 @@ def test_impossible_numbers_and_a_missing_folder_are_refused(
     assert CliRunner().invoke(app, ["adka", *out, *options]).exit_code == 2
 
 
-def multisource(*words: str | Path) -> str:
+def multisource(*words: str | Path, kind: str = "none") -> str:
     """Return what the command says on small tables and of few values; it must succeed."""
     small = ("--census-rows", "0", "--repeats", "1", "--best-s", "0")
     ranges = ("-k", "10,20", "--census-k", "100,200", "-d", "1,2", "-l", "2,3")
     result = CliRunner(env={"COLUMNS": str(WIDTH)}).invoke(
-        app, ["multisource", *small, *ranges, *map(str, words)], catch_exceptions=False
+        app,
+        ["multisource", *small, *ranges, "--format", kind, *map(str, words)],
+        catch_exceptions=False,
     )
     assert result.exit_code == 0
     return result.stdout
@@ -232,9 +235,10 @@ def test_a_table_without_rows_is_not_printed() -> None:
 def test_plots_are_written_in_the_formats_and_ranges_asked_for_and_the_json_holds_all(
     tmp_path: Path,
 ) -> None:
-    formats = ("--format", "pdf", "--json")
     ranges = ("-k", "5:15:10", "-d", "1,3", "-l", "2", "--share", "0.5", "--share", "1")
-    report = json.loads(multisource("--out", tmp_path, "--rows", "100", *formats, *ranges))
+    report = json.loads(
+        multisource("--out", tmp_path, "--rows", "100", "--json", *ranges, kind="pdf")
+    )
     manifest = json.loads((tmp_path / "manifest.json").read_text())["options"]
     assert manifest["ks"]["Adult"] == [5, 15]
     assert [manifest[name] for name in ("ds", "ls", "shares")] == [[1, 3], [2], [0.5, 1.0]]

@@ -67,8 +67,9 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         map = false
         port = {port}
         token = "{TOKEN}"
+        [kafka]
+        servers = "{kafka}"
         [cluster]
-        kafka = "{kafka}"
         prefix = "{prefix}"
         n_sources = 2
         n_joiners = {N_JOINERS}

@@ -70,8 +70,9 @@ interval_s = 1
 map = false
 port = {port}
 token = "{token}"
+[kafka]
+servers = "{kafka}"
 [cluster]
-kafka = "{kafka}"
 prefix = "{prefix}"
 n_sources = {n_sources}
 wait_s = {wait_s}

@@ -65,8 +65,9 @@ def settings_file(
         client_id = "bridge"
         random_client_id = false
         session_expiry_s = 600
+        [kafka]
+        servers = "{kafka.address}"
         [cluster]
-        kafka = "{kafka.address}"
         prefix = "{prefix}"
         n_sources = {N_SOURCES}
         [tick]

@@ -51,8 +51,8 @@ class Cluster:
 
     def start(self, *names: str) -> None:
         for name, port in zip(names, free_ports(len(names)), strict=True):
-            cluster = self.settings.cluster
-            config = config_of(self.folder, kafka=cluster.kafka, prefix=cluster.prefix, port=port)
+            kafka, prefix = self.settings.kafka.servers, self.settings.cluster.prefix
+            config = config_of(self.folder, kafka=kafka, prefix=prefix, port=port)
             self._port_of[name] = port
             state = self.folder / "state"
             self.workers.start(

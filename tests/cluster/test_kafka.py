@@ -27,7 +27,8 @@ from tests.cluster.processes import wait_until
 
 
 def settings(address: str, prefix: str, **cluster: int) -> Settings:
-    return Settings.model_validate({"cluster": {"kafka": address, "prefix": prefix, **cluster}})
+    tables = {"kafka": {"servers": address}, "cluster": {"prefix": prefix, **cluster}}
+    return Settings.model_validate(tables)
 
 
 def test_topics_are_created_once_and_other_partitions_are_refused(

@@ -102,8 +102,9 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         map = false
         port = {port}
         token = "{TOKEN}"
+        [kafka]
+        servers = "{kafka}"
         [cluster]
-        kafka = "{kafka}"
         prefix = "{prefix}"
         n_sources = 2
         n_joiners = 2

@@ -1,8 +1,6 @@
 """What an operator does with a cluster: check its settings, see what was dropped, erase it."""
 
 import fcntl
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from tests.cluster.kafka import Kafka
 from tests.cluster.processes import wait_until
 from tests.cluster.recorded import N_LANES, config_of
 from tests.cluster.test_cluster import cluster, recorded
+from tests.preloaded import ran
 
 pytestmark = pytest.mark.timeout(900)
 NOBODY = "127.0.0.1:1"
@@ -23,8 +22,7 @@ NOBODY = "127.0.0.1:1"
 
 def run(*arguments: str | Path, code: int = 0) -> str:
     """Run a command, and return what it says if it ends with this exit code."""
-    command = [sys.executable, "-m", "anonymizer", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran("anonymizer", *arguments, folder=Path.cwd())
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -56,17 +54,17 @@ def test_what_bridges_and_workers_refuse_is_refused(config: Path, more: str, nam
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ('kafka_options = {"no.such" = "x"}', "cluster.kafka_options: No such configuration"),
+        ('options = {"no.such" = "x"}', "kafka.options: No such configuration"),
         (
-            'kafka_options = {"security.protocol" = "ssl", "ssl.ca.location" = "/nowhere"}',
-            "cluster.kafka_options: ",
+            'options = {"security.protocol" = "ssl", "ssl.ca.location" = "/nowhere"}',
+            "kafka.options: ",
         ),
     ],
 )
 def test_options_that_kafkas_client_refuses_are_refused(
     config: Path, line: str, named: str
 ) -> None:
-    config.write_text(config.read_text() + line)
+    config.write_text(config.read_text().replace("[kafka]\n", f"[kafka]\n{line}\n"))
     assert named in run("check", "--cluster", "--config", config, code=2)
 
 

@@ -108,7 +108,7 @@ def test_the_settings_of_the_pods_are_settings_of_a_cluster(tmp_path: Path) -> N
     }
     settings = load_settings(file, environment)
     check_cluster(settings)
-    assert settings.cluster.kafka_options["security.protocol"].get_secret_value() == "ssl"
+    assert settings.kafka.options["security.protocol"].get_secret_value() == "ssl"
     assert settings.cluster.secret_file
     assert settings.broker.password_file
     assert settings.http.token_file
@@ -132,7 +132,7 @@ def test_the_members_of_compose_get_settings_of_a_cluster(name: str) -> None:
     service = compose["services"][name]
     settings = load_settings(DEPLOY / "gateway.toml", service["environment"])
     check_cluster(settings)
-    host, port = settings.cluster.kafka.split(":")
+    host, port = settings.kafka.servers.split(":")
     assert host in compose["services"]
     kafka = (DEPLOY / "kafka.properties").read_text()
     assert f"advertised.listeners=PLAINTEXT://{host}:{port}\n" in kafka

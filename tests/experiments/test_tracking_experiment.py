@@ -18,7 +18,7 @@ CHOICES = (Choice("session", 1, 1, 4), Choice("session", 3, 6, 4), Choice("snaps
 
 @pytest.fixture(scope="module")
 def points() -> list[Point]:
-    return run_tracking(CITY, sizes=[60], choices=CHOICES, n_fleets=1, seconds=420, seed=1)
+    return run_tracking(CITY, sizes=[40], choices=CHOICES, n_fleets=1, seconds=420, seed=1)
 
 
 def test_larger_places_say_less_about_where_somebody_is(points: list[Point]) -> None:
@@ -27,7 +27,7 @@ def test_larger_places_say_less_about_where_somebody_is(points: list[Point]) -> 
     # They publish at different moments, from which the targets are known.
     assert small.strongest / small.belief["none"] > large.strongest / large.belief["none"]
     assert [each.choice for each in points] == list(CHOICES)
-    assert snapshot.n_devices == 60
+    assert snapshot.n_devices == 40
     assert set(small.belief) == {"none", "raw", "regions", "pieces", "followed"}
     assert small.strongest == max(small.belief[name] for name in ("regions", "pieces", "followed"))
 

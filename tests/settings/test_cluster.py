@@ -1,4 +1,4 @@
-"""`[cluster]`, the keys of messages in Kafka, and their partitions."""
+"""`[cluster]` and `[kafka]`, the keys of messages in Kafka, and their partitions."""
 
 from typing import Any, get_args
 from zlib import crc32
@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.topics import Kind, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.errors import SettingsError
-from anonymizer.settings import ClusterSettings, Settings
+from anonymizer.settings import Settings
+from anonymizer.settings.kafka import KafkaSettings
 
 
 @given(st.sampled_from(get_args(Kind)), st.integers(0, 300), st.integers(1, 300))
@@ -70,14 +71,14 @@ def test_records_alone_need_no_topics_of_positions() -> None:
 )
 def test_an_address_has_a_host_and_a_port(kafka: str) -> None:
     with pytest.raises(ValidationError):
-        ClusterSettings(kafka=kafka)
+        KafkaSettings(servers=kafka)
 
 
 def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
-    ClusterSettings(kafka="a:1,[::1]:2")
+    KafkaSettings(servers="a:1,[::1]:2")
     with pytest.raises(ValidationError, match="set by bridges"):
-        ClusterSettings.model_validate({"kafka_options": {"acks": "0"}})
-    shown = ClusterSettings.model_validate({"kafka_options": {"sasl.password": "geheim"}})
+        KafkaSettings.model_validate({"options": {"acks": "0"}})
+    shown = KafkaSettings.model_validate({"options": {"sasl.password": "geheim"}})
     assert "geheim" not in repr(shown)
 
 

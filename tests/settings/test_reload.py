@@ -39,7 +39,6 @@ enabled = true
 [output]
 rejected_every_s = 120.0
 [presence]
-max_ahead_s = 1.25
 max_behind_s = 10.5
 [limits]
 max_device_id_chars = 32
@@ -81,7 +80,7 @@ def protection(of: Settings) -> list[float]:
         for lows in [(0, *of.adka.density_steps)]
     ]
     low_is_strong = (
-        *(of.presence.max_ahead_s, of.presence.max_behind_s, of.limits.max_positions),
+        *(of.presence.max_behind_s, of.limits.max_positions),
         *(of.limits.max_payload_bytes, of.limits.max_device_id_chars),
     )
     return [
@@ -145,7 +144,6 @@ def test_a_file_cut_off_before_its_k_is_refused_in_one_line_that_names_all_it_la
         ("adka", "density_steps", (5, 20), (6, 21)),
         ("region", "k_extra", 12, 14),
         ("output", "rejected_every_s", 60.0, 240.0),
-        ("presence", "max_ahead_s", 2.0, 0.0),
         ("presence", "max_behind_s", 60.0, 5.0),
         ("limits", "max_device_id_chars", 33, 16),
         ("limits", "max_positions", 1001, 10),
@@ -294,7 +292,7 @@ def some_settings(draw: st.DrawFn) -> Settings:
         adka={"density_steps": sorted(steps), "k_values": sorted(ks, reverse=True), "k_floor": 4},
         region={"k_extra": draw(few)},
         output={"rejected_every_s": draw(few)},
-        presence={"max_ahead_s": draw(few), "max_behind_s": draw(few)},
+        presence={"max_behind_s": draw(few)},
         limits={
             "max_payload_bytes": 20 + draw(few),
             "max_positions": draw(few),

@@ -32,7 +32,7 @@ PICTURE = (1360, 880)
 _COLOURS = 160
 """Of the picture: without a palette it would be three times the size."""
 _CHARTED_FRAMES = 45
-_POLL_S = 0.05
+_POLL_S = 0.25
 
 
 class Viewer:

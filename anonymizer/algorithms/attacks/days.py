@@ -135,7 +135,8 @@ def likeliest_lives(
     )
     n_records = np.diff(some.first_record_of)
     score = _count_hits(
-        some.first_record_of, some.tick_of, some.region_of, some.first_node_of, some.node, place,
+        some.first_record_of, some.tick_of, some.region_of, some.first_node_of, some.node,
+        np.ascontiguousarray(place),
         earlier, n_nodes,
     ) / (n_records + 1)[:, None]  # fmt: skip
     score += np.where(score > 0, 1e-9 * rng.random(score.shape), 0.0)

@@ -156,6 +156,7 @@ def learn_motion(
     next_state_of = came_by + 2 * network.neighbour_of.astype(np.int64) + 1
     devices = np.flatnonzero(learned_from)
     roads = network.first_arc_of, network.neighbour_of, came_by, first_turn_of
+    place = np.ascontiguousarray(place)
     fine = _no_counts(network.n_nodes, int(first_turn_of[-1]))
     _count_moves(place, devices, *roads, max(int(np.ceil(STAND_S / tick_s)), 2), fine)
     model_s, coarse = every * tick_s, fine

@@ -70,6 +70,7 @@ def balanced_shares(row: IntArray, device: IntArray, capacity: IntArray) -> Floa
        Information Theory 59(3), 2013.
     """
     n_devices = int(device.max()) + 1
+    row, device = np.ascontiguousarray(row), np.ascontiguousarray(device)
     return _balance(row, device, capacity.astype(np.float64), n_devices, _MAX_ROUNDS, _TOLERANCE)
 
 

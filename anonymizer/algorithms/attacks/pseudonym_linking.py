@@ -108,7 +108,7 @@ def link(
         observed.node,
         roads_of(network),
         new_spread(network.n_nodes),
-        within_s,
+        float(within_s),
         _REACH_WEIGHT,
     )
     pools: dict[int, IntArray] = {}

@@ -31,10 +31,10 @@ def representatives(codes: Int32Array, classes: Classes, schema: Schema) -> Floa
     """
     first_of, member = classes.first_of, classes.member
     columns = [
-        _medians(codes[:, j], first_of, member, qi.position, qi.missing)
+        _medians(column, first_of, member, qi.position, qi.missing)
         if qi.numeric
-        else _modes(codes[:, j], first_of, member, qi.position)
-        for j, qi in enumerate(schema.qis)
+        else _modes(column, first_of, member, qi.position)
+        for qi, column in zip(schema.qis, np.ascontiguousarray(codes.T), strict=True)
     ]
     return np.column_stack([np.zeros((len(classes), 0)), *columns])
 

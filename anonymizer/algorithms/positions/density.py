@@ -258,6 +258,7 @@ def advance_versions(
     version_of: FloatArray, slot: Int32Array, ts: FloatArray, node: Int32Array
 ) -> UInt8Array:
     """Set the version of each slot to the time of its newest position; see `DensityMap.advance`."""
+    ts = np.ascontiguousarray(ts, np.float64)  # or each layout would be compiled
     outcome = _classify(version_of, _newest(version_of, slot, ts, node), slot, ts)
     winner = np.flatnonzero(outcome == Outcome.HELD)
     version_of[slot[winner]] = ts[winner]

@@ -80,7 +80,14 @@ def form_groups(
     metres = np.zeros(len(n_at)) if metres_at is None else metres_at
     return Groups(
         *_form_groups(
-            forest.parent_of, forest.order, n_at, need_at, metres, min_nodes, max_nodes, min_metres
+            forest.parent_of,
+            forest.order,
+            n_at,
+            need_at,
+            metres,
+            min_nodes,
+            max_nodes,
+            float(min_metres),
         )
     )
 

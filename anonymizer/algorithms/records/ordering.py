@@ -81,7 +81,7 @@ def _keys(codes: Int32Array, sizes: Sequence[int]) -> tuple[NDArray[np.uint64], 
     bits = max(1, max(int(size) - 1 for size in sizes).bit_length())
     n_bits = bits * codes.shape[1]
     key = np.zeros((-(-n_bits // _WORD_BITS), len(codes)), np.uint64)
-    _fill_keys(codes, bits, key)
+    _fill_keys(np.ascontiguousarray(codes), bits, key)
     return key, n_bits
 
 

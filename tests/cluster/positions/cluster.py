@@ -48,7 +48,7 @@ READINGS = [
     {"name": "speed", "lo": 0.0, "hi": 30.0, "step": 0.5, "statistics": ["count", "mean", "max"]},
     {"name": "load", "lo": 0.0, "hi": 9.0, "statistics": ["mean"], "per_pseudonym": True},
 ]
-COUNTS = {"enabled": True, "every_s": 3, "k": 3, "cells": 16, "speed_step_mps": 0.001}
+COUNTS = {"enabled": True, "every_s": 3, "k": 3, "cells": 16}
 ZONE = {"circle": {"lat": NETWORK.lat[44], "lon": NETWORK.lon[44], "radius_m": 120}}
 PROTECTED: dict[str, dict[str, Any]] = {
     "nothing": {},

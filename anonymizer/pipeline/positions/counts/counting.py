@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 FORM_VERSION = 1
 _DIGITS = 6
+_SPEED_STEP_MPS = 1.0
+_DWELL_STEP_S = 10.0
+"""Means are rounded to these."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -201,8 +204,8 @@ class SafeMessages:
 
     def _counts(self, safe: SafeFigures) -> list[CellCounts]:
         first = safe.first_cell_of.tolist()
-        speed = _rounded(safe.speed_mps, self._settings.speed_step_mps)
-        dwell = _rounded(safe.dwell_s, self._settings.dwell_step_s)
+        speed = _rounded(safe.speed_mps, _SPEED_STEP_MPS)
+        dwell = _rounded(safe.dwell_s, _DWELL_STEP_S)
         origins: list[list[Flow]] = [[] for _ in first[1:]]
         flows = (safe.flow_from, safe.flow_to, safe.n_flow)
         for origin, here, n in zip(*(column.tolist() for column in flows), strict=True):

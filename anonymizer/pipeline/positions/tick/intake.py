@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 Locate: TypeAlias = Callable[[Positions], Int32Array]
 """Returns the node of each position, negative for none, shape (n,)."""
 
+_MAX_AHEAD_S = 5.0
+"""How far a device's clock may be ahead of the gateway's."""
+
 
 class Lasting(Protocol):
     """For how long what devices say holds: what an operator knows of it."""
@@ -252,7 +255,7 @@ def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> U
         Unix seconds at which the tick closes.
     """
     stated = np.where(np.isnan(ts), now, ts)
-    return classify_time(stated, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s)
+    return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=presence.max_behind_s)
 
 
 def admit(
