@@ -172,7 +172,7 @@ class MassesByLife:
         for each, part in sorted(self._part_of.items()):
             n = _list(part, each, self._scale, unit, least, masses, source, n)
         # Copies, because most of the room is often unused.
-        return Masses(*(column[:n].copy() for column in masses)), source[:n].copy()
+        return only(masses, np.arange(n)), source[:n].copy()
 
     def _join(self, life: int, part: _Part) -> None:
         self._free_at = None if life == FREE else self._free_at
