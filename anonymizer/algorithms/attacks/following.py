@@ -107,25 +107,21 @@ def follow(
         crowd.n_present = float(n_present[t])
         over = lives.last_step_of < t
         crowd.move(over)
-        went, came_from = freed(targets.masses, over)
-        n_owners = len(targets.track_of)
-        before = Masses(*moved_on(motion, went, np.ones(n_owners, np.bool_)))
-        held = MassesByLife(before, n_owners)
+        moved = _moved(motion, targets, over)[2]
+        held = MassesByLife(moved, len(targets.track_of))
         for r in range(lives.first_record_of[t], lives.first_record_of[t + 1]):
             said = crowd.read(lives, r, t)
             crowd.learn(said)
             if t > enter:
                 said.tell(held, motion.node_of, targets.row_of(said), SLIP)
         crowd.forget()
-        masses, source = held.listed()
-        targets = targets._replace(masses=masses)
         if t == enter:
             targets = _targets(crowd, motion, start)
-            source = np.arange(len(targets.masses.mass))
-            went = before = targets.masses
+            held = MassesByLife(targets.masses, len(targets.track_of))
         if t >= enter:
-            targets, kept = targets.normalized(len(start))
-            steps.append(_Step(went, came_from, before, source[kept], targets.masses))
+            targets, source = targets.given(held, len(start))
+        if t >= enter and look_back:
+            steps.append(_Step(over, source, targets.masses))
         for k in np.flatnonzero(at == t).tolist():
             targets.add_to(belief[:, k], targets.masses.mass, motion)
     hindsight = _looked_back(steps, targets, motion, len(start), at - enter) if look_back else None
@@ -137,25 +133,32 @@ class _Step(NamedTuple):
 
     Attributes
     ----------
-    went, came_from
-        Before they moved, and of which states of the step before they are.
-    before
-        After they moved.
+    over
+        Which lives are over when it begins, shape (lives,).
     source, after
-        State of `before` of which each of `after` comes, given what the step says.
+        The states given what the step says, and which of those after the move each of them was.
     """
 
-    went: Masses
-    came_from: IntArray
-    before: Masses
-    source: IntArray
+    over: BoolArray
+    source: Int32Array
     after: Masses
+
+
+def _moved(motion: Motion, targets: "_Targets", over: BoolArray) -> tuple[Masses, IntArray, Masses]:
+    """Return the states when some lives are over, which they were before, and after the move."""
+    went, came_from = freed(targets.masses, over)
+    moves = np.ones(len(targets.track_of), np.bool_)
+    return went, came_from, Masses(*moved_on(motion, went, moves))
 
 
 def _looked_back(
     steps: list[_Step], targets: "_Targets", motion: Motion, n_targets: int, at: IntArray
 ) -> FloatArray:
-    """Return the belief at some steps, given all of them (forward-backward algorithm)."""
+    """Return the belief at some steps, given all of them (forward-backward algorithm).
+
+    The states between two steps are many times as many as those that are kept, so they are
+    computed once more.
+    """
     belief = np.zeros((n_targets, len(at), len(motion.leave)))
     mass = steps[-1].after.mass
     for t in range(len(steps) - 1, -1, -1):
@@ -165,11 +168,12 @@ def _looked_back(
         for k in np.flatnonzero(at == t).tolist():
             here.add_to(belief[:, k], mass, motion)
         if t > 0:
-            went, came_from, before, source, _ = steps[t]
-            known = np.bincount(source, mass, len(before.mass)).astype(np.float64)
-            earlier = moved_back(motion, went, before, known)
-            mass = np.zeros(len(steps[t - 1].after.mass))
-            mass[came_from] = earlier
+            over, source, _ = steps[t]
+            earlier = targets._replace(masses=steps[t - 1].after)
+            went, came_from, moved = _moved(motion, earlier, over)
+            known = np.bincount(source, mass, len(moved.mass)).astype(np.float64)
+            mass = np.zeros(len(went.mass))
+            mass[came_from] = moved_back(motion, went, moved, known)
     shares: FloatArray = belief / belief.sum(axis=2, keepdims=True)
     return shares
 
@@ -286,10 +290,9 @@ class _Crowd:
 
     def forget(self) -> None:
         """End a step: drop improbable states, and tracks that hardly exist."""
-        self.masses, _ = self._held.listed()
-        exists = np.bincount(self.masses.owner, self.masses.mass, self.n_tracks)
-        kept = (self.masses.mass > _LEAST) & (exists > _LEAST_EXISTENCE)[self.masses.owner]
-        self.masses = only(self.masses, kept)
+        exists = self._held.sums(np.arange(self.n_tracks), self.n_tracks)
+        unit = np.where(exists > _LEAST_EXISTENCE, 1.0, np.inf)
+        self.masses, _ = self._held.listed(unit, _LEAST)
 
 
 class _Targets(NamedTuple):
@@ -312,12 +315,11 @@ class _Targets(NamedTuple):
         row_of[known] = said.row_of[self.track_of[known]]
         return row_of
 
-    def normalized(self, n_targets: int) -> tuple["_Targets", BoolArray]:
-        """Return the states of each target such that they add up to 1, and which are kept."""
-        masses, target = self.masses, self.target_of[self.masses.owner]
-        share = masses.mass / np.bincount(target, masses.mass, n_targets)[target]
-        kept = share > _LEAST_OF_TARGET
-        return self._replace(masses=only(masses._replace(mass=share), kept)), kept
+    def given(self, held: MassesByLife, n_targets: int) -> tuple["_Targets", Int32Array]:
+        """Return the states of each target such that they add up to 1, and which they were."""
+        unit = held.sums(self.target_of, n_targets)[self.target_of]
+        masses, source = held.listed(unit, _LEAST_OF_TARGET)
+        return self._replace(masses=masses), source
 
     def add_to(self, belief: FloatArray, mass: FloatArray, motion: Motion) -> None:
         """Add masses of the states to the belief of each target, shape (targets, nodes)."""

@@ -44,12 +44,10 @@ class _Part(NamedTuple):
     owner: Int32Array
     state: Int32Array
     mass: FloatArray
-    source: IntArray
+    source: Int32Array
 
 
-_NO_PART = _Part(
-    np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, dtype=np.int64)
-)
+_NO_PART = _Part(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32))
 
 
 class MassesByLife:
@@ -64,14 +62,14 @@ class MassesByLife:
     """
 
     def __init__(self, masses: Masses, n_owners: int) -> None:
-        first = np.flatnonzero(np.diff(masses.life, prepend=FREE - 1))
-        ends = np.append(first, len(masses.life))[1:]
-        mass, source = masses.mass.copy(), np.arange(len(masses.mass))
+        mass, source = masses.mass.copy(), np.arange(len(masses.mass), dtype=np.int32)
+        lives = np.arange(FREE, int(masses.life.max(initial=FREE)) + 1, dtype=np.int32)
+        first = np.searchsorted(masses.life, lives)
+        ends = np.append(first[1:], len(mass))
         self._part_of = {
             life: _Part(masses.owner[a:b], masses.state[a:b], mass[a:b], source[a:b])
-            for life, a, b in zip(
-                masses.life[first].tolist(), first.tolist(), ends.tolist(), strict=True
-            )
+            for life, a, b in zip(lives.tolist(), first.tolist(), ends.tolist(), strict=True)
+            if a < b
         }
         self._scale = np.ones(n_owners)
         # Sum of the masses of each owner, without the scale.
@@ -113,8 +111,9 @@ class MassesByLife:
             self._free_at = np.argsort(node, kind="stable"), starts_of(counts)
         order, first = self._free_at
         nodes = np.flatnonzero(piece_at >= 0)
-        rows = [order[a:b] for a, b in zip(first[nodes], first[nodes + 1], strict=True)]
-        chosen = np.sort(np.concatenate([order[:0], *rows]))
+        sizes = first[nodes + 1] - first[nodes]
+        at = np.arange(sizes.sum()) + np.repeat(first[nodes] - starts_of(sizes)[:-1], sizes)
+        chosen = np.sort(order[at])
         return _Part(*(column[chosen] for column in part))
 
     def begin(self, life: int, node_of: Int32Array, said: Weights, row_of: IntArray) -> None:
@@ -145,20 +144,35 @@ class MassesByLife:
         self._sum = np.append(self._sum, np.zeros(more))
         self._sum += np.bincount(masses.owner, masses.mass, n_owners)
         if len(masses.life):
-            nowhere = np.full(len(masses.life), -1)
+            nowhere = np.full(len(masses.life), -1, np.int32)
             part = _Part(masses.owner, masses.state, masses.mass, nowhere)
             self._join(int(masses.life[0]), part)
 
-    def listed(self) -> tuple[Masses, IntArray]:
-        """Return the masses by rising life and owner, and of which of the first ones they come."""
-        parts = sorted(self._part_of.items())
-        owner, state, mass, source = (
-            np.concatenate([getattr(_NO_PART, name), *(getattr(part, name) for _, part in parts)])
-            for name in _Part._fields
-        )
-        sizes = [len(part.mass) for _, part in parts]
-        life = np.repeat(np.array([life for life, _ in parts], np.int32), sizes)
-        return Masses(owner, life, state, mass * self._scale[owner]), source
+    def sums(self, group_of: IntArray, n_groups: int) -> FloatArray:
+        """Return the sum of the masses of each group of owners, shape (n_groups,)."""
+        sums = np.zeros(n_groups)
+        for _, part in sorted(self._part_of.items()):
+            _add_up(part, self._scale, group_of, sums)
+        return sums
+
+    def listed(self, unit: FloatArray, least: float) -> tuple[Masses, Int32Array]:
+        """Return the larger masses by rising life and owner, and of which given ones they come.
+
+        Parameters
+        ----------
+        unit
+            In multiples of what the masses of each owner are returned, shape (owners,).
+        least
+            Masses of so many units, or fewer, are left out.
+        """
+        n_most = sum(len(part.mass) for part in self._part_of.values())
+        owner, life = np.empty(n_most, np.int32), np.empty(n_most, np.int32)
+        state, mass = np.empty(n_most, np.int32), np.empty(n_most)
+        masses, source, n = Masses(owner, life, state, mass), np.empty(n_most, np.int32), 0
+        for each, part in sorted(self._part_of.items()):
+            n = _list(part, each, self._scale, unit, least, masses, source, n)
+        # Copies, because most of the room is often unused.
+        return only(masses, np.arange(n)), source[:n].copy()
 
     def _join(self, life: int, part: _Part) -> None:
         self._free_at = None if life == FREE else self._free_at
@@ -187,11 +201,20 @@ def freed(masses: Masses, over: BoolArray) -> tuple[Masses, IntArray]:
     over
         Whether each life is over, shape (lives,).
     """
-    ended = (masses.life >= 0) & np.append(over, False)[masses.life]
-    if not ended.any():
+    lives = np.flatnonzero(over).astype(np.int32)
+    first, ends = np.searchsorted(masses.life, lives), np.searchsorted(masses.life, lives + 1)
+    if not (first < ends).any():
         return masses, np.arange(len(masses.mass))
-    life = np.where(ended, FREE, masses.life).astype(np.int32)
-    return by_life(masses._replace(life=life))
+    is_free = np.zeros(len(masses.mass), np.bool_)
+    is_free[: np.searchsorted(masses.life, FREE, "right")] = True
+    for a, b in zip(first.tolist(), ends.tolist(), strict=True):
+        is_free[a:b] = True
+    free = np.flatnonzero(is_free)
+    free = free[np.argsort(masses.owner[free], kind="stable")]
+    order = np.concatenate([free, np.flatnonzero(~is_free)])
+    found = only(masses, order)
+    found.life[: len(free)] = FREE
+    return found, order
 
 
 def by_life(masses: Masses) -> tuple[Masses, IntArray]:
@@ -255,3 +278,34 @@ def _weigh(
         before = part.mass[i]
         part.mass[i] = before * (said.factor[row_of[a], p] if p >= 0 else slip)
         sums[a] += part.mass[i] - before
+
+
+@kernel
+def _add_up(part: _Part, scale: FloatArray, group_of: IntArray, sums: FloatArray) -> None:
+    """Add the masses of a life to those of the groups of their owners."""
+    for i in range(len(part.mass)):
+        a = part.owner[i]
+        sums[group_of[a]] += part.mass[i] * scale[a]
+
+
+@kernel
+def _list(
+    part: _Part,
+    life: int,
+    scale: FloatArray,
+    unit: FloatArray,
+    least: float,
+    masses: Masses,
+    source: Int32Array,
+    n: int,
+) -> int:
+    """Write the larger masses of a life behind the `n` first ones; return how many there are."""
+    for i in range(len(part.mass)):
+        a = part.owner[i]
+        mass = part.mass[i] * scale[a] / unit[a]
+        if mass > least:
+            masses.owner[n], masses.life[n] = a, life
+            masses.state[n], masses.mass[n] = part.state[i], mass
+            source[n] = part.source[i]
+            n += 1
+    return n

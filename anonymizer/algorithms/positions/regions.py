@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place
+from anonymizer.algorithms.kernels import (
+    copy_items,
+    inlined_kernel,
+    inner_kernel,
+    kernel,
+    sort_in_place,
+)
 from anonymizer.algorithms.positions.atoms import Levels
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 from anonymizer.domain.network import RoadNetwork
@@ -80,7 +86,7 @@ _MARK = np.dtype(
 )
 
 
-@kernel
+@inlined_kernel
 def _unite(marks: RecordArray, a: int, b: int) -> int:
     """Join the parts of two atoms (union-find); return 1 if they were separate."""
     while marks[a]["leader"] != a:
@@ -93,7 +99,7 @@ def _unite(marks: RecordArray, a: int, b: int) -> int:
     return 1
 
 
-@kernel
+@inner_kernel
 def _queue_atoms(
     marks: RecordArray,
     queue: Int32Array,
@@ -128,7 +134,7 @@ def _queue_atoms(
     return n, parts
 
 
-@kernel
+@inner_kernel
 def _keep_path(marks: RecordArray, g: int, v: int, kept: Int32Array, n: int) -> int:
     """Keep the path by which the search reached a node; return the new number of kept nodes."""
     while v != _NONE and marks[v]["kept_by"] != g:
@@ -140,7 +146,29 @@ def _keep_path(marks: RecordArray, g: int, v: int, kept: Int32Array, n: int) -> 
     return n
 
 
-@kernel
+@inner_kernel
+def _join_adjacent(
+    marks: RecordArray,
+    queue: Int32Array,
+    g: int,
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+    n: int,
+    parts: int,
+) -> int:
+    """Join atoms with neighbouring nodes among `n` queued ones; return how many parts are left."""
+    for i in range(n):
+        if parts == 1:
+            break
+        u = queue[i]
+        for arc in range(first_arc_of[u], first_arc_of[u + 1]):
+            w = neighbour_of[arc]
+            if marks[w]["seen_by"] == g:
+                parts -= _unite(marks, marks[u]["label"], marks[w]["label"])
+    return parts
+
+
+@inner_kernel
 def _connect(
     marks: RecordArray,
     queue: Int32Array,
@@ -159,12 +187,7 @@ def _connect(
     n_kept = n
     if parts == 1:
         return n_kept
-    for i in range(n):
-        u = queue[i]
-        for arc in range(first_arc_of[u], first_arc_of[u + 1]):
-            w = neighbour_of[arc]
-            if marks[w]["seen_by"] == g:
-                parts -= _unite(marks, marks[u]["label"], marks[w]["label"])
+    parts = _join_adjacent(marks, queue, g, first_arc_of, neighbour_of, n, parts)
     head = 0
     while parts > 1 and head < n and n_kept <= len(kept) and head < _REACH * len(kept):
         u = queue[head]
@@ -210,9 +233,12 @@ def _cover(
     kept = np.empty(max_nodes, np.int32)
     region = np.empty(max(1024, 8 * n_groups), np.int32)
     first = np.zeros(n_groups + 1, np.int64)
+    room = np.empty(64, np.int32)
     for g in range(n_groups):
         start, end = first_member_of[g], first_member_of[g + 1]
-        atoms = np.empty(end - start, np.int32)
+        if end - start > len(room):
+            room = np.empty(2 * (end - start), np.int32)
+        atoms = room[: end - start]
         for i in range(start, end):
             level = level_of[i]
             atoms[i - start] = first_atom_of[level] + atom_at[level, place[i]]

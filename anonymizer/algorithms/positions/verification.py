@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
 
@@ -173,7 +173,7 @@ class Transcripts:
             )
 
 
-@kernel
+@inlined_kernel
 def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
     """Return a hash of a hash and a value (the finalizer of splitmix64)."""
     h = np.uint64((h ^ value) + np.uint64(0x9E3779B97F4A7C15))
@@ -200,28 +200,27 @@ def _unbroken(
         start, end = first_member_of[g], first_member_of[g + 1]
         if start == end:
             continue
-        published = now
+        n = end - start
+        published = _mix(now, np.uint64(n))
         for v in node[first_node_of[g] : first_node_of[g + 1]]:
             published = _mix(published, np.uint64(v))
         first = member[start]
         born = version_of[first] != version[start]
-        alike = end - start >= k[g]
+        before = np.uint64(0) if born else hash_of[first]
+        # Equal hashes mean as many members: it suffices to look at the first.
+        alike = n >= k[g] and (born or n_sharing[first] == n)
         for i in range(start, end):
             s = member[i]
             alike = alike and version[i] == version[start]
             alike = alike and (version_of[s] != version[i]) == born
-            if not born:
-                alike = alike and hash_of[s] == hash_of[first] and n_sharing[s] == end - start
+            alike = alike and (born or hash_of[s] == before)
         good[g] = alike
-        before = np.uint64(0) if born else hash_of[first]
+        after = _mix(before, published)
         for i in range(start, end):
             s = member[i]
-            version_of[s] = version[i]
-            n_sharing[s] = end - start
+            if born or not alike:
+                version_of[s] = version[i]
+                n_sharing[s] = n
             # A broken group is not published: its transcripts must never match any others again.
-            hash_of[s] = (
-                _mix(before, published)
-                if alike
-                else _mix(_mix(hash_of[s], published), np.uint64(i))
-            )
+            hash_of[s] = after if alike else _mix(_mix(hash_of[s], published), np.uint64(i))
     return good

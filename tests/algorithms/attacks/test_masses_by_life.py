@@ -99,8 +99,18 @@ def test_regions_change_masses_as_they_change_a_plain_table(
         held.add(Masses(*born, np.array([0.5])), n_owners)
         table[n_owners - 1, life, 2] = 0.5
     assert held.mass_of.sum() == pytest.approx(sum(table.values()))
-    listed, source = held.listed()
-    assert table_of(listed) == pytest.approx(table)
+    group_of = rng.integers(0, 2, n_owners)
+    sums = held.sums(group_of, 2)
+    for group in range(2):
+        assert sums[group] == pytest.approx(
+            sum(mass for (a, _, _), mass in table.items() if group_of[a] == group)
+        )
+    unit, least = 0.5 + rng.random(n_owners), float(rng.random()) / 4
+    kept = {key: mass / unit[key[0]] for key, mass in table.items()}
+    listed, source = held.listed(unit, least=0.0)
+    assert table_of(listed) == pytest.approx(kept)
+    larger = held.listed(unit, least)[0].mass
+    assert larger.tolist() == listed.mass[listed.mass > least].tolist()
     place = list(zip(listed.life.tolist(), listed.owner.tolist(), strict=True))
     assert place == sorted(place)
     old = source >= 0
@@ -120,7 +130,7 @@ def test_the_masses_that_were_given_stay_as_they_are() -> None:
         SLIP,
     )
     assert masses.mass.tolist() == before.tolist()
-    assert held.listed()[0].mass.sum() < before.sum()
+    assert held.listed(np.ones(2), least=0.0)[0].mass.sum() < before.sum()
 
 
 def test_who_was_in_a_life_that_is_over_is_free() -> None:

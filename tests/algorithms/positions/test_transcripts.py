@@ -105,6 +105,12 @@ def test_two_groups_that_swap_a_member_are_refused_and_the_third_passes() -> Non
     assert watch.check(*ones, third) == [False, False, True]
 
 
+def test_a_member_of_a_smaller_group_with_the_same_version_and_region_is_refused() -> None:
+    watch = Watch()
+    assert watch.check(a_group(0, 1, 2), a_group(3, 4)) == [True, True]
+    assert watch.check(a_group(0, 1, 3)) == [False]
+
+
 def test_members_born_at_different_ticks_cannot_form_a_group() -> None:
     watch = Watch()
     assert watch.check(a_group(0, 1)) == [True]

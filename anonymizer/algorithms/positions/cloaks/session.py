@@ -188,6 +188,8 @@ class SessionCloak:
         self._serials = serials
         self._n_formed = 0
         self._groups = NO_GROUPS
+        # The time to live for which all groups were looked at.
+        self._ttl_s = np.inf
         self._group_of = np.zeros(0, np.int64)
         self._place_of = np.zeros(0, np.int32)
         # Compile now, or load from the cache, rather than when the first groups are due.
@@ -209,6 +211,7 @@ class SessionCloak:
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
         self._groups = Groups(*(state[name] for name in Groups.__slots__))
+        self._ttl_s = np.inf
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
         self._index()
 
@@ -242,7 +245,6 @@ class SessionCloak:
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Publish the groups whose beat it is; without a beat also the groups formed now."""
         self._make_room(len(density.node_of))
-        outcome = np.full(len(slot), Outcome.HELD, np.uint8)
         self._place_of[slot] = density.node_of[slot]
         if self._cell_ends_at is None and len(slot):
             begin_at = now + self._epochs.settle_s
@@ -253,13 +255,14 @@ class SessionCloak:
         due = self._due(group_of, n_old, now)
         release = self._cover(due)
         whole = np.diff(release.first_node_of) > 0
-        published = np.zeros(len(due) + 1, bool)  # the last entry stands for _UNGROUPED
-        published[np.flatnonzero(due)[whole]] = True
-        silent = np.append(due & ~published[:-1] | (self._groups.due_at == np.inf), False)
-        on_large = self._is_large[density.node_of[slot]]
-        outcome[(group_of == _UNGROUPED) & ~on_large] = Outcome.SUPPRESSED__REGION_TOO_SMALL
-        outcome[published[group_of]] = Outcome.PUBLISHED
-        outcome[silent[group_of]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        # The last entry stands for _UNGROUPED.
+        of_group = np.full(len(due) + 1, Outcome.HELD, np.uint8)
+        of_group[:-1][due | (self._groups.due_at == np.inf)] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        of_group[np.flatnonzero(due)[whole]] = Outcome.PUBLISHED
+        outcome = of_group[group_of]
+        alone = np.flatnonzero(group_of == _UNGROUPED)
+        on_large = self._is_large[density.node_of[slot[alone]]]
+        outcome[alone[~on_large]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
         if not whole.all():
             self._silence(np.flatnonzero(due)[~whole])
             release = release.only(whole)
@@ -326,14 +329,16 @@ class SessionCloak:
         groups = self._groups
         longest_s = groups.beat_s[groups.beat_s < np.inf].max(initial=0.0)
         latest = now + max(self._pace.epoch_s, self._epochs.settle_s, longest_s)
-        if len(groups.k):
-            late = groups.ends_at > latest
-            groups.ends_at[late] = now + longest_s
+        late = groups.ends_at > latest
+        groups.ends_at[late] = now + longest_s
+        # Nobody who is present when a group is formed becomes absent before it ends but for this.
+        if self._pace.ttl_s < self._ttl_s and len(groups.k):
             seen_at = np.minimum.reduceat(
                 density.version_of[groups.member], groups.first_member_of[:-1]
             )
             absent = seen_at < groups.ends_at - self._pace.ttl_s
             groups.ends_at[absent] = np.minimum(groups.due_at, groups.ends_at)[absent]
+        self._ttl_s = self._pace.ttl_s
         if self._cell_ends_at is not None:
             self._cell_ends_at[self._cell_ends_at > latest] = now
 

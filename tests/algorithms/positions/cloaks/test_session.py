@@ -450,6 +450,22 @@ def test_a_group_that_ends_soon_publishes_nothing_more_once_a_member_counts_as_a
     ]
 
 
+@pytest.mark.parametrize(("ttl_s", "lives"), [(65, True), (64, False)])
+def test_groups_that_a_cloak_is_restored_with_end_if_its_time_to_live_is_too_short_for_them(
+    ttl_s: float, *, lives: bool
+) -> None:
+    drive = Drive(GRID, session_cloak(GRID, pace=Pace(ttl_s=100, epoch_s=60)))
+    drive.tick({1: 13}, now=-5)
+    [born] = drive.tick({0: 12}, now=0)
+    assert born.members == (0, 1)
+    again = session_cloak(GRID, pace=Pace(ttl_s=ttl_s, epoch_s=60))
+    again.restore(drive.cloak.state())
+    density = drive.operator.density
+    slot, node = np.array([0], np.int32), np.array([7], np.int32)
+    density.advance(slot, np.array([1.0]), node)
+    assert (again.cloak(density, slot, now=1.0).release.n_groups == 1) == lives
+
+
 @given(
     st.floats(0, 2e9),
     st.sampled_from([0.1, 1.0, 33.3, 60.0, 3600.0]),
