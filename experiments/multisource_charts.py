@@ -41,7 +41,7 @@ _LOOK: dict[Method, dict[str, Any]] = {
 _GCP: tuple[str, Value] = ("GCP (range)", lambda run: run.measures.gcp[Cost.RANGE])
 _DM: tuple[str, Value] = ("DM", lambda run: run.measures.dm)
 _CLASSES: tuple[str, Value] = ("classes", lambda run: run.measures.n_classes)
-_MS: tuple[str, Value] = ("ms", lambda run: 1e3 * run.seconds)
+_MS: tuple[str, Value] = ("CPU time, ms", lambda run: 1e3 * run.seconds)
 _MODELS = ((1, "(k,d)-anonymity"), (L, f"(k,l,d)-diversity, l = {L}"))
 
 

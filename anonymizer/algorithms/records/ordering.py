@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Records
 
 _BLOCK = 256
@@ -194,13 +194,55 @@ def arranged(records: Records, open_code: Int32Array) -> IntArray:
     content_of = numbered(np.column_stack([qi_of, open_code]))
     order = _stable_order(records.person.astype(np.uint64), np.arange(n))
     order = _stable_order(content_of[order].astype(np.uint64), order)
-    count = np.bincount(content_of)
-    of = content_of[order]
-    share = (np.arange(n) - (np.cumsum(count) - count)[of] + 0.5) / count[of]
-    # The bits of numbers above 0 rise with the numbers.
-    by_share = _stable_order(share.view(np.uint64), np.arange(n))
-    order = order[by_share]
-    return _stable_order(qi_of[order].astype(np.uint64), order)
+    _alternate(order, np.bincount(qi_of), np.bincount(content_of))
+    return order
+
+
+@kernel
+def _alternate(order: IntArray, n_of_qi: IntArray, n_of_content: IntArray) -> None:
+    """Mix the contents of records equal in their quasi-identifiers, which `order` has one by one.
+
+    The i-th of the m records of a content stands at (i + 1/2) / m of its quasi-identifiers; the
+    order stays where two stand at the same place. Contents are spread evenly, so a counting sort
+    by the place leaves little to move.
+    """
+    first, content = 0, 0
+    for n in n_of_qi:
+        alike = order[first : first + n]
+        first += n
+        if n_of_content[content] == n:
+            content += 1
+            continue
+        place, filled = np.empty(n), 0
+        while filled < n:
+            m = n_of_content[content]
+            for i in range(m):
+                place[filled + i] = (i + 0.5) / m
+            filled, content = filled + m, content + 1
+        _sort_by_place(alike.copy(), place, alike)
+
+
+@kernel
+def _sort_by_place(record: IntArray, place: FloatArray, out: IntArray) -> None:
+    """Write the records sorted stably by their places, which are above 0 and below 1."""
+    n = len(record)
+    start = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        start[int(place[i] * n) + 1] += 1
+    for i in range(n):
+        start[i + 1] += start[i]
+    placed = np.empty(n)
+    for i in range(n):
+        bucket = int(place[i] * n)
+        at = start[bucket]
+        start[bucket] += 1
+        placed[at], out[at] = place[i], record[i]
+    for i in range(1, n):
+        here, moved, at = placed[i], out[i], i
+        while at > 0 and placed[at - 1] > here:
+            placed[at], out[at] = placed[at - 1], out[at - 1]
+            at -= 1
+        placed[at], out[at] = here, moved
 
 
 def published_order(class_of: Int32Array, open_code: Int32Array) -> IntArray:
@@ -213,8 +255,7 @@ def published_order(class_of: Int32Array, open_code: Int32Array) -> IntArray:
 def numbered(columns: Int32Array | IntArray) -> IntArray:
     """Return a number for each row, equal for equal rows, rising with the rows.
 
-    Compared column by column, the first one first. O(n columns) where few of the numbers that are
-    possible are left out, else O(n columns log n).
+    Compared column by column, the first one first. O(n columns).
     """
     number = np.zeros(len(columns), np.int64)
     for column in columns.T:
@@ -225,5 +266,18 @@ def numbered(columns: Int32Array | IntArray) -> IntArray:
             there[number] = True
             number = (np.cumsum(there) - 1)[number]
         else:
-            number = np.unique(number, return_inverse=True)[1]
+            order = _stable_order(number.astype(np.uint64), np.arange(len(number)))
+            number = _ranks(number, order)
     return number
+
+
+@kernel
+def _ranks(number: IntArray, order: IntArray) -> IntArray:
+    """Return the rank of each number among the distinct ones, given their order."""
+    rank = np.empty_like(number)
+    last, n_below = number[order[0]], 0
+    for i in order:
+        n_below += number[i] != last
+        last = number[i]
+        rank[i] = n_below
+    return rank

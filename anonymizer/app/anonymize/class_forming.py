@@ -11,7 +11,7 @@ from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
 from anonymizer.algorithms.records.methods import Method, Task, TimeBudget, searches
-from anonymizer.algorithms.records.ordering import arranged
+from anonymizer.algorithms.records.ordering import arranged, numbered
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.table_options import CostName
@@ -152,9 +152,11 @@ def _problem_of(schema: Schema, plan: ReleasePlan, whole: Records, kept: IntArra
 
 
 def _only(whole: Records, kept: IntArray) -> Records:
-    """Return the kept records, the persons numbered without gaps."""
+    """Return the kept records, in their order, the persons numbered without gaps."""
+    if len(kept) == whole.n:
+        return whole
     some = whole.only(kept)
-    return replace(some, person=np.unique(some.person, return_inverse=True)[1].astype(np.int32))
+    return replace(some, person=numbered(some.person[:, None]).astype(np.int32))
 
 
 def _why(problem: Problem, schema: Schema) -> str:

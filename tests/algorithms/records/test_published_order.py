@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.ordering import arranged, published_order
+from anonymizer.algorithms.records.ordering import arranged, numbered, published_order
 from anonymizer.domain.records import Records
 from tests.algorithms.records.made import records
 
@@ -73,3 +73,13 @@ def test_published_rows_are_sorted_by_class_then_by_what_is_told() -> None:
     class_of = np.array([1, -1, 0, 1, 0], np.int32)
     open_code = np.array([[2, 0], [0, 0], [1, 1], [1, 5], [1, 0]], np.int32)
     assert published_order(class_of, open_code).tolist() == [4, 2, 3, 0]
+
+
+@given(records(), st.integers(1, 10**6))
+def test_equal_rows_have_one_number_and_numbers_rise_with_the_rows(
+    table: Records, step: int
+) -> None:
+    """Codes far apart leave most of the possible numbers out: they are sorted, not looked up."""
+    rows = [tuple(row) for row in (table.qi.astype(np.int64) * step).tolist()]
+    place = {row: i for i, row in enumerate(sorted(set(rows)))}
+    assert numbered(np.array(rows).reshape(table.qi.shape)).tolist() == [place[row] for row in rows]
