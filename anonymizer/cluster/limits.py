@@ -15,10 +15,6 @@ def check_cluster(settings: Settings) -> None:
     """
     alone = "use `anonymizer serve`"
     refused = {
-        'counts.privacy = "dp"': (
-            settings.counts.enabled and settings.counts.privacy == "dp",
-            'use counts.privacy = "k", or `anonymizer serve`',
-        ),
         "forms.home_assistant": (settings.forms.home_assistant is not None, alone),
     }
     for key, (is_asked, instead) in refused.items():

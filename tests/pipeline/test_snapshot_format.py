@@ -14,8 +14,8 @@ from anonymizer.pipeline.packed_state import unpack
 from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "d6f931c6cfbe1aaa",
-    "lane": "99a2e8907208235e",
+    "source": "41a5e37dc11f1497",
+    "lane": "8e7b9161f5e8d89b",
     "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",

@@ -84,7 +84,6 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize(
     ("key", "tables"),
     [
-        ("counts.privacy", {"counts": {"enabled": True, "privacy": "dp"}}),
         ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
     ],
 )
@@ -96,6 +95,7 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
 @pytest.mark.parametrize(
     "tables",
     [
+        {"counts": {"enabled": True, "privacy": "dp"}},
         {"current": {"every_s": 1}},
         {"forms": {"cloudevents": True, "ngsi_ld_topic": "entities"}},
         {"inputs": [{"kind": "fixed"}]},

@@ -27,6 +27,7 @@ from anonymizer.cluster.positions.stage_readings import LaneReadings
 from anonymizer.domain.release import starts_of
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
@@ -246,12 +247,16 @@ def lane_stages(
     def make_collected() -> CollectedCurrent:
         return CollectedCurrent(settings, network)
 
+    counts = settings.counts
+    noise = noise_of(counts) if counts.enabled and counts.privacy == "dp" else None
+
     def make_counts() -> LaneCounts:
         return LaneCounts(
-            settings.counts,
+            counts,
             network,
             n_sources=settings.cluster.n_sources,
             k_extra=settings.region.k_extra,
+            noise=noise,
         )
 
     def make(number: int) -> LaneStage:
@@ -267,7 +272,7 @@ def lane_stages(
             encoder,
             echoes,
             LaneReadings(settings.readings),
-            counts=make_counts() if settings.counts.enabled and number == COUNTING_LANE else None,
+            counts=make_counts() if counts.enabled and number == COUNTING_LANE else None,
             current=LaneCurrent(settings, number) if has_current else None,
             collected=make_collected() if has_current and number == COLLECTING_LANE else None,
             secret=secret,

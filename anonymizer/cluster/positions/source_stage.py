@@ -52,6 +52,7 @@ from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
+from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
@@ -156,6 +157,10 @@ class SourceStage:
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._readings = SourceReadings(settings.readings, self._devices.keys)
         self._counted = make_counted(self._devices.keys) if make_counted else None
+        self._bounded = None
+        if settings.counts.enabled and settings.counts.privacy == "dp":
+            most = settings.presence.max_devices
+            self._bounded = BoundedCounts(settings.counts, most_devices=most)
         # Who continues whom cannot be seen: the other id may be in another source.
         self._admission = Admission(
             admission_parameters(settings, watches_ids=False),
@@ -208,7 +213,7 @@ class SourceStage:
         """Take what a bridge or a lane sends; return what the ticks that close now send."""
         kind = value[:1]
         with reading():
-            report = decode_report(value) if kind == REPORT else None
+            report = decode_report(value, n_lanes=self._n_lanes) if kind == REPORT else None
             raw = None if kind == REPORT else decode_raw(value, of=_RAW_OF[kind])
         self._queue.pass_time(at_s)
         if report is not None:
@@ -306,7 +311,10 @@ class SourceStage:
         )
         if ended is None:
             return None
-        return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
+        if self._bounded is None or not ended.is_whole:
+            return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
+        numbers = self._bounded.of(ended.cell, ended.before, ended.key, end_s=ended.end_s)
+        return SourceTally(ended.number, np.zeros(0, np.int64) if numbers is None else numbers)
 
     def _public_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
         """Publish the public fixed devices: no district has to do with them."""
@@ -380,6 +388,7 @@ class SourceStage:
                 "decoder": self._decoder.state(),
                 "admission": self._admission.state(),
                 "counted": None if self._counted is None else self._counted.state(),
+                "bounded": None if self._bounded is None else self._bounded.state(),
                 "public_clamped": self._public.n_clamped,
                 "fixed": None if self._fixed is None else self._fixed.state(),
                 "statements": None if self._statements is None else self._statements.state(),
@@ -407,6 +416,8 @@ class SourceStage:
             self._fixed.restore(state["fixed"])
         if self._counted is not None and state["counted"] is not None:
             self._counted.restore(state["counted"])
+        if self._bounded is not None and state["bounded"] is not None:
+            self._bounded.restore(state["bounded"])
         if self._statements is not None and state["statements"] is not None:
             self._statements.restore(state["statements"])
         self._router.restore(state["router"])

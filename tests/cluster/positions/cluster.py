@@ -25,6 +25,7 @@ from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.counts.private_counts import HeldBudget, plan_of
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -54,6 +55,18 @@ READINGS = [
 ]
 COUNTS = {"enabled": True, "every_s": 3, "k": 3, "cells": 16, "speed_step_mps": 0.001}
 ZONE = {"circle": {"lat": NETWORK.lat[44], "lon": NETWORK.lon[44], "radius_m": 120}}
+PRIVATE = {
+    "enabled": True,
+    "privacy": "dp",
+    "every_s": 1,
+    "period_s": 4,
+    "device_intervals": 1,
+    "restarts": 0,
+    "epsilon": 100,
+    "cells": 16,
+    "trip_areas": 4,
+}
+"""With so large an epsilon, one draw of noise in 10**10 is not 0."""
 PROTECTED: dict[str, dict[str, Any]] = {
     "nothing": {},
     "readings": {
@@ -66,6 +79,7 @@ PROTECTED: dict[str, dict[str, Any]] = {
     "zones": {"zones": [ZONE]},
     "device_zones": {"device_zones": {"enabled": True}},
     "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},
+    "private": {"counts": PRIVATE, "trips": TRIPS},
     "ids": {"inputs": [{"ids_change_s": 5}], "counts": COUNTS},
     "echo": {"inputs": [{"echo": "cloaked/echo"}], "output": {"qos": 1}},
     "public": {
@@ -203,6 +217,7 @@ class World:
             ledger,
             secret=SECRET,
             monotonic=lambda: float(next(seconds)),
+            budget=HeldBudget(plan_of(given.counts)),
         )
         self.expected: Counter[bytes] = Counter()
         self.current: list[list[Outgoing]] = []

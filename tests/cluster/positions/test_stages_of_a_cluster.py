@@ -22,6 +22,7 @@ SUPPRESSED_BY = {
     "nothing": [],
     "echo": [],
     "current": [],
+    "private": [Outcome.SUPPRESSED__TRIP_END],
     "ids": [],
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "trips": [Outcome.SUPPRESSED__TRIP_END],
