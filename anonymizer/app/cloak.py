@@ -23,7 +23,7 @@ from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
 from anonymizer.pipeline.positions.tick.factory import engine_parameters, intake_parameters
 from anonymizer.pipeline.positions.tick.flow_stats import InformationAges, histogram_of_ages
-from anonymizer.pipeline.positions.tick.intake import Intake, LocatedPositions, row_locator
+from anonymizer.pipeline.positions.tick.intake import Intake, LocatedPositions, matching_with
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 
@@ -201,16 +201,14 @@ class _TraceColumns:
     ) -> None:
         node = named_nodes(trace, network)
         zoned = with_zones(network, zones_of(settings.zones))
-        locate = None if node is None else row_locator(zoned, node)
-        self.engine = PositionEngine(engine_parameters(settings, network), network, ledger)
-        self.intake = Intake(
-            intake_parameters(settings),
+        matching = matching_with(
             zoned,
-            ledger,
-            self.engine.operator,
+            snap_limit_m=settings.network.snap_limit_m,
             secret=rng.bytes(32),
-            locate=locate,
+            node_of_row=node,
         )
+        self.engine = PositionEngine(engine_parameters(settings, network), network, ledger)
+        self.intake = Intake(intake_parameters(settings), matching, ledger, self.engine.operator)
         names = self.engine.readings.names
         if missing := [name for name in names if name not in trace.readings]:
             raise InputError(f"the trace was read without the declared reading {missing[0]}")

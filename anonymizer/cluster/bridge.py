@@ -31,8 +31,8 @@ from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
+from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.cluster.positions.zone_statements import ZoneRouting
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
@@ -42,6 +42,7 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Deliver
 from anonymizer.pipeline.positions.decode.topics import subscription
+from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
 from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import Settings
@@ -156,14 +157,14 @@ class Bridge:
         self._key = secrets.token_bytes(32)
         limits = settings.limits
         self._routing = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
+        self._devices = DeviceRouting(settings.inputs)
         self._inflows: dict[str, Inflow] = {}
         zones = settings.device_zones
-        mobile = [each for each in settings.inputs if each.kind == "mobile"]
-        if mobile and zones.enabled:
+        if zones.enabled and any(each.kind == "mobile" for each in settings.inputs):
             queue = BridgeQueue(
                 settings.cluster.n_sources,
                 max_payload_bytes=ZONES_BYTES,
-                parts_of=ZoneRouting(zones, mobile[0]).parts_of,
+                parts_of=self._devices.of_statements(zones.topic).parts_of,
             )
             # Before the positions: a tick is stated after the zones that hold from it on.
             self._inflows["zones"] = self._inflow(
@@ -171,7 +172,9 @@ class Bridge:
             )
         if settings.inputs:
             queue = BridgeQueue(
-                settings.cluster.n_sources, max_payload_bytes=limits.max_payload_bytes
+                settings.cluster.n_sources,
+                max_payload_bytes=limits.max_payload_bytes,
+                parts_of=self._devices.parts_of,
             )
             filters = [(subscription(each.topic), each.qos) for each in settings.inputs]
             self._inflows["in"] = self._inflow("in", "source", queue, filters)
@@ -260,7 +263,7 @@ class Bridge:
             options,
             self._topics.out,
             group=f"{self._settings.cluster.prefix}.bridges",
-            pass_on=Outflow(self._out, self.passed).publish,
+            pass_on=Outflow(self._out, self.passed, OtherForms.asked_for(self._settings)).publish,
         )
         for inflow in self._inflows.values():
             inflow.sender = sender
@@ -323,6 +326,7 @@ class Bridge:
             for inflow in self._inflows.values():
                 inflow.state_tick()
             self._routing.forget(at_s=time.monotonic())
+            self._devices.forget(at_s=time.monotonic())
             await asyncio.sleep(max(0.0, (now_s // interval_s + 1) * interval_s - self._now()))
 
     def _note_change(self) -> None:

@@ -10,6 +10,7 @@ import structlog
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.positions.raw_batches import decode_out
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.transport import MqttLink
 
 _PUBLISH_S = 10.0
@@ -37,10 +38,12 @@ class Outflow:
         The connection to the broker.
     passed
         Counts of the bridge.
+    forms
+        In which messages are published, too; None: in none.
     """
 
-    def __init__(self, link: MqttLink, passed: Passed) -> None:
-        self._link, self._passed = link, passed
+    def __init__(self, link: MqttLink, passed: Passed, forms: OtherForms | None = None) -> None:
+        self._link, self._passed, self._forms = link, passed, forms
         self._log = structlog.get_logger()
         self._impatient_until_s = -inf
 
@@ -77,14 +80,14 @@ class Outflow:
                 await asyncio.sleep(_RETRY_S)
 
     def _messages(self, values: Sequence[bytes]) -> list[Outgoing]:
-        messages = []
+        messages: list[Outgoing] = []
         for value in values:
             try:
                 messages += decode_out(value)
             except ValueError as error:
                 self._passed.n_refused["malformed"] += 1
                 self._log.error("a message in Kafka cannot be read", problem=str(error))
-        return messages
+        return messages if self._forms is None else self._forms.of(messages)
 
     def _give_up(self, messages: Sequence[Outgoing], why: str) -> None:
         self._passed.n_refused["not_taken"] += len(messages)

@@ -421,6 +421,6 @@ async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(
 
 
 def test_settings_that_a_cluster_cannot_do_are_refused() -> None:
-    settings = Settings.model_validate({"forms": {"cloudevents": True}})
-    with pytest.raises(SettingsError, match=r"forms\.cloudevents"):
+    settings = Settings.model_validate({"forms": {"home_assistant": "x"}})
+    with pytest.raises(SettingsError, match=r"forms\.home_assistant"):
         asyncio.run(bridge_module.run_bridge(settings, name="one"))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import msgspec
 import pytest
 
 from anonymizer.cluster import outflow
@@ -11,12 +12,14 @@ from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.positions.raw_batches import encode_out
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.settings import BrokerSettings
+from anonymizer.pipeline.positions.out.other_forms import OtherForms
+from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.cluster.processes import wait_until
 
 DENIED = "out/denied"
+GROUP = {"v": 1, "until": 9.0, "group": "G", "k": 2, "region": [1], "pseudonyms": ["a", "b"]}
 
 
 @asynccontextmanager
@@ -75,3 +78,32 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
             await link.close()
     assert passed.n_refused["not_taken"] == 1
     assert passed.n_published == 6
+
+
+async def test_a_bridge_publishes_the_forms_that_one_process_publishes(broker: LocalBroker) -> None:
+    asked = {"forms": {"cloudevents": True, "ngsi_ld_topic": "out/entities"}}
+    settings = Settings.model_validate(asked | {"output": {"topic": "out/groups"}})
+    forms = OtherForms(settings)
+    messages = [Outgoing("out/groups", msgspec.json.encode(GROUP | {"time": i})) for i in range(3)]
+    messages.append(Outgoing("out/cells", b"{}", retain=True))
+    expected = [(each.topic, each.payload) for each in forms.of(messages)]
+    received: list[Delivery] = []
+    links = [
+        MqttLink(BrokerSettings(url=broker.url), client_id=name, subscriptions=[("out/#", 1)],
+                 deliver=received.extend if name == "reader" else lambda _: None)
+        for name in ("reader", "writer")
+    ]  # fmt: skip
+    reader, writer = links
+    async with asyncio.TaskGroup() as group:
+        for link in links:
+            group.create_task(link.run())
+        await reader.until_connected()
+        async with asyncio.timeout(120):
+            await Outflow(writer, Passed(), forms).publish([encode_out(messages)])
+            everything = lambda: len(received) == len(expected)  # noqa: E731
+            await asyncio.to_thread(wait_until, everything, "all forms")
+        for link in links:
+            await link.close()
+    assert [(each.topic, each.payload) for each in received] == expected
+    assert sum(topic == "out/entities" for topic, _ in expected) == 3
+    assert sum(each.headers is not None for each in forms.of(messages)) == 3

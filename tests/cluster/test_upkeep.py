@@ -39,8 +39,7 @@ def test_settings_that_a_cluster_can_run_are_fine_without_a_connection(config: P
 @pytest.mark.parametrize(
     ("more", "named"),
     [
-        ("[current]\nevery_s = 1", "current.every_s: is not possible in a cluster"),
-        ('[forms]\nngsi_ld_topic = "x"', "forms.ngsi_ld_topic: is not possible in a cluster"),
+        ('[forms]\nhome_assistant = "x"', "forms.home_assistant: is not possible in a cluster"),
     ],
 )
 def test_what_bridges_and_workers_refuse_is_refused(config: Path, more: str, named: str) -> None:

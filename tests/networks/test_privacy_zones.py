@@ -20,7 +20,7 @@ from anonymizer.pipeline.positions.tick.factory import (
     engine_parameters,
     intake_parameters,
 )
-from anonymizer.pipeline.positions.tick.intake import Intake
+from anonymizer.pipeline.positions.tick.intake import Intake, matching_with
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 
@@ -47,7 +47,8 @@ def releases(mode: str, min_nodes: int, nodes: list[Int32Array]) -> list[Release
     """Return what is released about devices at these nodes, tick by tick."""
     chosen, ledger = settings(mode, min_nodes), Ledger()
     engine = PositionEngine(engine_parameters(chosen, GRID), GRID, ledger)
-    intake = Intake(intake_parameters(chosen), ZONED, ledger, engine.operator, secret=SECRET)
+    matching = matching_with(ZONED, snap_limit_m=chosen.network.snap_limit_m, secret=SECRET)
+    intake = Intake(intake_parameters(chosen), matching, ledger, engine.operator)
     slot = np.arange(len(nodes[0]), dtype=np.int32)
     released = []
     for now, node in enumerate(nodes):

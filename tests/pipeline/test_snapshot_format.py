@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.cluster.positions import raw_batches, stage_messages
+from anonymizer.cluster.positions import raw_batches, stage_current, stage_messages
 from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from anonymizer.pipeline.packed_state import unpack
 from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "f529d2c0c6c8aa59",
-    "lane": "d724d5f04171d8c7",
+    "source": "41a5e37dc11f1497",
+    "lane": "8e7b9161f5e8d89b",
     "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "f4b0dd57f70355d0",
+    "messages": "94b2c4e85a513f55",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 
@@ -35,7 +35,7 @@ def shape(value: Any) -> Any:  # noqa: ANN401  whatever is in a snapshot
 
 def messages() -> Any:  # noqa: ANN401  likewise
     """Return the fields of all messages between stages."""
-    modules = raw_batches, stage_messages, window_messages
+    modules = raw_batches, stage_current, stage_messages, window_messages
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": list(each._fields)
         for module in modules

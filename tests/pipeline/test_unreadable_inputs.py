@@ -33,7 +33,8 @@ FAR_S = 1e12
 
 @cache
 def makers() -> dict[str, Callable[[int], Stage]]:
-    positions, zoned = cluster_settings("session"), with_zones(NETWORK, zones_of([]))
+    positions = cluster_settings("session", protected="current")
+    zoned = with_zones(NETWORK, zones_of([]))
     records = Settings.model_validate({"inputs": [], "streams": [FLEET]})
     streams = declared_streams(records)
     return {

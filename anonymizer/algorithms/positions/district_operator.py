@@ -8,6 +8,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS
+from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import (
@@ -177,6 +178,25 @@ class DistrictOperator:
             lost=np.union1d(np.concatenate(lost), freed).astype(np.int32),
             present=np.concatenate(present),
         )
+
+    def state(self) -> State:
+        """Return what changes from tick to tick; one that is restored from it goes on alike."""
+        return {
+            "density": self.density.state(),
+            "pace": self.pace.state(),
+            "router": self._router.state(),
+            "absent_before": self._absent_before,
+            "parts": [part.state() for part in self.parts],
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a state of an operator with the same settings."""
+        self.density.restore(state["density"])
+        self.pace.restore(state["pace"])
+        self._router.restore(state["router"])
+        self._absent_before = state["absent_before"]
+        for part, its_state in zip(self.parts, state["parts"], strict=True):
+            part.restore(its_state)
 
     def until(self, release: Release, *, now: float) -> FloatArray:  # noqa: ARG002  as one operator
         """Return until when the region of each group holds, which its district has stated."""

@@ -444,12 +444,13 @@ class Gateway:
 
     def _with_forms(self) -> Link:
         """Return the link of the outputs, with the other forms that the settings name."""
-        forms = self._settings.forms
-        if not forms.cloudevents and forms.ngsi_ld_topic is None:
-            return self._link
-        from anonymizer.pipeline.positions.out.other_forms import OtherForms  # noqa: PLC0415  see above
+        from anonymizer.pipeline.positions.out.other_forms import (  # noqa: PLC0415  see above
+            FormsLink,
+            OtherForms,
+        )
 
-        return OtherForms(self._link, self._settings)
+        forms = OtherForms.asked_for(self._settings)
+        return self._link if forms is None else FormsLink(self._link, forms)
 
     def _observers(self) -> list[See]:
         """Return what sees the published messages."""

@@ -1,8 +1,4 @@
-"""Messages of a bridge that wait to be sent to Kafka, divided among the stages that take them.
-
-The CRC-32 of a message's topic decides on its source, so that one source has all positions of a
-topic, whichever bridge they come through. Records are divided by their vehicle.
-"""
+"""Messages of a bridge that wait to be sent to Kafka, divided among the stages that take them."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -67,7 +63,7 @@ class BridgeQueue:
         n_parts: int,
         *,
         max_payload_bytes: int,
-        parts_of: Callable[[PackedDeliveries, int], IntArray] = parts_by_topic,
+        parts_of: Callable[[PackedDeliveries, int], IntArray],
     ) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._parts_of = parts_of

@@ -9,6 +9,14 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.cluster.positions.district_lane import Closed, DistrictLane, closes_at
 from anonymizer.cluster.positions.raw_batches import encode_out, in_parts
 from anonymizer.cluster.positions.stage_counts import COUNTING_LANE, LaneCounts
+from anonymizer.cluster.positions.stage_current import (
+    COLLECTING_LANE,
+    CURRENT,
+    CollectedCurrent,
+    LaneCurrent,
+    decode_stated,
+    encode_stated,
+)
 from anonymizer.cluster.positions.stage_messages import (
     Report,
     decode_batch,
@@ -19,9 +27,9 @@ from anonymizer.cluster.positions.stage_readings import LaneReadings
 from anonymizer.domain.release import starts_of
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
-from anonymizer.pipeline.positions.tick.engine import round_time, round_up
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
 from anonymizer.pipeline.pseudonyms import Pseudonyms
 from anonymizer.pipeline.stage import Send, reading
@@ -45,14 +53,16 @@ class LaneStage:
         Of the devices of the district.
     counts
         If the lane publishes the counts of all devices; else None.
+    current
+        What holds in the district; None: it is not published.
+    collected
+        If the lane publishes what holds in all districts; else None.
     secret
         Key of the pseudonyms.
     n_sources
         How many there are.
     interval_s
         Length of a tick.
-    time_step_s
-        Published times are rounded to a multiple of this, seconds; 0: not rounded.
     """
 
     def __init__(
@@ -61,20 +71,21 @@ class LaneStage:
         encoder: ReleaseEncoder,
         echoes: Echoes,
         readings: LaneReadings,
-        counts: LaneCounts | None = None,
         *,
+        counts: LaneCounts | None,
+        current: LaneCurrent | None,
+        collected: CollectedCurrent | None,
         secret: bytes,
         n_sources: int,
         interval_s: float,
-        time_step_s: float,
     ) -> None:
         self.lane = lane
         self._name = f"lane {lane.district.number}"
         self._encoder, self._readings, self._counts = encoder, readings, counts
-        self._echoes = echoes
+        self._echoes, self._current, self._collected = echoes, current, collected
         self._pseudonyms = Pseudonyms(secret)
         self._n_sources = n_sources
-        self._interval_s, self._time_step_s = interval_s, time_step_s
+        self._interval_s = interval_s
         self.n_messages = self.n_groups = 0
         """Messages for MQTT and groups in them, so far."""
 
@@ -105,7 +116,11 @@ class LaneStage:
         }
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take a batch; return what the ticks that close now send."""
+        """Take a batch, or what holds elsewhere; return what the ticks that close now send."""
+        if self._collected is not None and value[:1] == CURRENT:
+            with reading():
+                stated = decode_stated(value, n_lanes=self._collected.n_lanes)
+            return list(self._outgoing(self._collected.take(stated)))
         with reading():
             batch = decode_batch(value)
         self.lane.take(batch, at_s=at_s)
@@ -115,13 +130,21 @@ class LaneStage:
         return sends
 
     def _sends(self, closed: Closed) -> Iterator[Send]:
-        number = self.lane.district.number
-        for messages in in_parts(self._messages(closed)):
-            yield Send("out", number, encode_out(messages))
+        groups = self._groups(closed)
+        yield from self._outgoing([*groups, *self._echoes.of(groups), *self._counted(closed)])
+        if self._current is not None:
+            for stated in self._current.see(groups, now=closed.at_s):
+                yield Send("lane", COLLECTING_LANE, encode_stated(stated))
         for to, report in enumerate(self._reports(closed)):
             yield Send("source", to, encode_report(report))
 
-    def _messages(self, closed: Closed) -> Sequence[Outgoing]:
+    def _outgoing(self, messages: Sequence[Outgoing]) -> Iterator[Send]:
+        self.n_messages += len(messages)
+        for part in in_parts(messages):
+            yield Send("out", self.lane.district.number, encode_out(part))
+
+    def _groups(self, closed: Closed) -> Sequence[Outgoing]:
+        """Return the messages about the groups of a tick."""
         result = closed.result
         until = self.lane.district.operator.until(result.release, now=closed.at_s)
         keys = result.key.tolist()
@@ -133,19 +156,21 @@ class LaneStage:
         )
         messages, _ = self._encoder.encode(
             result.release,
-            time=round_time(closed.at_s, self._time_step_s),
+            time=closed.at_s,
             pseudonyms=lambda slots, versions: self._pseudonyms.of(slots, keys, versions),
             values=self._readings.summarize(result.release, result.key, since=since),
-            until=round_up(until, self._time_step_s),
+            until=until,
         )
-        messages += self._echoes.of(messages)
         self.n_groups += result.release.n_groups
-        if self._counts is not None:
-            for batch in closed.batches:
-                self._counts.take(batch.source, batch.tally)
-            messages += self._counts.messages()
-        self.n_messages += len(messages)
         return messages
+
+    def _counted(self, closed: Closed) -> Sequence[Outgoing]:
+        """Return the counts of the intervals that are complete by this tick."""
+        if self._counts is None:
+            return []
+        for batch in closed.batches:
+            self._counts.take(batch.source, batch.tally)
+        return self._counts.messages()
 
     def _reports(self, closed: Closed) -> Iterator[Report]:
         result, n = closed.result, self._n_sources
@@ -173,6 +198,8 @@ class LaneStage:
             "readings": self._readings.state(),
             "tallies": None if self._counts is None else self._counts.state(),
             "counts": counts,
+            "current": None if self._current is None else self._current.state(),
+            "collected": None if self._collected is None else self._collected.state(),
         }
         return pack_state(self._name, state)
 
@@ -184,6 +211,10 @@ class LaneStage:
         if self._counts is not None and state["tallies"] is not None:
             self._counts.restore(state["tallies"])
         self.n_messages, self.n_groups = state["counts"]
+        if self._current is not None and state["current"] is not None:
+            self._current.restore(state["current"])
+        if self._collected is not None and state["collected"] is not None:
+            self._collected.restore(state["collected"])
 
 
 def lane_stages(
@@ -207,16 +238,25 @@ def lane_stages(
         topic=settings.output.topic,
         form=settings.output.form,
         contract=contract_of(settings, network),
+        time_step_s=settings.output.time_step_s,
     )
 
     echoes = Echoes(settings, network)
+    has_current = settings.current.every_s > 0
+
+    def make_collected() -> CollectedCurrent:
+        return CollectedCurrent(settings, network)
+
+    counts = settings.counts
+    noise = noise_of(counts) if counts.enabled and counts.privacy == "dp" else None
 
     def make_counts() -> LaneCounts:
         return LaneCounts(
-            settings.counts,
+            counts,
             network,
             n_sources=settings.cluster.n_sources,
             k_extra=settings.region.k_extra,
+            noise=noise,
         )
 
     def make(number: int) -> LaneStage:
@@ -232,11 +272,12 @@ def lane_stages(
             encoder,
             echoes,
             LaneReadings(settings.readings),
-            make_counts() if settings.counts.enabled and number == COUNTING_LANE else None,
+            counts=make_counts() if counts.enabled and number == COUNTING_LANE else None,
+            current=LaneCurrent(settings, number) if has_current else None,
+            collected=make_collected() if has_current and number == COLLECTING_LANE else None,
             secret=secret,
             n_sources=settings.cluster.n_sources,
             interval_s=settings.tick.interval_s,
-            time_step_s=settings.output.time_step_s,
         )
 
     return make

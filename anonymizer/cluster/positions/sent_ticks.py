@@ -188,7 +188,7 @@ class SentTicks:
         self.n_positions = sum(len(sent.slot) for sent in self._ticks.values())
         self._reports = [[] for _ in self._reports]
         for value in state["reports"]:
-            report = decode_report(value)
+            report = decode_report(value, n_lanes=len(self._reports))
             self._reports[report.lane].append(report)
         self._heard = state["heard"]
 

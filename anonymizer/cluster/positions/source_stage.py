@@ -8,24 +8,27 @@ learns from the reports of the districts, and books a tick when all have reporte
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.positions.density import advance_versions
 from anonymizer.algorithms.positions.district_operator import Keys, rows_of
-from anonymizer.algorithms.positions.district_routing import NOWHERE, Router, no_rows
+from anonymizer.algorithms.positions.district_routing import Router, no_rows
 from anonymizer.algorithms.positions.operator import newest_of
+from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.cluster.positions.device_routing import FIXED_SOURCE
 from anonymizer.cluster.positions.district_lane import closes_at
 from anonymizer.cluster.positions.raw_batches import (
     RAW,
     STATEMENTS,
+    Raw,
     decode_raw,
     encode_out,
     in_parts,
 )
 from anonymizer.cluster.positions.sent_ticks import Booked, SentTick, SentTicks
-from anonymizer.cluster.positions.source_zones import MakePlaces, SourceZones
 from anonymizer.cluster.positions.stage_counts import COUNTING_LANE
 from anonymizer.cluster.positions.stage_messages import (
     REPORT,
@@ -39,6 +42,7 @@ from anonymizer.cluster.positions.stage_messages import (
 )
 from anonymizer.cluster.positions.stage_readings import SourceReadings
 from anonymizer.cluster.positions.tick_queue import TickQueue
+from anonymizer.cluster.positions.zone_statements import ZoneStatements
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
@@ -46,20 +50,39 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
+from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
+from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.tick.factory import districts_of, pace_of
+from anonymizer.pipeline.positions.tick.admission import Admission
+from anonymizer.pipeline.positions.tick.factory import (
+    admission_parameters,
+    districts_of,
+    fixed_fleet,
+    pace_of,
+)
+from anonymizer.pipeline.positions.tick.fleet import Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
-from anonymizer.pipeline.positions.tick.id_lives import IdLives
-from anonymizer.pipeline.positions.tick.intake import Locate, admit, coordinate_locator
+from anonymizer.pipeline.positions.tick.intake import LocatedPositions, Matching, matching_with
 from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
-from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
-from anonymizer.pipeline.positions.tick.zone_places import zone_places
 from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
+
+
+class _Everywhere(NamedTuple):
+    """What a source knows of all districts together, see `intake.Lasting`."""
+
+    pace: Pace
+
+    @property
+    def holds_s(self) -> float:
+        """The longest time to live: no source knows how often all devices report."""
+        return self.pace.longest_ttl_s
+
 
 _RAW_OF = {RAW: RAW, STATEMENTS: STATEMENTS}
 """What bridges send, by first byte."""
@@ -78,16 +101,18 @@ class SourceStage:
         Key of the keys of devices.
     router
         Of the districts.
-    locate
-        Finds the nodes of positions.
-    make_places
-        See `SourceZones`.
+    matching
+        With the network on which the devices move.
     make_decoder, make_public
         Return a decoder and the public devices, which count in a ledger.
+    make_fixed
+        Likewise, of cloaked fixed devices. None: there are none, or another source has them.
+    echoes
+        Of messages about cloaked fixed devices.
     make_counted
         Returns the devices that are counted, by their keys. None: counts are not published.
-    horizon_s
-        A device that is silent for so long is absent everywhere.
+    pace
+        A device that is silent for its longest time to live is absent everywhere.
 
     Attributes
     ----------
@@ -104,19 +129,20 @@ class SourceStage:
         number: int,
         secret: bytes,
         router: Router,
-        locate: Locate,
-        make_places: MakePlaces | None,
+        matching: Matching,
         make_decoder: Callable[[Ledger], Decoder],
         make_public: Callable[[Ledger], PublicDevices],
+        make_fixed: Callable[[Ledger], Fleet] | None,
+        echoes: Echoes,
         make_counted: Callable[[Keys], CountedDevices] | None,
-        horizon_s: float,
+        pace: Pace,
     ) -> None:
         self.number = number
         self.ledger = Ledger()
         self._settings = settings
         self._interval_s = settings.tick.interval_s
         self._n_lanes = settings.region.districts
-        self._horizon_s = horizon_s
+        self._horizon_s = pace.longest_ttl_s
         self._queue = TickQueue(
             settings.tick.queue_limit,
             self.ledger,
@@ -126,15 +152,26 @@ class SourceStage:
         self._make_decoder = make_decoder
         self._decoder = make_decoder(self.ledger)
         self._public = make_public(self.ledger)
+        self._fixed = make_fixed(self.ledger) if make_fixed else None
+        self._echoes = echoes
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._readings = SourceReadings(settings.readings, self._devices.keys)
         self._counted = make_counted(self._devices.keys) if make_counted else None
-        self._ids = IdLives(kept_s=horizon_s + settings.tick.interval_s)
-        self._trips = TripGuard(settings.trips, self.ledger)
-        self._locate = locate
-        self._zones = SourceZones(
-            settings.device_zones, self._devices, make_places, passing_s=horizon_s
+        self._bounded = None
+        if settings.counts.enabled and settings.counts.privacy == "dp":
+            most = settings.presence.max_devices
+            self._bounded = BoundedCounts(settings.counts, most_devices=most)
+        # Who continues whom cannot be seen: the other id may be in another source.
+        self._admission = Admission(
+            admission_parameters(settings, watches_ids=False),
+            matching,
+            self.ledger,
+            devices=self._devices,
+            readings=self._readings,
+            lasting=_Everywhere(pace),
         )
+        zones = self._admission.device_zones
+        self._statements = None if zones is None else ZoneStatements(zones)
         self._router = router
         self._accounts = Accounts(self.ledger)
         self._sent = SentTicks(self._n_lanes)
@@ -150,8 +187,9 @@ class SourceStage:
 
         They wait for a tick, for their trip to go on, for a report or for a group.
         """
-        in_ticks = self._queue.n_waiting + self._trips.n_held + self._sent.n_positions
-        return in_ticks + self._accounts.n_waiting
+        in_ticks = self._queue.n_waiting + self._admission.intake.n_held + self._sent.n_positions
+        of_fixed = 0 if self._fixed is None else self._fixed.n_held
+        return in_ticks + self._accounts.n_waiting + of_fixed
 
     @property
     def tick(self) -> int | None:
@@ -161,24 +199,29 @@ class SourceStage:
     @property
     def counters(self) -> dict[str, int]:
         """What has happened so far, by name."""
+        clamped = self._readings.n_clamped + self._public.n_clamped
+        if self._fixed is not None:
+            clamped = clamped + self._fixed.engine.readings.n_clamped
         return {
             "ticks": self.n_closed,
             "incomplete_ticks": self._queue.n_incomplete,
             "late_messages": self._queue.n_late,
-            "clamped_readings": int((self._readings.n_clamped + self._public.n_clamped).sum()),
+            "clamped_readings": int(clamped.sum()),
         }
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take what a bridge or a lane sends; return what the ticks that close now send."""
         kind = value[:1]
         with reading():
-            report = decode_report(value) if kind == REPORT else None
+            report = decode_report(value, n_lanes=self._n_lanes) if kind == REPORT else None
             raw = None if kind == REPORT else decode_raw(value, of=_RAW_OF[kind])
         self._queue.pass_time(at_s)
         if report is not None:
             self._read(report)
+        elif raw is not None and kind == RAW:
+            self._queue.put(raw)
         elif raw is not None:
-            (self._queue if kind == RAW else self._zones).put(raw)
+            self._note_statements(raw)
         sends: list[Send] = []
         while (tick := self._queue.due()) is not None:
             if self._is_too_far_ahead(tick):
@@ -188,15 +231,27 @@ class SourceStage:
 
     def _event_s(self, tick: int) -> float:
         """Return the time at which the positions that a tick sends were current."""
-        return closes_at(tick, self._interval_s) - self._trips.delay_s
+        return closes_at(tick, self._interval_s) - self._admission.intake.delay_s
 
     def _is_too_far_ahead(self, tick: int) -> bool:
         """Return whether so much has not been reported that the tick has to wait."""
         oldest = self._sent.oldest
         return oldest is not None and (tick - oldest) * self._interval_s > self._horizon_s
 
+    def _note_statements(self, raw: Raw) -> None:
+        """Take in what a bridge passes on about zones that devices own.
+
+        Raises
+        ------
+        ValueError
+            If the settings allow no such zones.
+        """
+        if self._statements is None:
+            raise ValueError("bridges pass zones of devices on, which the settings do not allow")
+        self._statements.put(raw)
+
     def _close(self, tick: int) -> Iterator[Send]:
-        now, event_s = closes_at(tick, self._interval_s), self._event_s(tick)
+        now = closes_at(tick, self._interval_s)
         last = self._queue.last
         since = now - self._interval_s
         if last is not None:
@@ -204,15 +259,13 @@ class SourceStage:
         self._decoder.forget(at_s=self._queue.now, kept_s=self._settings.presence.ttl_s)
         decoded = self._decoder.decode(self._queue.take(tick)).of
         yield from self._public_messages(decoded[Treatment.PUBLIC], since=since, now=now)
-        arrived = self._positions(decoded[Treatment.MOBILE], since=since, now=now)
-        positions = self._trips.pass_on(arrived, now=now)
-        self._zones.apply(tick, bridges=self._queue.bridges)
-        located = self._locate(positions)
-        node, hidden = self._zones.cover(positions, located, now=event_s)
-        slot, ts = positions.slot, positions.ts
-        id_since = self._ids.since(slot, ts, now=event_s)
-        shown = np.where(hidden, np.int32(NOWHERE), located)
-        tally = self._tally(positions, shown, now=event_s, since=id_since)
+        yield from self._fixed_messages(decoded[Treatment.CLOAKED], since=since, now=now)
+        if self._statements is not None:
+            self._statements.apply(tick, bridges=self._queue.bridges)
+        located = self._admission.locate(decoded[Treatment.MOBILE], since=since, now=now)
+        tally = self._tally(located)
+        positions, node, hidden = located.positions, located.counted_at, located.hidden
+        slot, ts, id_since = positions.slot, positions.ts, located.id_since
         self._readings.forget(slot[hidden])
         self._make_room(len(self._devices.n_freed))
         outcome = advance_versions(self._version_of, slot, ts, node)
@@ -233,8 +286,7 @@ class SourceStage:
         )
         self._sent.add(SentTick.of(tick, positions, hidden, newest, sent, n_lanes=self._n_lanes))
         self.n_closed += 1
-        present = self._version_of > -np.inf
-        self._free(self._trips.freed(np.zeros(0, np.int32), now=now, present=present))
+        self._forget(np.zeros(0, np.int32), now=now)
         of_lane = dict(zip(sent.district, sent.rows, strict=True))
         for lane in range(self._n_lanes):
             batch = Batch(
@@ -246,35 +298,45 @@ class SourceStage:
             )
             yield Send("lane", lane, encode_batch(batch))
 
-    def _tally(
-        self, positions: Positions, node: Int32Array, *, now: float, since: FloatArray | None
-    ) -> SourceTally | None:
+    def _tally(self, located: LocatedPositions) -> SourceTally | None:
         """Count the devices; return the tally of an interval that has ended, if one has."""
         if self._counted is None:
             return None
-        ended = self._counted.tick(positions.slot, positions.ts, node, now=now, since=since)
+        ended = self._counted.tick(
+            located.positions.slot,
+            located.positions.ts,
+            located.node,
+            now=located.event_s,
+            since=located.id_since,
+        )
         if ended is None:
             return None
-        return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
+        if self._bounded is None or not ended.is_whole:
+            return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
+        numbers = self._bounded.of(ended.cell, ended.before, ended.key, end_s=ended.end_s)
+        return SourceTally(ended.number, np.zeros(0, np.int64) if numbers is None else numbers)
 
     def _public_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
         """Publish the public fixed devices: no district has to do with them."""
         messages = self._public.tick(decoded, since=since, now=now).messages
         self.ledger.settle(Outcome.PUBLISHED, len(messages))
+        yield from self._outgoing(messages)
+
+    def _fixed_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
+        """Cloak and publish fixed devices, of which one source has all."""
+        if self._fixed is None:
+            # A bridge with other settings has sent them: there is no company for them here.
+            self.ledger.settle(Outcome.SUPPRESSED__TOO_FEW_DEVICES, len(decoded.ts))
+            return
+        tick = self._fixed.engine.tick(self._fixed.locate(decoded, since=since, now=now))
+        messages = self._fixed.publish(tick, wall_ahead_s=0.0).messages
+        self._fixed.forget(tick, now=now)
+        self.ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
+        yield from self._outgoing(messages + self._echoes.of(messages))
+
+    def _outgoing(self, messages: Sequence[Outgoing]) -> Iterator[Send]:
         for part in in_parts(messages):
             yield Send("out", self.number, encode_out(part))
-
-    def _positions(self, decoded: Decoded, *, since: float, now: float) -> Positions:
-        return admit(
-            decoded,
-            presence=self._settings.presence,
-            devices=self._devices,
-            readings=self._readings,
-            ids=self._ids,
-            ledger=self.ledger,
-            since=since,
-            now=now,
-        )
 
     def _read(self, report: Report) -> None:
         """Read a report; book the ticks that all lanes have reported."""
@@ -302,16 +364,13 @@ class SourceStage:
         self._version_of[freed] = -np.inf
         home_of[freed] = 0
         self._router.forget(freed)
-        self._free(freed[~self._trips.knows(freed)])
+        self._forget(freed, now=closes_at(sent.tick, self._interval_s))
 
-    def _free(self, slots: Int32Array) -> None:
-        """Forget the devices of these slots."""
-        self._devices.free(slots)
-        self._ids.forget(slots)
-        self._readings.free(slots)
+    def _forget(self, freed: Int32Array, *, now: float) -> None:
+        """Forget these devices, and those whose trips have ended, unless they are still used."""
+        freed = self._admission.forget(freed, now=now, present=self._version_of > -np.inf)
         if self._counted is not None:
-            self._counted.free(slots)
-        self._zones.forget(slots)
+            self._counted.free(freed)
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._version_of)
@@ -327,13 +386,12 @@ class SourceStage:
                 "queue": self._queue.state(),
                 "ledger": self.ledger.state(),
                 "decoder": self._decoder.state(),
-                "devices": self._devices.state(),
-                "ids": self._ids.state(),
-                "readings": self._readings.state(),
+                "admission": self._admission.state(),
                 "counted": None if self._counted is None else self._counted.state(),
+                "bounded": None if self._bounded is None else self._bounded.state(),
                 "public_clamped": self._public.n_clamped,
-                "trips": self._trips.state(),
-                "zones": self._zones.state(),
+                "fixed": None if self._fixed is None else self._fixed.state(),
+                "statements": None if self._statements is None else self._statements.state(),
                 "router": self._router.state(),
                 "accounts": self._accounts.state(),
                 "sent": self._sent.state(),
@@ -352,14 +410,16 @@ class SourceStage:
         # What it remembers besides is found again.
         self._decoder = self._make_decoder(self.ledger)
         self._decoder.restore(state["decoder"])
-        self._devices.restore(state["devices"])
-        self._ids.restore(state["ids"])
-        self._readings.restore(state["readings"])
+        self._admission.restore(state["admission"])
         self._public.n_clamped = state["public_clamped"]
+        if self._fixed is not None and state["fixed"] is not None:
+            self._fixed.restore(state["fixed"])
         if self._counted is not None and state["counted"] is not None:
             self._counted.restore(state["counted"])
-        self._trips.restore(state["trips"])
-        self._zones.restore(state["zones"])
+        if self._bounded is not None and state["bounded"] is not None:
+            self._bounded.restore(state["bounded"])
+        if self._statements is not None and state["statements"] is not None:
+            self._statements.restore(state["statements"])
         self._router.restore(state["router"])
         self._accounts.restore(state["accounts"])
         self._sent.restore(state["sent"])
@@ -404,16 +464,21 @@ def source_stages(
     topics = TopicRouter(settings.inputs, registries, payload_secrets)
     index_of = GroupReadings(settings.readings).index_of
     districts = districts_of(settings, zoned.network)
-    locate = coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
-    make_places = zone_places(zoned, secret=secret)
-    horizon_s = pace_of(settings).longest_ttl_s
+    matching = matching_with(zoned, snap_limit_m=settings.network.snap_limit_m, secret=secret)
+    pace = pace_of(settings)
+    echoes = Echoes(settings, zoned.network)
+    has_fixed = any(Treatment.of(each) == Treatment.CLOAKED for each in settings.inputs)
+
+    def make_fixed(ledger: Ledger) -> Fleet:
+        parameters = fixed_fleet(settings, zoned.network)
+        return Fleet(parameters, zoned, ledger, secret=secret_of_fixed(secret))
 
     def make_counted(keys: Keys) -> CountedDevices:
         return CountedDevices(
             settings.counts,
             zoned.network,
             keys=keys,
-            kept_s=horizon_s,
+            kept_s=pace.longest_ttl_s,
             slack_s=settings.tick.interval_s,
         )
 
@@ -427,12 +492,13 @@ def source_stages(
             number=number,
             secret=secret,
             router=Router(districts),
-            locate=locate,
-            make_places=make_places,
+            matching=matching,
             make_decoder=make_decoder,
             make_public=lambda ledger: PublicDevices(settings, zoned, ledger),
+            make_fixed=make_fixed if has_fixed and number == FIXED_SOURCE else None,
+            echoes=echoes,
             make_counted=make_counted if settings.counts.enabled else None,
-            horizon_s=horizon_s,
+            pace=pace,
         )
 
     return make

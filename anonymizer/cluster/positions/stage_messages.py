@@ -54,11 +54,12 @@ class SourceTally(NamedTuple):
     interval
         Number of the interval.
     counted
-        Of its devices; None: the source has not watched the interval whole.
+        Of its devices. With differential privacy: the numbers of `BoundedCounts.of`, empty if there
+        are too many devices. None: the source has not watched the interval whole.
     """
 
     interval: int
-    counted: Tally | None
+    counted: Tally | IntArray | None
 
 
 class Batch(NamedTuple):
@@ -170,7 +171,8 @@ def packed_tally(tally: SourceTally | None) -> list[Any] | None:
     """Return a tally as something that can be packed."""
     if tally is None:
         return None
-    return [tally.interval, None if tally.counted is None else list(tally.counted)]
+    counted = tally.counted
+    return [tally.interval, list(counted) if isinstance(counted, Tally) else counted]
 
 
 def tally_in(packed: list[Any] | None) -> SourceTally | None:
@@ -178,7 +180,7 @@ def tally_in(packed: list[Any] | None) -> SourceTally | None:
     if packed is None:
         return None
     interval, columns = packed
-    return SourceTally(interval, None if columns is None else Tally(*columns))
+    return SourceTally(interval, Tally(*columns) if isinstance(columns, list) else columns)
 
 
 def _packed_readings(readings: Readings) -> list[Any] | None:
@@ -210,7 +212,25 @@ def encode_report(report: Report) -> bytes:
     )
 
 
-def decode_report(value: bytes) -> Report:
-    """Return the report that was encoded."""
+def decode_report(value: bytes, *, n_lanes: int) -> Report:
+    """Return the report that was encoded.
+
+    Raises
+    ------
+    ValueError
+        If it is none of so many districts.
+    """
     lane, tick, batches, outcome, released, ended = unpack(value[1:])
+    if not (
+        lane in range(n_lanes)
+        and all(isinstance(each, int) for each in [tick, *batches])
+        and all(_is_array(each, np.uint8) for each in outcome)
+        and _is_array(released, np.int32)
+        and _is_array(ended, np.int32)
+    ):
+        raise ValueError("this is no report")
     return Report(lane, tick, batches, outcome, released, ended)
+
+
+def _is_array(value: object, dtype: type[np.generic]) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == dtype

@@ -6,13 +6,11 @@ before. A district that a device has left is sent that it has none, so that they
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Router
-from anonymizer.algorithms.positions.readings import ReadingsState
 from anonymizer.cluster.positions.stage_messages import Readings
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
@@ -21,8 +19,7 @@ from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, KeyRows
 from anonymizer.pipeline.positions.tick.group_readings import (
     GroupReadings,
     GroupValues,
-    drop_old,
-    group_values,
+    ReadingsOfRows,
 )
 from anonymizer.settings import ReadingSettings
 
@@ -95,36 +92,16 @@ class SourceReadings(GroupReadings):
             sent[district] = Readings(key, known._replace(n_of=n_of))
         sent.pop(NOWHERE, None)
         self._changed = np.zeros(0, np.int32)
-        drop_old(self._rows, self._state, since=since)
+        self._drop_old(since=since)
         return sent
 
-    def state(self) -> dict[str, Any] | None:
-        """Return what changes from tick to tick; None if no reading is declared."""
-        if not self.names:
-            return None
-        return {"rows": self._rows.state(), "values": self._state.state(), "out": self.n_clamped}
 
-    def restore(self, state: dict[str, Any] | None) -> None:
-        """Go on from a state between two ticks."""
-        if state is not None:
-            self._rows.restore(state["rows"])
-            self._state.restore(state["values"])
-            self.n_clamped = state["out"]
-
-
-class LaneReadings:
-    """The readings of the devices that a district may have in a group.
-
-    Attributes
-    ----------
-    n_left_out
-        Groups in which fewer than k members had a reading, so far, shape (attributes,).
-    """
+class LaneReadings(ReadingsOfRows):
+    """The readings of the devices that a district may have in a group."""
 
     def __init__(self, declared: Sequence[ReadingSettings]) -> None:
-        self._state = ReadingsState([each.attribute for each in declared])
         self._rows = KeyRows()
-        self.n_left_out: IntArray = np.zeros(len(declared), np.int64)
+        super().__init__(declared, self._rows)
 
     def take(self, readings: Readings) -> None:
         """Take what a source has sent; its batches come in the order of ticks."""
@@ -143,27 +120,4 @@ class LaneReadings:
         since
             Older values, by unix seconds, count as missing, and are forgotten.
         """
-        if not self._state.attributes:
-            return None
-        value = self._state.current(self._rows.find(key), since=since)
-        values, n_left_out = group_values(value, release, attributes=self._state.attributes)
-        self.n_left_out += n_left_out
-        drop_old(self._rows, self._state, since=since)
-        return values
-
-    def state(self) -> dict[str, Any] | None:
-        """Return what changes from tick to tick; None if no reading is declared."""
-        if not self._state.attributes:
-            return None
-        return {
-            "rows": self._rows.state(),
-            "values": self._state.state(),
-            "left_out": self.n_left_out,
-        }
-
-    def restore(self, state: dict[str, Any] | None) -> None:
-        """Go on from a state."""
-        if state is not None:
-            self._rows.restore(state["rows"])
-            self._state.restore(state["values"])
-            self.n_left_out = state["left_out"]
+        return self._summarized(self._rows.find(key), release, since=since)

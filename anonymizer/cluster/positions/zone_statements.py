@@ -6,44 +6,10 @@ messages. A source takes those of a device, by its bridges apart, at the tick th
 
 from collections.abc import Collection
 from typing import Any
-from zlib import crc32
-
-import numpy as np
 
 from anonymizer.cluster.positions.raw_batches import Raw
-from anonymizer.domain.arrays import IntArray
-from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
-from anonymizer.settings import DeviceZoneSettings, InputSettings
-from anonymizer.settings.base import id_levels
-
-
-class ZoneRouting:
-    """Divides statements among sources: each goes to that of its device's positions.
-
-    Parameters
-    ----------
-    settings
-        Of the statements.
-    input_
-        The input of the positions.
-    """
-
-    def __init__(self, settings: DeviceZoneSettings, input_: InputSettings) -> None:
-        # The topic of positions, and from which levels of a statement's topic its id comes.
-        self._topic = [each.encode() for each in input_.topic.split("/")]
-        self._from_to = list(zip(id_levels(settings.topic), id_levels(input_.topic), strict=False))
-
-    def parts_of(self, messages: PackedDeliveries, n_parts: int) -> IntArray:
-        """Return the source of each message, shape (n,)."""
-        found = np.zeros(len(messages), np.int64)
-        for row, (start, end) in enumerate(messages.columns.bounds[:, :2].tolist()):
-            topic, stated = self._topic.copy(), messages.stream[start:end].split(b"/")
-            for level, at in self._from_to:
-                topic[at] = stated[level]
-            found[row] = crc32(b"/".join(topic)) % n_parts
-        return found
 
 
 class ZoneStatements:

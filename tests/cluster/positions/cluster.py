@@ -14,16 +14,19 @@ from itertools import count, islice
 from typing import Any
 from zlib import crc32
 
+from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
-from anonymizer.cluster.positions.zone_statements import ZoneRouting
+from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.counts.private_counts import HeldBudget, plan_of
+from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.stage import Send
@@ -39,6 +42,8 @@ LONG_S = 50.0
 """A wait that is never over, but for the first tick of all."""
 SECRET = b"of this test, and of no other...."
 NETWORK = load_network("grid:10x10")
+SITES = [0, 7, 44, 99, *range(3, 93, 6)]
+"""Where fixed devices stand; more of them report with every tick."""
 AWAY = {"lat": 10.0, "lon": 10.0}
 
 
@@ -50,6 +55,18 @@ READINGS = [
 ]
 COUNTS = {"enabled": True, "every_s": 3, "k": 3, "cells": 16}
 ZONE = {"circle": {"lat": NETWORK.lat[44], "lon": NETWORK.lon[44], "radius_m": 120}}
+PRIVATE = {
+    "enabled": True,
+    "privacy": "dp",
+    "every_s": 1,
+    "period_s": 4,
+    "device_intervals": 1,
+    "restarts": 0,
+    "epsilon": 100,
+    "cells": 16,
+    "trip_areas": 4,
+}
+"""With so large an epsilon, one draw of noise in 10**10 is not 0."""
 PROTECTED: dict[str, dict[str, Any]] = {
     "nothing": {},
     "readings": {
@@ -62,11 +79,25 @@ PROTECTED: dict[str, dict[str, Any]] = {
     "zones": {"zones": [ZONE]},
     "device_zones": {"device_zones": {"enabled": True}},
     "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},
+    "private": {"counts": PRIVATE, "trips": TRIPS},
     "ids": {"inputs": [{"ids_change_s": 5}], "counts": COUNTS},
     "echo": {"inputs": [{"echo": "cloaked/echo"}], "output": {"qos": 1}},
     "public": {
         "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}],
         "zones": [ZONE],
+    },
+    "fixed": {
+        "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "echo": "cloaked/echo"}],
+        "output": {"qos": 1},
+        "fixed": {"ttl_s": 12.0, "epoch_s": 3.0},
+        "readings": READINGS,
+        "zones": [ZONE],
+    },
+    "current": {"current": {"every_s": 2.0}},
+    "inputs": {
+        "inputs": [{}, {"topic": "fleet/+/{device}/#"}],
+        "counts": COUNTS,
+        "device_zones": {"enabled": True},
     },
 }
 """Settings of protection beyond groups, and of what is published besides, by name."""
@@ -119,6 +150,13 @@ def renamed(topic: str, tick: int) -> str:
     return f"{topic}-{(tick + crc32(topic.encode())) // 5 % 9}"
 
 
+def moved_topic(topic: str, tick: int) -> str:
+    """Return another topic of the same device, now and then."""
+    device = topic.rpartition("/")[2]
+    turn = (tick + crc32(topic.encode())) % 4
+    return topic if turn < 2 else f"fleet/{turn}/{device}" + "/now" * (turn == 3)
+
+
 def statements(tick: int) -> list[Delivery]:
     """Return what devices state about zones of their own in a tick."""
     said = {
@@ -131,12 +169,13 @@ def statements(tick: int) -> list[Delivery]:
     return [Delivery(f"zones/d{device}", payload, 0, retained=True) for device in devices]
 
 
-def sensors(now: float) -> list[Delivery]:
+def sensors(now: float, nodes: Sequence[int] = (0, 7, 44, 99)) -> list[Delivery]:
     """Return what fixed devices send in a tick: one of them in a zone, one in bad form."""
     found = []
-    for number, node in enumerate((0, 7, 44, 99)):
+    for number, node in enumerate(nodes):
         place = {"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}
-        said = json.dumps(place | ({"ts": now - 0.5} if number % 2 else {})).encode()
+        load = {"readings": {"load": float(number)}} if number % 3 else {}
+        said = json.dumps(place | load | ({"ts": now - 0.5} if number % 2 else {})).encode()
         found += [Delivery(f"sensors/s{number}", said, 0, False)] * (1 + number % 2)
     return [*found, Delivery("sensors/s9", b"{", 0, False)]
 
@@ -149,7 +188,8 @@ class World:
         given = settings(mode, protected=protected)
         self.zoned = with_zones(NETWORK, zones_of(given.zones))
         self.has_statements = given.device_zones.enabled
-        self.routing = ZoneRouting(given.device_zones, given.inputs[0])
+        self.routing = DeviceRouting(given.inputs)
+        self.statements = self.routing.of_statements(given.device_zones.topic)
         reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
         self.arrivals = [
             deliveries(where, float(START + tick + 1), tick) for tick, where in enumerate(reports)
@@ -159,9 +199,16 @@ class World:
                 [each._replace(topic=renamed(each.topic, tick)) for each in batch]
                 for tick, batch in enumerate(self.arrivals)
             ]
-        if protected == "public":
-            for tick, batch in enumerate(self.arrivals):
+        if protected == "inputs":
+            self.arrivals = [
+                [each._replace(topic=moved_topic(each.topic, tick)) for each in batch]
+                for tick, batch in enumerate(self.arrivals)
+            ]
+        for tick, batch in enumerate(self.arrivals):
+            if protected == "public":
                 batch.extend(sensors(float(START + tick + 1)))
+            if protected == "fixed":
+                batch.extend(sensors(float(START + tick + 1), SITES[: 4 + 2 * tick]))
         self._make: dict[float, Any] = {}
         ledger, seconds = Ledger(), count()
         flow = PositionFlow(
@@ -170,8 +217,14 @@ class World:
             ledger,
             secret=SECRET,
             monotonic=lambda: float(next(seconds)),
+            budget=HeldBudget(plan_of(given.counts)),
         )
         self.expected: Counter[bytes] = Counter()
+        self.current: list[list[Outgoing]] = []
+        """What is retained about the groups that live, every two ticks."""
+        groups = CurrentGroups(
+            topic=given.topics.current, network=network_version(NETWORK), grace_s=2.0
+        )
         for tick in (START - 2, START - 1):
             flow.settle(flow.tick([], now=float(tick + 1)), [], seconds=0.0)
         for tick, batch in enumerate(self.arrivals):
@@ -181,6 +234,9 @@ class World:
             output = flow.tick([Arrivals(START + tick + 0.5, batch)], now=float(START + tick + 1))
             flow.settle(output, [True] * len(output.messages), seconds=0.0)
             self.expected.update(message.payload for message in output.messages)
+            groups.see(each for each in output.messages if each.topic == given.output.topic)
+            if (now := START + tick + 1) % 2 == 0:
+                self.current.append(groups.messages(now=float(now)))
         self.accounts = ledger.counts()
         self.n_held = flow.n_held
 
@@ -293,7 +349,8 @@ class Cluster:
         for number in range(N_SOURCES):
             if self.world.has_statements:
                 self._pass_on(bridge, number, tick, at_s=at_s)
-            mine = [each for each in batch if crc32(each.topic.encode()) % N_SOURCES == number]
+            part_of = self.world.routing.parts_of(PackedDeliveries.of(batch), N_SOURCES)
+            mine = [each for each, part in zip(batch, part_of, strict=True) if part == number]
             arrivals = [Arrivals(tick + 0.5, mine[:3]), Arrivals(tick + 0.6, mine[3:])]
             value = encode_raw(Raw(f"bridge-{bridge}", tick, False, arrivals))
             self.processes["source", number].log.append((value, at_s))
@@ -301,7 +358,7 @@ class Cluster:
     def _pass_on(self, bridge: int, source: int, tick: int, *, at_s: float) -> None:
         """Let a bridge pass on what devices of a source state about zones of their own."""
         said = statements(tick - START)
-        part_of = self.world.routing.parts_of(PackedDeliveries.of(said), N_SOURCES)
+        part_of = self.world.statements.parts_of(PackedDeliveries.of(said), N_SOURCES)
         mine = [each for each, part in zip(said, part_of, strict=True) if part == source]
         value = encode_raw(
             Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, mine)]), of=STATEMENTS

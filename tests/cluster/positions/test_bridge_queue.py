@@ -5,7 +5,7 @@ from zlib import crc32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.cluster.positions.bridge_queue import BridgeQueue
+from anonymizer.cluster.positions.bridge_queue import BridgeQueue, parts_by_topic
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 
@@ -19,7 +19,7 @@ DELIVERY = st.builds(
 def test_every_message_goes_to_the_source_of_its_topic_in_order(
     *, batches: list[list[Delivery]], n: int
 ) -> None:
-    queue = BridgeQueue(n, max_payload_bytes=MOST_BYTES)
+    queue = BridgeQueue(n, max_payload_bytes=MOST_BYTES, parts_of=parts_by_topic)
     for i, batch in enumerate(batches):
         queue.put(batch if i % 2 else PackedDeliveries.of(batch), at_s=float(i))
     for source in range(n):

@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, Tally, tally
 from anonymizer.cluster.positions.stage_counts import LaneCounts
 from anonymizer.cluster.positions.stage_messages import SourceTally
+from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.settings import CountSettings
 from tests.cluster.positions.cluster import NETWORK
+from tests.pipeline.positions.counts.test_private_counts import NoNoise
 
 SETTINGS = CountSettings(enabled=True, every_s=10, k=3, cells=16)
 
@@ -89,3 +95,101 @@ def test_tallies_that_wait_are_in_the_state() -> None:
     after.take(1, SourceTally(5, seen(9)))
     assert published(after) == [[3]]
     assert (after.n_published, after.n_suppressed) == (1, 1)
+
+
+PRIVATE = CountSettings.model_validate(
+    {
+        "enabled": True,
+        "privacy": "dp",
+        "every_s": 10,
+        "period_s": 40,
+        "cells": 16,
+        "trip_areas": 2,
+        "device_intervals": 2,
+        "restarts": 0,
+    }
+)
+
+
+def private_lane(settings: CountSettings = PRIVATE) -> LaneCounts:
+    return LaneCounts(settings, NETWORK, n_sources=2, noise=NoNoise())
+
+
+def say(counts: LaneCounts, interval: int, *numbers: list[int]) -> list[dict[str, Any]]:
+    """Let sources say how many devices are in the first cells; return what is published."""
+    for source, each in enumerate(numbers):
+        whole = np.zeros(16 + 4, np.int64)
+        whole[: len(each)] = each
+        said = whole if each else np.zeros(0, np.int64)
+        counts.take(source, SourceTally(interval, said))
+    return [json.loads(each.payload) for each in counts.messages() if not each.retain]
+
+
+def test_private_counts_begin_with_the_period_after_the_start() -> None:
+    counts = private_lane()
+    for interval in (5, 6, 7):  # nobody knows what was published before in this period
+        [body] = say(counts, interval, [1], [2])
+        assert (body["suppressed"], "devices" in body) == ("budget", False)
+    [body] = say(counts, 8, [1, 5], [2])
+    assert body["devices"][:3] == [3, 5, 0]
+    assert (counts.n_published, counts.n_suppressed) == (1, 3)
+
+
+def test_private_counts_are_charged_once_whatever_dies() -> None:
+    counts, spent = private_lane(), []
+    for interval in range(5, 16):
+        [body] = say(counts, interval, [1], [2])
+        spent.append((body["privacy"]["epsilon_spent"], body.get("suppressed")))
+        after = private_lane()
+        after.restore(unpack_state("a lane", pack_state("a lane", counts.state())))
+        counts = after
+    assert [each for each, _ in spent[3:7]] == [0.01, 0.02, 0.02, 0.02]
+    assert {why for _, why in spent[3:]} == {None}
+    other = private_lane(PRIVATE.model_copy(update={"epsilon": 2.0}))
+    say(counts, 16, [1], [2])
+    other.restore(unpack_state("a lane", pack_state("a lane", counts.state())))
+    assert say(other, 17, [1], [2])[0]["suppressed"] == "budget", "made for another budget"
+    assert "suppressed" not in say(other, 20, [1], [2])[0]
+
+
+def test_a_source_with_too_many_devices_ends_the_counts() -> None:
+    counts = private_lane()
+    say(counts, 7, [1], [1])
+    assert say(counts, 8, [1], [])[0]["suppressed"] == "overload"
+    assert "devices" in say(counts, 9, [1], [1])[0]
+
+
+def numbers(counts: BoundedCounts, of: list[tuple[int, int, int]], t: int) -> IntArray:
+    """Return what is counted of rows of device, cell and cell before in an interval."""
+    device, cell, before = (np.array([row[i] for row in of], np.int64) for i in range(3))
+    found = counts.of(cell, before, device.astype(np.uint64), end_s=10.0 * (t + 1))
+    assert found is not None
+    return found
+
+
+@given(
+    st.lists(st.lists(st.integers(-1, 15), min_size=6, max_size=6), max_size=8),
+    st.integers(1, 3),
+    st.integers(0, 6),
+)
+def test_sources_bound_their_devices_as_one_process_bounds_all(
+    way: list[list[int]], most: int, stops: int
+) -> None:
+    """Cells of each device in each of six intervals; one source stops and is restored."""
+    settings = PRIVATE.model_copy(update={"device_intervals": most})
+    alone = BoundedCounts(settings, most_devices=99)
+    sources = [BoundedCounts(settings, most_devices=99) for _ in range(2)]
+    for t in range(6):
+        seen = [
+            (d, each[t], each[t - 1] if t else NO_CELL)
+            for d, each in enumerate(way)
+            if each[t] >= 0
+        ]
+        if t == stops:
+            state = unpack_state("a source", pack_state("a source", sources[0].state()))
+            sources[0] = BoundedCounts(settings, most_devices=99)
+            sources[0].restore(state)
+
+        even, odd = ([row for row in seen if row[0] % 2 == i] for i in range(2))
+        together = numbers(sources[0], even, t) + numbers(sources[1], odd, t)
+        assert together.tolist() == numbers(alone, seen, t).tolist()

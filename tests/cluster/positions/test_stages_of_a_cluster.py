@@ -3,6 +3,7 @@
 import json
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from random import Random
 
@@ -13,18 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
-from tests.cluster.positions.cluster import LONG_S, PROTECTED, Cluster, World
+from anonymizer.pipeline.ports import Outgoing
+from tests.cluster.positions.cluster import LONG_S, PROTECTED, START, Cluster, World
 
 N_TICKS = 14
 SUPPRESSED_BY = {
     "nothing": [],
     "echo": [],
+    "current": [],
+    "private": [Outcome.SUPPRESSED__TRIP_END],
     "ids": [],
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "trips": [Outcome.SUPPRESSED__TRIP_END],
     "zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "device_zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "public": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "fixed": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "inputs": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "all": [Outcome.SUPPRESSED__TRIP_END, Outcome.SUPPRESSED__PRIVACY_ZONE],
 }
 schedules = st.lists(st.integers(0, 1023), max_size=200)
@@ -105,6 +111,27 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
     check_equal(cluster)
     for outcome in SUPPRESSED_BY[protected]:
         assert cluster.accounts()[outcome] > 5
+
+
+@given(schedules)
+@settings(max_examples=3, deadline=None)
+def test_late_subscribers_are_told_what_one_process_tells_them(schedule: list[int]) -> None:
+    told = groups_by_time([each for some in world(protected="current").current for each in some])
+    assert max(map(len, told.values())) > 50
+    cluster = Cluster(world(protected="current"))
+    cluster.run(schedule)
+    found = groups_by_time(cluster.retained)
+    assert {time: groups for time, groups in found.items() if time > START} == told
+    assert not any(groups for time, groups in found.items() if time <= START)
+    assert list(found) == sorted(found), "in the order of time"
+
+
+def groups_by_time(messages: Sequence[Outgoing]) -> dict[float, set[str]]:
+    """Return what retained messages say of current groups; each time has one part."""
+    bodies = [json.loads(message.payload) for message in messages]
+    assert {message.topic for message in messages} <= {"cloaked/current/0"}
+    assert {body["of"] for body in bodies} == {1}
+    return {body["time"]: {json.dumps(group) for group in body["groups"]} for body in bodies}
 
 
 def test_stages_publish_what_one_process_does_about_vehicles_that_change_their_ids() -> None:

@@ -2,14 +2,15 @@
 
 A device is in one cell of an interval, and in at most one trip between two areas. It is counted in
 the first intervals of a period in which it is seen, up to a bound. The noise hides all of that.
-Who was counted how often is known in memory alone. After a restart, a device may be counted anew,
-so the budget on disk is charged as if every device had been in every interval up to the bound.
+One process knows in memory alone who was counted how often. After a restart, a device may be
+counted anew, so the budget on disk is charged as if every device had been in every interval up to
+the bound. A cluster keeps both in its state: each source bounds what its own devices add.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -93,6 +94,124 @@ class PrivateCountsMessage(msgspec.Struct, frozen=True):
     """Why there are no counts: `budget`, `store` or `overload`."""
 
 
+class HeldBudget:
+    """A budget that is kept in the state of who uses it.
+
+    The period in which it begins is refused: what was published in it before is not known.
+
+    Parameters
+    ----------
+    plan
+        What the budget is made for, see `plan_of`. Under another one the rest of a period is
+        refused.
+    """
+
+    def __init__(self, plan: str) -> None:
+        self._plan = plan
+        self._starts_s: float | None = None
+        self._n: int | None = None
+        """Intervals that are charged; None: the period is refused."""
+
+    def charge(self, starts_s: float, ends_s: float, *, most: int) -> int | None:  # noqa: ARG002  see `Budget`
+        """Charge an interval; return how many are charged, None if it is refused."""
+        if self._starts_s is None:
+            self._starts_s = starts_s
+        elif starts_s > self._starts_s:
+            self._starts_s, self._n = starts_s, 0
+        if starts_s < self._starts_s or self._n is None or self._n >= most:
+            return None
+        self._n += 1
+        return self._n
+
+    def close(self) -> None:
+        """Nobody else may have it."""
+
+    def state(self) -> list[Any]:
+        """Return what has been spent."""
+        return [self._plan, self._starts_s, self._n]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from a state."""
+        plan, self._starts_s, n = state
+        self._n = n if plan == self._plan else None
+
+
+class BoundedCounts:
+    """Counts devices so that each adds to a bounded number of intervals of a period.
+
+    Parameters
+    ----------
+    settings
+        Period, bounds and cells.
+    most_devices
+        Devices that are remembered in a period.
+    """
+
+    def __init__(self, settings: "CountSettings", *, most_devices: int) -> None:
+        self._settings = settings
+        self._most_devices = most_devices
+        self._period = -1
+        self._n_counted: defaultdict[int, int] = defaultdict(int)
+
+    def of(
+        self, cell: IntArray, before: IntArray, key: NDArray[np.uint64], *, end_s: float
+    ) -> IntArray | None:
+        """Return the devices in each cell, and then between each two areas.
+
+        Parameters
+        ----------
+        cell, before, key, end_s
+            See `PrivateCounts.message`.
+
+        Returns
+        -------
+        numbers
+            Shape (cells + areas * areas,). None if more devices were counted in the period than are
+            remembered: to count some in place of others would make the counts of one device depend
+            on another.
+        """
+        settings = self._settings
+        period = period_of(settings, end_s)
+        if period != self._period:
+            self._period = period
+            self._n_counted.clear()
+        if len(self._n_counted) > self._most_devices:
+            return None
+        counted = self._bounded(key)
+        cell, before = cell[counted], before[counted]
+        if period_of(settings, end_s - settings.every_s) != period:
+            # Where it was in the period before is that period's business.
+            before = np.full_like(before, NO_CELL)
+        devices = np.bincount(cell, minlength=settings.cells)
+        n, came = settings.trip_areas, before >= 0
+        pair = before[came] * n // settings.cells * n + cell[came] * n // settings.cells
+        return np.append(devices, np.bincount(pair, minlength=n * n)[: n * n])
+
+    def _bounded(self, key: NDArray[np.uint64]) -> IntArray:
+        """Return which devices are counted, and note that they are."""
+        most, n_counted = self._settings.intervals_of_device, self._n_counted
+        found = []
+        for i, device in enumerate(key.tolist()):
+            if n_counted[device] < most:
+                n_counted[device] += 1
+                found.append(i)
+        return np.array(found, np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return who was counted how often in the period."""
+        return {
+            "period": self._period,
+            "key": np.array(list(self._n_counted), np.uint64),
+            "n": np.array(list(self._n_counted.values()), np.int32),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._period = state["period"]
+        counted = zip(state["key"].tolist(), state["n"].tolist(), strict=True)
+        self._n_counted = defaultdict(int, counted)
+
+
 class PrivateCounts:
     """Makes the counts of each interval.
 
@@ -107,8 +226,7 @@ class PrivateCounts:
     version
         Version of the network.
     most_devices
-        Devices that are remembered in a period. If there are more, nothing more is published in it:
-        to count some in place of others would make the counts of one device depend on another.
+        See `BoundedCounts`. If there are more, nothing more is published in the period.
     """
 
     def __init__(
@@ -123,12 +241,11 @@ class PrivateCounts:
         self._settings = settings
         self._budget = budget
         self._version = version
-        self._most_devices = most_devices
+        self._bounded = BoundedCounts(settings, most_devices=most_devices)
         self._noise = noise
         self._period = -1
         self._n_released = 0
         self._n_charged = 0
-        self._n_counted: defaultdict[int, int] = defaultdict(int)
 
     def message(
         self,
@@ -153,17 +270,23 @@ class PrivateCounts:
         ahead_s
             Added to the published times.
         """
+        numbers = self._bounded.of(cell, before, key, end_s=end_s)
+        return self.of_numbers(numbers, end_s=end_s, ahead_s=ahead_s)
+
+    def of_numbers(
+        self, numbers: IntArray | None, *, end_s: float, ahead_s: float
+    ) -> PrivateCountsMessage:
+        """Return the message of an interval, of what `BoundedCounts.of` has returned.
+
+        The numbers of several may be added up, if no device is in two of them.
+        """
         settings = self._settings
         starts_s = self._turn(end_s)
-        why = self._why_refused(starts_s)
+        why = OVERLOAD if numbers is None else self._why_refused(starts_s)
         devices: Sequence[int] | msgspec.UnsetType = msgspec.UNSET
         trips: Sequence[Sequence[int]] | msgspec.UnsetType = msgspec.UNSET
-        if why is None:
-            counted = self._bounded(key)
-            if self._period_of(end_s - settings.every_s) != self._period:
-                # Where it was in the period before is that period's business.
-                before = np.full_like(before, NO_CELL)
-            devices, trips = self._noisy(cell[counted], before[counted])
+        if why is None and numbers is not None:
+            devices, trips = self._noisy(numbers.tolist())
         return PrivateCountsMessage(
             v=FORM_VERSION,
             time=round(end_s + ahead_s, 3),
@@ -188,17 +311,20 @@ class PrivateCounts:
         """Leave the budget to others."""
         self._budget.close()
 
-    def _period_of(self, end_s: float) -> int:
-        """Return the number of the period in which the interval that ends here lies."""
-        return math.floor((end_s - self._settings.every_s / 2) / self._settings.period_s)
+    def state(self) -> list[int]:
+        """Return what was released in the period; the budget has a state of its own."""
+        return [self._period, self._n_released, self._n_charged]
+
+    def restore(self, state: list[int]) -> None:
+        """Go on from a state."""
+        self._period, self._n_released, self._n_charged = state
 
     def _turn(self, end_s: float) -> float:
-        """Forget who was counted, if a period has begun; return when it began."""
-        period = self._period_of(end_s)
+        """Forget what was released, if a period has begun; return when it began."""
+        period = period_of(self._settings, end_s)
         if period != self._period:
             self._period = period
             self._n_released = self._n_charged = 0
-            self._n_counted.clear()
         return period * self._settings.period_s
 
     def _why_refused(self, starts_s: float) -> str | None:
@@ -207,8 +333,6 @@ class PrivateCounts:
         Once all that devices may be counted is charged, further intervals cost nothing.
         """
         settings = self._settings
-        if len(self._n_counted) > self._most_devices:
-            return OVERLOAD
         if self._n_released < settings.intervals_of_device:
             most = settings.intervals_of_budget
             try:
@@ -222,31 +346,16 @@ class PrivateCounts:
         self._n_released += 1
         return None
 
-    def _bounded(self, key: NDArray[np.uint64]) -> IntArray:
-        """Return which devices are counted, and note that they are."""
-        most, n_counted = self._settings.intervals_of_device, self._n_counted
-        found = []
-        for i, device in enumerate(key.tolist()):
-            if n_counted[device] < most:
-                n_counted[device] += 1
-                found.append(i)
-        return np.array(found, np.int64)
+    def _noisy(self, numbers: list[int]) -> tuple[list[int], list[list[int]] | msgspec.UnsetType]:
+        cells, n = self._settings.cells, self._settings.trip_areas
+        noisy = self._noise.added_to(numbers)
+        trips = [noisy[i : i + n] for i in range(cells, cells + n * n, n)] if n else msgspec.UNSET
+        return noisy[:cells], trips
 
-    def _noisy(
-        self, cell: IntArray, before: IntArray
-    ) -> tuple[list[int], list[list[int]] | msgspec.UnsetType]:
-        settings = self._settings
-        devices = np.bincount(cell, minlength=settings.cells)
-        n = settings.trip_areas
-        if not n:
-            return self._noise.added_to(devices.tolist()), msgspec.UNSET
-        came = before >= 0
-        pair = before[came] * n // settings.cells * n + cell[came] * n // settings.cells
-        noisy = self._noise.added_to(
-            [*devices.tolist(), *np.bincount(pair, minlength=n * n).tolist()]
-        )
-        trips = noisy[settings.cells :]
-        return noisy[: settings.cells], [trips[i : i + n] for i in range(0, n * n, n)]
+
+def period_of(settings: "CountSettings", end_s: float) -> int:
+    """Return the number of the period in which the interval that ends here lies."""
+    return math.floor((end_s - settings.every_s / 2) / settings.period_s)
 
 
 def noise_of(settings: "CountSettings") -> GaussianNoise:

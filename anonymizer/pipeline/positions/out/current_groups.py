@@ -3,7 +3,8 @@
 It contains published messages and nothing else, so it cannot tell more than they do.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -31,31 +32,19 @@ class _Kept(msgspec.Struct, eq=False):
     names: set[str]
 
 
-class CurrentGroups:
+class LiveMessages:
     """The newest published message about each pseudonym.
 
     Parameters
     ----------
-    topic
-        Parts are published on this topic with `/0`, `/1`, ... behind it.
-    network
-        Version of the network.
-    part_bytes
-        Largest size of a part, unless a single message needs more.
     grace_s
         How long a message is kept beyond its `until`: the next one may be on its way.
     """
 
-    def __init__(
-        self, *, topic: str, network: str, grace_s: float, part_bytes: int = PART_BYTES
-    ) -> None:
-        self._topic = topic
-        self._network = network
-        self._part_bytes = part_bytes
+    def __init__(self, *, grace_s: float) -> None:
         self._grace_s = grace_s
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._holder_of: dict[str, tuple[str, str]] = {}
-        self._n_parts = 0
         self._decode = msgspec.json.Decoder(_Message).decode
 
     def see(self, messages: Iterable[Outgoing]) -> None:
@@ -80,11 +69,65 @@ class CurrentGroups:
         if not kept.names:
             del self._kept[holder]
 
-    def messages(self, *, now: float) -> list[Outgoing]:
+    def payloads(self, *, now: float) -> list[bytes]:
+        """Return the messages that hold at this time, and forget the others.
+
+        They are in the order of publication: of two that name a pseudonym the later one counts.
+        """
+        for key in [k for k, kept in self._kept.items() if kept.until + self._grace_s < now]:
+            for name in self._kept.pop(key).names:
+                del self._holder_of[name]
+        return [kept.payload for kept in self._kept.values()]
+
+    def clear(self) -> None:
+        """Forget all messages."""
+        self._kept.clear()
+        self._holder_of.clear()
+
+    def state(self) -> list[Any]:
+        """Return what changes with each message."""
+        return [[*key, kept.until, kept.payload, sorted(kept.names)]
+                for key, kept in self._kept.items()]  # fmt: skip
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from a state."""
+        self.clear()
+        for group, pseudonym, until, payload, names in state:
+            self._kept[group, pseudonym] = _Kept(until, payload, set(names))
+            self._holder_of |= dict.fromkeys(names, (group, pseudonym))
+
+
+class CurrentParts:
+    """The retained messages that state what holds.
+
+    Parameters
+    ----------
+    topic
+        Parts are published on this topic with `/0`, `/1`, ... behind it.
+    network
+        Version of the network.
+    part_bytes
+        Largest size of a part, unless a single message needs more.
+
+    Attributes
+    ----------
+    n_parts
+        Those of the last call of `messages`, which the broker keeps.
+    """
+
+    def __init__(self, *, topic: str, network: str, part_bytes: int = PART_BYTES) -> None:
+        self._topic = topic
+        self._network = network
+        self._part_bytes = part_bytes
+        self.n_parts = 0
+
+    def messages(self, payloads: Sequence[bytes], *, now: float) -> list[Outgoing]:
         """Return the retained messages that state what holds at this time.
 
         Parameters
         ----------
+        payloads
+            Of the messages that hold.
         now
             Unix seconds, by the clock of the published times.
 
@@ -94,35 +137,25 @@ class CurrentGroups:
             At least one part; an empty message for each part of the previous call that is no
             longer needed, which makes the broker forget it.
         """
-        for key in [k for k, kept in self._kept.items() if kept.until + self._grace_s < now]:
-            for name in self._kept.pop(key).names:
-                del self._holder_of[name]
-        parts = list(self._parts())
+        parts = list(self._parts(payloads))
         found = [
             Outgoing(f"{self._topic}/{i}", self._body(part, i, len(parts), now), retain=True)
             for i, part in enumerate(parts)
         ]
-        stale = range(len(parts), self._n_parts)
-        self._n_parts = len(parts)
+        stale = range(len(parts), self.n_parts)
+        self.n_parts = len(parts)
         return found + [Outgoing(f"{self._topic}/{i}", b"", retain=True) for i in stale]
 
-    def close(self, *, now: float) -> list[Outgoing]:
-        """Return the retained messages that state that no group is left."""
-        self._kept.clear()
-        self._holder_of.clear()
-        return self.messages(now=now)
-
-    def _parts(self) -> Iterator[list[bytes]]:
+    def _parts(self, payloads: Sequence[bytes]) -> Iterator[list[bytes]]:
         room = self._part_bytes - len(self._body([], 0, 10**6, 1e10))
         part: list[bytes] = []
         used = 0
-        # In the order of publication: of two messages that name a pseudonym the later one counts.
-        for kept in self._kept.values():
-            if part and used + len(kept.payload) + 1 > room:
+        for payload in payloads:
+            if part and used + len(payload) + 1 > room:
                 yield part
                 part, used = [], 0
-            part.append(kept.payload)
-            used += len(kept.payload) + 1
+            part.append(payload)
+            used += len(payload) + 1
         yield part
 
     def _body(self, part: list[bytes], number: int, n_parts: int, now: float) -> bytes:
@@ -136,3 +169,34 @@ class CurrentGroups:
             }
         )
         return head[:-1] + b',"groups":[' + b",".join(part) + b"]}"
+
+
+class CurrentGroups:
+    """What one process has published and still holds.
+
+    Parameters
+    ----------
+    topic, network, part_bytes
+        See `CurrentParts`.
+    grace_s
+        See `LiveMessages`.
+    """
+
+    def __init__(
+        self, *, topic: str, network: str, grace_s: float, part_bytes: int = PART_BYTES
+    ) -> None:
+        self._live = LiveMessages(grace_s=grace_s)
+        self._parts = CurrentParts(topic=topic, network=network, part_bytes=part_bytes)
+
+    def see(self, messages: Iterable[Outgoing]) -> None:
+        """Take in published messages, in their order."""
+        self._live.see(messages)
+
+    def messages(self, *, now: float) -> list[Outgoing]:
+        """Return the retained messages that state what holds at this time, unix seconds."""
+        return self._parts.messages(self._live.payloads(now=now), now=now)
+
+    def close(self, *, now: float) -> list[Outgoing]:
+        """Return the retained messages that state that no group is left."""
+        self._live.clear()
+        return self.messages(now=now)

@@ -18,7 +18,6 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.region_shapes import (
     NO_SHAPE,
     Shape,
-    ShapeKind,
     Shapes,
     shapes_of,
 )
@@ -95,14 +94,12 @@ class Contract:
     shapes: Shapes
 
 
-def contract_of(
-    settings: "Settings", network: RoadNetwork, shape: ShapeKind | None = None
-) -> Contract:
-    """Return what the messages of a live service have; by default, those of mobile devices."""
+def contract_of(settings: "Settings", network: RoadNetwork) -> Contract:
+    """Return what the messages of a live service have."""
     shapes = settings.shapes
     return Contract(
         network_version(network),
-        shapes_of(network, shape or shapes.regions, h3_resolution=shapes.h3_resolution),
+        shapes_of(network, shapes.regions, h3_resolution=shapes.h3_resolution),
     )
 
 
@@ -130,6 +127,8 @@ class ReleaseEncoder:
         `group` or `device`: one message per group, or one per member.
     contract
         None: the messages are lines of a file.
+    time_step_s
+        Published times are rounded to a multiple of this, seconds; 0: not rounded.
     """
 
     def __init__(
@@ -139,11 +138,13 @@ class ReleaseEncoder:
         topic: str,
         form: Literal["group", "device"],
         contract: Contract | None = None,
+        time_step_s: float = 0.0,
     ) -> None:
         self._node_id = network.node_id
         self._topic = topic
         self._form = form
         self._contract = contract
+        self._time_step_s = time_step_s
         self._json = msgspec.json.Encoder()
 
     def encode(
@@ -162,22 +163,24 @@ class ReleaseEncoder:
         release
             Verified groups.
         time
-            Unix seconds of the tick. Times of single devices would distinguish them.
+            Unix seconds of the tick, to be rounded down. Times of single devices would distinguish
+            them.
         pseudonyms
             Returns pseudonyms, given slots and versions of pseudonyms.
         values
             Published readings of the members; None: none.
         until
-            Unix seconds until which the region of each group holds, shape (groups,). None: the
-            messages do not say.
+            Unix seconds until which the region of each group holds, to be rounded up, shape
+            (groups,). None: the messages do not say.
         """
         names = pseudonyms(release.member.tolist(), release.version.tolist())
         n_members = np.diff(release.first_member_of)
         encoder = self._groups if self._form == "group" else self._devices
         if until is None:
             until = np.full(release.n_groups, np.nan)
-        rows = list(self._rows(release, until))
-        found = encoder(rows, round(time, 3), names, values)
+        step_s = self._time_step_s
+        rows = list(self._rows(release, round_up(until, step_s)))
+        found = encoder(rows, round(round_time(time, step_s), 3), names, values)
         message_of = (
             np.repeat(np.arange(release.n_groups), n_members)
             if self._form == "group"
@@ -271,3 +274,35 @@ def group_id(members: Sequence[str]) -> str:
     """
     digest = blake2b("\n".join(members).encode(), digest_size=_GROUP_ID_BYTES)
     return urlsafe_b64encode(digest.digest()).decode()
+
+
+def round_up(ts: FloatArray, step_s: float) -> FloatArray:
+    """Return times rounded up to a multiple of a step, same shape; 0 leaves them unchanged."""
+    return np.ceil(ts / step_s) * step_s if step_s else ts
+
+
+def round_time(ts: float, step_s: float) -> float:
+    """Return a time rounded down to a multiple of a step.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds.
+    step_s
+        Seconds, >= 0; 0 leaves the time unchanged.
+
+    Raises
+    ------
+    ValueError
+        If the step is negative.
+
+    Notes
+    -----
+    Exact for steps of whole seconds. If the step exceeds the tick, several ticks have the same
+    time. A pseudonym can then appear twice at one time with two regions, so a consumer must not
+    use (pseudonym, time) as a key, sort by time only, or divide distances by time differences.
+    Rounding keeps exact times out of stored data; a live subscriber still sees the arrival times.
+    """
+    if step_s < 0:
+        raise ValueError("the step of a published time must not be negative")
+    return ts - ts % step_s if step_s else ts

@@ -29,26 +29,59 @@ _OF_THE_ENTITY = frozenset({"v", "time", "group", "geometry", "bbox"})
 
 
 class OtherForms:
-    """A link that gives messages the headers of CloudEvents, and adds NGSI-LD entities.
+    """Gives messages the headers of CloudEvents, and makes NGSI-LD entities of them.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    """
+
+    def __init__(self, settings: "Settings") -> None:
+        self._source = event_source(settings)
+        self._kind_of = kinds_of(settings) if settings.forms.cloudevents else {}
+        self._groups_topic = settings.output.topic
+        self._entities_topic = settings.forms.ngsi_ld_topic
+
+    @classmethod
+    def asked_for(cls, settings: "Settings") -> "OtherForms | None":
+        """Return the forms that the settings name; None: they name none."""
+        forms = settings.forms
+        return cls(settings) if forms.cloudevents or forms.ngsi_ld_topic is not None else None
+
+    def of(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
+        """Return messages with their headers, and behind them all the entities made of them."""
+        events = [self._with_headers(message) for message in messages]
+        return events + [
+            Outgoing(self._entities_topic, entity(message.payload))
+            for message in messages
+            if self._entities_topic and message.topic == self._groups_topic
+        ]
+
+    def _with_headers(self, message: Outgoing) -> Outgoing:
+        kind = self._kind_of.get(message.topic)
+        if kind is None:
+            return message
+        return message._replace(headers=cloudevent(message, kind=kind, source=self._source))
+
+
+class FormsLink:
+    """A link that publishes messages in their other forms, too.
 
     Parameters
     ----------
     link
         Where to publish.
-    settings
-        The whole settings.
+    forms
+        Made of the messages.
 
     Notes
     -----
     An entity counts neither as published nor as lost: only the message that it is made of does.
     """
 
-    def __init__(self, link: Link, settings: "Settings") -> None:
-        self._link = link
-        self._source = event_source(settings)
-        self._kind_of = kinds_of(settings) if settings.forms.cloudevents else {}
-        self._groups_topic = settings.output.topic
-        self._entities_topic = settings.forms.ngsi_ld_topic
+    def __init__(self, link: Link, forms: OtherForms) -> None:
+        self._link, self._forms = link, forms
 
     @property
     def connected(self) -> bool:
@@ -59,13 +92,7 @@ class OtherForms:
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
     ) -> Sequence[bool | None]:
         """Publish a batch; the result is about the messages, not about their entities."""
-        events = [self._with_headers(message) for message in messages]
-        events += [
-            Outgoing(self._entities_topic, entity(message.payload))
-            for message in messages
-            if self._entities_topic and message.topic == self._groups_topic
-        ]
-        done = await self._link.publish(events, qos=qos, timeout_s=timeout_s)
+        done = await self._link.publish(self._forms.of(messages), qos=qos, timeout_s=timeout_s)
         return done[: len(messages)]
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
@@ -79,12 +106,6 @@ class OtherForms:
     async def close(self) -> None:
         """Publish the final status and disconnect."""
         await self._link.close()
-
-    def _with_headers(self, message: Outgoing) -> Outgoing:
-        kind = self._kind_of.get(message.topic)
-        if kind is None:
-            return message
-        return message._replace(headers=cloudevent(message, kind=kind, source=self._source))
 
 
 def event_source(settings: "Settings") -> str:

@@ -6,9 +6,7 @@ trace: they differ in their parameters alone. It knows no transport, no payload 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
@@ -16,7 +14,12 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.encoding import Contract, Pseudonyms, ReleaseEncoder
+from anonymizer.pipeline.positions.out.encoding import (
+    Contract,
+    Pseudonyms,
+    ReleaseEncoder,
+    round_time,
+)
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings, GroupValues
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.pipeline.positions.tick.tick_accounts import Accounts, Carried
@@ -128,6 +131,7 @@ class PositionEngine:
             topic=parameters.topic,
             form=parameters.form,
             contract=parameters.contract,
+            time_step_s=parameters.time_step_s,
         )
         self._groups_last = parameters.groups_last
         self._time_step_s = parameters.time_step_s
@@ -186,44 +190,21 @@ class PositionEngine:
         """
         return self._encoder.encode(
             tick.release,
-            time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
+            time=tick.event_s + wall_ahead_s,
             pseudonyms=pseudonyms,
             values=tick.values,
-            until=round_up(tick.until_s + wall_ahead_s, self._time_step_s),
+            until=tick.until_s + wall_ahead_s,
         )
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
         self._accounts.close()
 
+    def state(self) -> dict[str, Any]:
+        """Return what later ticks depend on; the readings have a state of their own."""
+        return {"operator": self.operator.state(), "accounts": self._accounts.state()}
 
-def round_up(ts: FloatArray, step_s: float) -> FloatArray:
-    """Return times rounded up to a multiple of a step, same shape; 0 leaves them unchanged."""
-    return np.ceil(ts / step_s) * step_s if step_s else ts
-
-
-def round_time(ts: float, step_s: float) -> float:
-    """Return a time rounded down to a multiple of a step.
-
-    Parameters
-    ----------
-    ts
-        Unix seconds.
-    step_s
-        Seconds, >= 0; 0 leaves the time unchanged.
-
-    Raises
-    ------
-    ValueError
-        If the step is negative.
-
-    Notes
-    -----
-    Exact for steps of whole seconds. If the step exceeds the tick, several ticks have the same
-    time. A pseudonym can then appear twice at one time with two regions, so a consumer must not
-    use (pseudonym, time) as a key, sort by time only, or divide distances by time differences.
-    Rounding keeps exact times out of stored data; a live subscriber still sees the arrival times.
-    """
-    if step_s < 0:
-        raise ValueError("the step of a published time must not be negative")
-    return ts - ts % step_s if step_s else ts
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of an engine with the same parameters, between two ticks."""
+        self.operator.restore(state["operator"])
+        self._accounts.restore(state["accounts"])

@@ -41,12 +41,13 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.out.encoding import Contract, contract_of
+from anonymizer.pipeline.positions.tick.admission import AdmissionParameters
 from anonymizer.pipeline.positions.tick.engine import EngineParameters
 from anonymizer.pipeline.positions.tick.fleet import FleetParameters
 from anonymizer.pipeline.positions.tick.intake import IntakeParameters
 
 if TYPE_CHECKING:
-    from anonymizer.settings import DeviceZoneSettings, Settings
+    from anonymizer.settings import Settings
 
 Operator: TypeAlias = CloakingOperator | DistrictOperator
 
@@ -261,16 +262,22 @@ def engine_parameters(
     )
 
 
-def intake_parameters(settings: "Settings") -> IntakeParameters:
+def intake_parameters(settings: "Settings", *, watches_ids: bool = True) -> IntakeParameters:
     """Return what an intake needs to know."""
-    return IntakeParameters(settings.trips, settings.network.snap_limit_m, settings.tick.interval_s)
+    return IntakeParameters(settings.trips, settings.tick.interval_s, watches_ids)
+
+
+def admission_parameters(settings: "Settings", *, watches_ids: bool) -> AdmissionParameters:
+    """Return what the admission of mobile devices needs to know."""
+    zones = settings.device_zones if settings.device_zones.enabled else None
+    intake = intake_parameters(settings, watches_ids=watches_ids)
+    return AdmissionParameters(settings.presence, intake, zones)
 
 
 def mobile_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     """Return what the fleet of mobile devices needs to know."""
-    zones = settings.device_zones if settings.device_zones.enabled else None
-    contract = contract_of(settings, network, settings.shapes.regions)
-    return _fleet(settings, network, settings.output.topic, contract, zones)
+    admission = admission_parameters(settings, watches_ids=True)
+    return _fleet(settings, network, settings.output.topic, admission)
 
 
 def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
@@ -279,7 +286,6 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     They make no trips, state no zones, and are too few to be cut into districts.
     """
     fixed = settings.fixed
-    contract = contract_of(settings, network, settings.shapes.regions)
     settings = settings.model_copy(
         update={
             "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
@@ -288,16 +294,15 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
             "region": settings.region.model_copy(update={"districts": 1}),
         }
     )
-    return _fleet(settings, network, settings.topics.fixed, contract, None)
+    admission = AdmissionParameters(
+        settings.presence, intake_parameters(settings, watches_ids=False)
+    )
+    return _fleet(settings, network, settings.topics.fixed, admission)
 
 
 def _fleet(
-    settings: "Settings",
-    network: RoadNetwork,
-    topic: str,
-    contract: Contract,
-    zones: "DeviceZoneSettings | None",
+    settings: "Settings", network: RoadNetwork, topic: str, admission: AdmissionParameters
 ) -> FleetParameters:
-    form = settings.output.form
+    form, contract = settings.output.form, contract_of(settings, network)
     engine = engine_parameters(settings, network, topic=topic, form=form, contract=contract)
-    return FleetParameters(settings.presence, intake_parameters(settings), engine, zones)
+    return FleetParameters(admission, engine, settings.network.snap_limit_m)

@@ -6,27 +6,23 @@ members that move, so fixed devices have groups, a density map and a promise of 
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.positions.decode.decoded import Decoded
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts, LocatedInputs
-from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
+from anonymizer.pipeline.positions.decode.input_counts import InputCounts
+from anonymizer.pipeline.positions.tick.admission import Admission, AdmissionParameters
 from anonymizer.pipeline.positions.tick.engine import EngineParameters, PositionEngine, TickRelease
-from anonymizer.pipeline.positions.tick.intake import (
-    Intake,
-    IntakeParameters,
-    LocatedPositions,
-    admit,
-)
+from anonymizer.pipeline.positions.tick.intake import LocatedPositions, matching_with
 from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, part_of
 
 if TYPE_CHECKING:
     from anonymizer.algorithms.positions.adka import DensityRule
-    from anonymizer.settings import DeviceZoneSettings, PresenceSettings
+    from anonymizer.settings import PresenceSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +31,15 @@ class FleetParameters:
 
     Attributes
     ----------
-    presence
-        How many devices there may be, and which times are plausible.
-    intake, engine
+    admission, engine
         See there.
-    device_zones
-        Of zones that devices state; None: they state none.
+    snap_limit_m
+        Positions farther than this from every road are off the graph.
     """
 
-    presence: "PresenceSettings"
-    intake: IntakeParameters
+    admission: AdmissionParameters
     engine: EngineParameters
-    device_zones: "DeviceZoneSettings | None" = None
+    snap_limit_m: float
 
 
 class Fleet:
@@ -73,24 +66,24 @@ class Fleet:
         ledger: Ledger,
         *,
         secret: bytes,
-        inputs: InputCounts,
+        inputs: InputCounts | None = None,
     ) -> None:
-        self._presence, self._ledger = parameters.presence, ledger
-        self._inputs = LocatedInputs(inputs)
-        self.devices = DeviceTable(secret=secret, max_devices=parameters.presence.max_devices)
-        keys, zones = self.devices.keys, parameters.device_zones
-        self.device_zones = None if zones is None else DeviceZones(zones, self.devices)
-        self.engine = PositionEngine(parameters.engine, zoned.network, ledger, keys=keys)
-        self.intake = Intake(
-            parameters.intake,
-            zoned,
-            ledger,
-            self.engine.operator,
-            secret=secret,
-            keys=keys,
-            inputs=self._inputs,
-            device_zones=self.device_zones,
+        most = parameters.admission.presence.max_devices
+        self.devices = DeviceTable(secret=secret, max_devices=most)
+        self.engine = PositionEngine(
+            parameters.engine, zoned.network, ledger, keys=self.devices.keys
         )
+        self._admission = Admission(
+            parameters.admission,
+            matching_with(zoned, snap_limit_m=parameters.snap_limit_m, secret=secret),
+            ledger,
+            devices=self.devices,
+            readings=self.engine.readings,
+            lasting=self.engine.operator,
+            inputs=inputs,
+        )
+        self.device_zones = self._admission.device_zones
+        self.intake = self._admission.intake
 
     @property
     def n_held(self) -> int:
@@ -99,7 +92,7 @@ class Fleet:
 
     def adopt(self, presence: "PresenceSettings", rule: "DensityRule", *, k_extra: int) -> None:
         """Use these from now on, the rule for k for groups that are formed from now on."""
-        self._presence = presence
+        self._admission.presence = presence
         self.engine.operator.set_rule(rule, k_extra=k_extra)
 
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
@@ -110,18 +103,7 @@ class Fleet:
         since, now
             Unix seconds between which the tick was open.
         """
-        positions = admit(
-            decoded,
-            presence=self._presence,
-            devices=self.devices,
-            readings=self.engine.readings,
-            ids=self.intake.ids,
-            ledger=self._ledger,
-            since=since,
-            now=now,
-            inputs=self._inputs,
-        )
-        return self.intake.locate(positions, now=now)
+        return self._admission.locate(decoded, since=since, now=now)
 
     def publish(self, tick: TickRelease, *, wall_ahead_s: float) -> TickPart:
         """Return the messages of a release; before `forget`.
@@ -139,13 +121,23 @@ class Fleet:
     def forget(self, tick: TickRelease, *, now: float) -> Int32Array:
         """Forget the devices that are gone after a tick; return their slots."""
         present = self.engine.operator.density.is_known
-        freed = self.intake.forget(tick.freed, now=now, present=present)
-        if self.engine.readings.names:
-            self.engine.readings.free(freed)
-        self.devices.free(freed)
-        return freed
+        return self._admission.forget(tick.freed, now=now, present=present)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
         self.intake.close()
         self.engine.close()
+
+    def state(self) -> dict[str, Any]:
+        """Return what later ticks depend on. It holds positions: store it like raw ones."""
+        return {"admission": self._admission.state(), "engine": self.engine.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a fleet with the same settings, between two ticks."""
+        self._admission.restore(state["admission"])
+        self.engine.restore(state["engine"])
+
+
+def secret_of_fixed(secret: bytes) -> bytes:
+    """Return the key of the pseudonyms of fixed devices, given that of mobile ones."""
+    return blake2b(secret, digest_size=32, person=b"fixed").digest()

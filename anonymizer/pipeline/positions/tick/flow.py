@@ -7,7 +7,6 @@ ledger of its own until `book`, and readers get a view made between two ticks.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ from anonymizer.pipeline.positions.tick.density_bands import DensityWatch
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.factory import density_rule, fixed_fleet, mobile_fleet
-from anonymizer.pipeline.positions.tick.fleet import Fleet
+from anonymizer.pipeline.positions.tick.fleet import Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.flow_stats import (
     GROUP,
     TICK,
@@ -182,7 +181,7 @@ class PositionFlow:
                 fixed_fleet(settings, network),
                 zoned,
                 self._tally,
-                secret=blake2b(secret, digest_size=32, person=b"fixed").digest(),
+                secret=secret_of_fixed(secret),
                 inputs=self.inputs,
             )
         self._public = None

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.readings import ReadingsState, summarize
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
 from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows, KeyRows
@@ -34,35 +33,75 @@ class GroupValues:
     own: dict[str, list[float | None]]
 
 
-def group_values(
-    value: FloatArray, release: Release, *, attributes: Sequence[ReadingAttribute]
-) -> tuple[GroupValues, IntArray]:
-    """Return the published readings of a release.
+class ReadingsOfRows:
+    """The newest readings of devices by their rows, and what of them is published by group.
 
     Parameters
     ----------
-    value
-        Of each member and attribute, NaN if missing, shape (members, attributes).
+    declared
+        The readings that may be published.
+    rows
+        Of the devices.
 
-    Returns
-    -------
-    values, n_left_out
-        The readings, and groups in which fewer than k members had one, shape (attributes,).
+    Attributes
+    ----------
+    names
+        Of the declared readings.
+    n_clamped, n_left_out
+        Readings outside their declared range, and groups in which fewer than k members had one,
+        so far, shape (attributes,).
     """
-    summaries = summarize(value, release.first_member_of, release.k, attributes=attributes)
-    own = summaries.own_values(value, release.first_member_of)
-    return GroupValues(summaries.published(), own), summaries.n_left_out
+
+    def __init__(self, declared: "Sequence[ReadingSettings]", rows: DeviceRows | KeyRows) -> None:
+        self._state = ReadingsState([each.attribute for each in declared])
+        self._all_rows = rows
+        self.names = tuple(self._state.index_of)
+        self.n_clamped: IntArray = np.zeros(len(declared), np.int64)
+        self.n_left_out: IntArray = np.zeros(len(declared), np.int64)
+
+    def _summarized(self, row: Int32Array, release: Release, *, since: float) -> GroupValues | None:
+        """Return the published readings of a release; None if no attribute is declared.
+
+        Parameters
+        ----------
+        row
+            Of each member, `NO_ROW` for none, shape (members,).
+        since
+            A value that is older, by unix seconds, counts as missing, and is forgotten.
+        """
+        if not self.names:
+            return None
+        value = self._state.current(row, since=since)
+        attributes = self._state.attributes
+        summaries = summarize(value, release.first_member_of, release.k, attributes=attributes)
+        self.n_left_out += summaries.n_left_out
+        own = summaries.own_values(value, release.first_member_of)
+        self._drop_old(since=since)
+        return GroupValues(summaries.published(), own)
+
+    def _drop_old(self, *, since: float) -> None:
+        """Forget the devices whose values are all older than unix seconds."""
+        used = self._all_rows.used()
+        old = used[self._state.are_older(used, since)]
+        self._state.forget(old)
+        self._all_rows.drop(old)
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what changes from tick to tick; None if no reading is declared."""
+        if not self.names:
+            return None
+        counts = {"clamped": self.n_clamped, "left_out": self.n_left_out}
+        return {"rows": self._all_rows.state(), "values": self._state.state()} | counts
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from a state of the same readings, between two ticks."""
+        if state is not None and self.names:
+            self._all_rows.restore(state["rows"])
+            self._state.restore(state["values"])
+            self.n_clamped, self.n_left_out = state["clamped"], state["left_out"]
 
 
-def drop_old(rows: DeviceRows | KeyRows, state: ReadingsState, *, since: float) -> None:
-    """Forget the devices whose values are all older than unix seconds."""
-    used = rows.used()
-    old = used[state.are_older(used, since)]
-    state.forget(old)
-    rows.drop(old)
-
-
-class GroupReadings:
+class GroupReadings(ReadingsOfRows):
     """Keeps the newest readings of the devices present, and summarizes them by group.
 
     Parameters
@@ -73,12 +112,6 @@ class GroupReadings:
         Returns a number for the device of each slot; by default for callers whose devices keep
         their slots.
 
-    Attributes
-    ----------
-    n_clamped, n_left_out
-        Readings outside their declared range, and groups in which fewer than k members had one,
-        so far, shape (attributes,).
-
     Notes
     -----
     How long a reading holds does not depend on when the slot of its device is freed: see
@@ -86,11 +119,8 @@ class GroupReadings:
     """
 
     def __init__(self, declared: "Sequence[ReadingSettings]", keys: Keys = slots_as_keys) -> None:
-        self._state = ReadingsState([each.attribute for each in declared])
         self._rows = DeviceRows(keys)
-        self.names = tuple(self._state.index_of)
-        self.n_clamped: IntArray = np.zeros(len(declared), np.int64)
-        self.n_left_out: IntArray = np.zeros(len(declared), np.int64)
+        super().__init__(declared, self._rows)
 
     @property
     def index_of(self) -> dict[str, int]:
@@ -139,11 +169,7 @@ class GroupReadings:
         if not self.names:
             return None
         row = np.where(present, self._rows.find(release.member), NO_ROW)
-        value = self._state.current(row, since=since)
-        values, n_left_out = group_values(value, release, attributes=self._state.attributes)
-        self.n_left_out += n_left_out
-        drop_old(self._rows, self._state, since=since)
-        return values
+        return self._summarized(row, release, since=since)
 
     def forget(self, slot: Int32Array) -> None:
         """Forget the readings of these devices."""

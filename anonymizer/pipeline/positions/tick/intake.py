@@ -1,43 +1,34 @@
 """Intake of positions: what was decoded in, the located columns of those that may be cloaked out.
 
 Positions get the slots of their devices, wait where they are near the ends of trips, and are
-matched with roads; those in privacy zones are hidden. Mobile devices, fixed devices and `cloak` on
-recorded traces have one each.
+matched with roads; those in privacy zones are hidden. Mobile devices, fixed devices, `cloak` on
+recorded traces and each source of a cluster have one.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.id_succession import Succession
 from anonymizer.algorithms.positions.map_matching import NodeLocator
-from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
-from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
-from anonymizer.pipeline.positions.decode.decoded import Decoded
-from anonymizer.pipeline.positions.decode.decoding import date_the_undated
 from anonymizer.pipeline.positions.decode.input_counts import LocatedInputs
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
-from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
-from anonymizer.pipeline.positions.tick.zone_places import zone_places
+from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces, zone_places
 
 if TYPE_CHECKING:
-    from anonymizer.settings import PresenceSettings, TripSettings
+    from anonymizer.settings import TripSettings
 
 Locate: TypeAlias = Callable[[Positions], Int32Array]
 """Returns the node of each position, negative for none, shape (n,)."""
-
-_MAX_AHEAD_S = 5.0
-"""How far a device's clock may be ahead of the gateway's."""
 
 
 class Lasting(Protocol):
@@ -60,15 +51,31 @@ class IntakeParameters:
     ----------
     trips
         Whether and how trip ends are protected.
-    snap_limit_m
-        Positions farther than this from every road are off the graph.
     interval_s
         Length of a tick.
+    watches_ids
+        Whether to watch if ids change that are not declared to. It takes all devices that a new one
+        may continue.
     """
 
     trips: "TripSettings"
-    snap_limit_m: float
     interval_s: float
+    watches_ids: bool = True
+
+
+class Matching(NamedTuple):
+    """How positions are matched with a network; several intakes may share it.
+
+    Attributes
+    ----------
+    locate
+        Finds the nodes of positions.
+    make_places
+        Returns where some devices count in the network's privacy zones; None: there are none.
+    """
+
+    locate: Locate
+    make_places: Callable[[Keys], ZonePlaces] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -106,16 +113,12 @@ class Intake:
     ----------
     parameters
         What it needs to know.
-    zoned
-        The network and its privacy zones.
+    matching
+        With the network on which the devices move.
     ledger
         Where positions are settled that do not get through.
     lasting
         The operator that will cloak them.
-    secret
-        Key of the stand-ins of devices in privacy zones.
-    locate
-        Finds the nodes of positions. None: by their coordinates.
     keys
         Names the devices; by default for callers whose devices keep their slots.
     inputs
@@ -136,12 +139,10 @@ class Intake:
     def __init__(
         self,
         parameters: IntakeParameters,
-        zoned: ZonedNetwork,
+        matching: Matching,
         ledger: Ledger,
         lasting: Lasting,
         *,
-        secret: bytes,
-        locate: Locate | None = None,
         keys: Keys = slots_as_keys,
         inputs: LocatedInputs | None = None,
         device_zones: DeviceZones | None = None,
@@ -149,26 +150,24 @@ class Intake:
         self._lasting = lasting
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
         self.succession = Succession()
-        trips = parameters.trips
-        self._trips = TripGuard(trips, ledger) if trips.enabled else None
-        self.delay_s = trips.latency_s
-        self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
-        self._find = locate or coordinate_locator(zoned, snap_limit_m=parameters.snap_limit_m)
-        make_places = zone_places(zoned, secret=secret)
-        self._places = make_places(keys) if make_places else None
+        self._watches_ids = parameters.watches_ids
+        self._trips = TripGuard(parameters.trips, ledger)
+        self.delay_s = self._trips.delay_s
+        self._find = matching.locate
+        self._places = matching.make_places(keys) if matching.make_places else None
         self._inputs, self._device_zones = inputs, device_zones
 
     @property
     def n_held(self) -> int:
         """Positions that wait for their trip to go on."""
-        return 0 if self._trips is None else self._trips.n_held
+        return self._trips.n_held
 
     def nodes_early(self, positions: Positions) -> Int32Array | None:
         """Return the nodes of positions whose tick is not over; None if trips decide first.
 
         `locate` takes them as `Positions.node`, so that less is left to do when the tick ends.
         """
-        return None if self._trips is not None else self._find(positions)
+        return None if self._trips.is_on else self._find(positions)
 
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
@@ -180,9 +179,9 @@ class Intake:
         now
             Unix seconds at which the tick closes.
         """
-        self._follow_ids(positions, now)
-        if self._trips is not None:
-            positions = self._trips.pass_on(positions, now=now)
+        if self._watches_ids:
+            self._follow_ids(positions, now)
+        positions = self._trips.pass_on(positions, now=now)
         slot, ts, event_s = positions.slot, positions.ts, now - self.delay_s
         node = positions.node if positions.node is not None else self._find(positions)
         if self._inputs is not None:
@@ -194,7 +193,7 @@ class Intake:
             counted_at = self._places.cover(
                 positions, node, now=event_s, passing_s=self._lasting.holds_s
             )
-        id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
+        id_since = self.ids.since(slot, ts, now=event_s)
         return LocatedPositions(positions, node, counted_at, hidden, id_since, now, event_s)
 
     def _follow_ids(self, positions: Positions, now: float) -> None:
@@ -210,7 +209,7 @@ class Intake:
             lat,
             lon,
             now=now,
-            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips_last_s,
+            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips.forget_s,
             ttl_s=pace.ttl_s,
         )
 
@@ -226,11 +225,10 @@ class Intake:
         present
             Slots that the operator still uses, shape (slots,).
         """
-        if self._trips is not None:
-            freed = self._trips.freed(freed, now=now, present=present)
-        if self.ids.any_change:
-            self.ids.forget(freed)
-        self.succession.free(freed)
+        freed = self._trips.freed(freed, now=now, present=present)
+        self.ids.forget(freed)
+        if self._watches_ids:
+            self.succession.free(freed)
         for zones in (self._places, self._device_zones):
             if zones is not None:
                 zones.forget(freed)
@@ -238,81 +236,54 @@ class Intake:
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
-        if self._trips is not None:
-            self._trips.close()
+        self._trips.close()
+
+    def state(self) -> dict[str, Any]:
+        """Return what later ticks depend on. It holds positions: store it like raw ones."""
+        parts = self._parts()
+        return {name: None if part is None else part.state() for name, part in parts.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state, between two ticks. Whether ids change is watched anew."""
+        for name, part in self._parts().items():
+            if part is not None and state[name] is not None:
+                part.restore(state[name])
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "ids": self.ids,
+            "trips": self._trips,
+            "places": self._places,
+            "device_zones": self._device_zones,
+        }
 
 
-def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:
-    """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
-
-    Parameters
-    ----------
-    ts
-        Unix seconds.
-    presence
-        Which times are plausible.
-    now
-        Unix seconds at which the tick closes.
-    """
-    stated = np.where(np.isnan(ts), now, ts)
-    return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=presence.max_behind_s)
-
-
-def admit(
-    decoded: Decoded,
+def matching_with(
+    zoned: ZonedNetwork,
     *,
-    presence: "PresenceSettings",
-    devices: DeviceTable,
-    readings: GroupReadings,
-    ids: IdLives,
-    ledger: Ledger,
-    since: float,
-    now: float,
-    inputs: LocatedInputs | None = None,
-) -> Positions:
-    """Return the admitted positions, tagged with their arrival times, and note their readings.
+    snap_limit_m: float,
+    secret: bytes,
+    node_of_row: Int32Array | None = None,
+) -> Matching:
+    """Return how positions are matched with a network.
 
     Parameters
     ----------
-    decoded
-        Positions of one tick.
-    presence
-        Which times are plausible.
-    since, now
-        Unix seconds; see `date_the_undated`.
-    devices, readings, ids
-        Where the devices get their slots, and where readings and ids that change are noted.
-    ledger
-        Where the other positions are settled.
-    inputs
-        Where they are counted by input, and where it is remembered for the others.
+    zoned
+        The network and its privacy zones.
+    snap_limit_m
+        Positions farther than this from every road are off the graph.
+    secret
+        Key of the stand-ins of devices in privacy zones.
+    node_of_row
+        Node of each row of a trace; the tags of positions are rows. None: positions are found by
+        coordinate and heading.
     """
-    outcome = timeliness(decoded.ts, presence, now=now)
-    slot = np.full(len(outcome), NO_SLOT, np.int32)
-    timely = np.flatnonzero(outcome == Outcome.HELD)
-    # Only accepted positions may take a slot: a rejected message must leave no trace.
-    slot[timely] = decoded.slots(timely, devices)
-    outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
-    ts = date_the_undated(decoded.ts, slot, since=since, now=now)
-    if len(decoded.reading_row):
-        readings.note(
-            decoded.reading_row,
-            decoded.reading_attribute,
-            decoded.reading_value,
-            slot=slot,
-            ts=ts,
-        )
-    if decoded.id_changes is not None:
-        ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
-    kept = outcome == Outcome.HELD
-    ledger.settle_all(outcome[~kept])
-    if inputs is not None and decoded.input is not None:
-        inputs.counts.settle_all(decoded.input[~kept], outcome[~kept])
-        inputs.admit(slot[kept], decoded.input[kept])
-    columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)
-    heading = None if decoded.heading is None else decoded.heading[kept]
-    node = None if decoded.node is None else decoded.node[kept]
-    return Positions(*(column[kept] for column in columns))._replace(heading=heading, node=node)
+    if node_of_row is not None:
+        locate = row_locator(zoned, node_of_row)
+    else:
+        locate = coordinate_locator(zoned, snap_limit_m=snap_limit_m)
+    return Matching(locate, zone_places(zoned, secret=secret))
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.positions.tick.engine import round_time
+from anonymizer.pipeline.positions.out.encoding import round_time
 
 
 @given(st.floats(0, 4e9), st.integers(1, 86_400))

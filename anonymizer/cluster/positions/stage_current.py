@@ -1,0 +1,183 @@
+"""Current groups over several districts: each states what holds in it, and one publishes it all.
+
+At every interval, a lane states the messages that hold. One of the lanes publishes them when it has
+heard all of the others, in the parts that one process publishes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.out.current_groups import CurrentParts, LiveMessages
+from anonymizer.settings import Settings
+
+CURRENT = b"N"
+"""First byte of an encoded `Stated`."""
+COLLECTING_LANE = 0
+"""The district that publishes what all state."""
+_PIECE_BYTES = 512 * 1024
+"""Of the messages in one `Stated`, unless one is larger: Kafka takes 1 MiB by default."""
+_NEVER = -(1 << 62)
+
+
+class Stated(NamedTuple):
+    """A piece of what holds in a district.
+
+    Attributes
+    ----------
+    lane, turn
+        Number of the district and of the interval.
+    at_s
+        When it holds, unix seconds.
+    is_last
+        Whether no other piece of the same follows.
+    payloads
+        Of published messages, in their order.
+    """
+
+    lane: int
+    turn: int
+    at_s: float
+    is_last: bool
+    payloads: Sequence[bytes]
+
+    def __repr__(self) -> str:
+        """Show no content."""
+        return f"Stated({self.lane}, {self.turn}, {len(self.payloads)} messages)"
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_PIECES = msgspec.msgpack.Decoder(Stated)
+
+
+def encode_stated(stated: Stated) -> bytes:
+    """Return a piece as bytes."""
+    return CURRENT + _ENCODER.encode(stated)
+
+
+def decode_stated(value: bytes, *, n_lanes: int) -> Stated:
+    """Return the piece that was encoded.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    try:
+        stated = _PIECES.decode(memoryview(value)[1:])
+    except (ValueError, msgspec.MsgspecError):
+        stated = None
+    if value[:1] != CURRENT or stated is None or not 0 <= stated.lane < n_lanes:
+        raise ValueError("this states no messages") from None
+    return stated
+
+
+class LaneCurrent:
+    """What holds in one district.
+
+    Parameters
+    ----------
+    settings
+        Interval, and the length of a tick.
+    number
+        Of the district.
+    """
+
+    def __init__(self, settings: Settings, number: int) -> None:
+        self._every_s = settings.current.every_s
+        self._number = number
+        self._live = LiveMessages(grace_s=2 * settings.tick.interval_s)
+        self._turn = _NEVER
+
+    def see(self, messages: Iterable[Outgoing], *, now: float) -> Iterator[Stated]:
+        """Take in the messages of a tick; yield what holds if an interval has begun.
+
+        Parameters
+        ----------
+        now
+            Unix seconds, by the clock of the published times.
+        """
+        self._live.see(messages)
+        turn = int(now // self._every_s)
+        if turn > self._turn:
+            self._turn = turn
+            payloads = self._live.payloads(now=now)
+            piece = np.cumsum([0, *map(len, payloads)])[:-1] // _PIECE_BYTES
+            cuts = [*(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(payloads)]
+            for first, end in zip([0, *cuts], cuts, strict=False):
+                is_last = end == len(payloads)
+                yield Stated(self._number, turn, now, is_last, payloads[first:end])
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick."""
+        return {"turn": self._turn, "live": self._live.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._turn = state["turn"]
+        self._live.restore(state["live"])
+
+
+class CollectedCurrent:
+    """What holds in all districts, and the retained messages that state it.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    network
+        The whole network.
+
+    Attributes
+    ----------
+    n_lanes
+        How many districts there are.
+    """
+
+    def __init__(self, settings: Settings, network: RoadNetwork) -> None:
+        self._parts = CurrentParts(topic=settings.topics.current, network=network_version(network))
+        self.n_lanes = n_lanes = settings.region.districts
+        self._coming: list[list[bytes]] = [[] for _ in range(n_lanes)]
+        self._holds: list[list[bytes]] = [[] for _ in range(n_lanes)]
+        self._turn_of, self._at_s = [_NEVER] * n_lanes, [0.0] * n_lanes
+        self._published = _NEVER
+
+    def take(self, stated: Stated) -> list[Outgoing]:
+        """Take in a piece; return the messages if all districts have come so far.
+
+        Those of a district come in order, and some again.
+        """
+        lane = stated.lane
+        if stated.turn <= self._turn_of[lane]:
+            return []
+        self._coming[lane] += stated.payloads
+        if not stated.is_last:
+            return []
+        self._holds[lane], self._coming[lane] = self._coming[lane], []
+        self._turn_of[lane], self._at_s[lane] = stated.turn, stated.at_s
+        if min(self._turn_of) <= self._published:
+            return []
+        self._published = min(self._turn_of)
+        payloads = [payload for of in self._holds for payload in of]
+        return self._parts.messages(payloads, now=min(self._at_s))
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes with each piece."""
+        return {
+            "coming": self._coming,
+            "holds": self._holds,
+            "turns": self._turn_of,
+            "at_s": self._at_s,
+            "published": [self._published, self._parts.n_parts],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._coming, self._holds = state["coming"], state["holds"]
+        self._turn_of, self._at_s = state["turns"], state["at_s"]
+        self._published, self._parts.n_parts = state["published"]
