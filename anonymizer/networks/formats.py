@@ -11,6 +11,7 @@ from anonymizer.networks.cities import city
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
+from anonymizer.networks.ppm_edges import load_edges
 from anonymizer.unfolding import check_unfolding
 
 
@@ -45,6 +46,7 @@ _FILES: dict[str, Callable[..., RoadNetwork]] = {
     ".osm.pbf": _osm,
     ".net.xml": _sumo,
     ".net.xml.gz": _sumo,
+    ".edges": load_edges,
 }
 _TABLE_ENDINGS = (".parquet", ".csv")
 """The first one is read where both are there."""
@@ -69,6 +71,7 @@ def load_network(
     | `*.graphml`, `.gz` | GraphML by the conventions of OSMnx |
     | `*.osm`, `.osm.gz`, `.osm.bz2`, `.osm.pbf` | an OpenStreetMap extract |
     | `*.net.xml`, `.gz` | a SUMO network |
+    | `*.edges` | a map of the US DOT's privacy protection module |
     | `PREFIX` | the tables `PREFIX_nodes` and `PREFIX_edges`, `.parquet` or `.csv` |
     | `grid:RxC` | a grid of R rows and C columns |
     | `city:N`, `city:N:SEED` | a generated city of N nodes |

@@ -90,6 +90,20 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
         ("forms.ngsi_ld_topic", {"forms": {"ngsi_ld_topic": "entities"}}),
         ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
         ("fixed", {"inputs": [{"kind": "fixed"}]}),
+        ("output.kafka", {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}}),
+        (
+            "streams.kafka",
+            {
+                "streams": [
+                    {
+                        "name": "fleet",
+                        "sources": [{"name": "s", "kafka": "parts", "tells": ["a"]}],
+                        "attributes": [{"name": "a", "lo": 0, "hi": 9}],
+                        "kafka": "classes",
+                    }
+                ]
+            },
+        ),
         ("at most one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "a/+/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "a/{device}/#"}]}),

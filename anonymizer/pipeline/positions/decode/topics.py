@@ -92,7 +92,7 @@ class TopicRouter:
         self._patterns = [(i.topic.split("/"), i.device_from) for i in inputs]
         self.routes = [_route(i, registries, secrets) for i in inputs]
         """The route of each input, without a device."""
-        self.layouts = [None if i.registry else LAYOUTS.get(i.codec) for i in inputs]
+        self.layouts = [None if i.registry or i.within else LAYOUTS.get(i.codec) for i in inputs]
         """The usual message of each input, if there is a compiled reader for it."""
         self.ids_change = [bool(i.ids_live_s) for i in inputs]
         """Whether the ids of each input are declared to change."""
