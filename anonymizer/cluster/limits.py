@@ -25,6 +25,10 @@ def check_cluster(settings: Settings) -> None:
         "forms.ngsi_ld_topic": (settings.forms.ngsi_ld_topic is not None, alone),
         "forms.home_assistant": (settings.forms.home_assistant is not None, alone),
         "current.every_s": (settings.current.every_s > 0, alone),
+        "inputs.payload.join_s": (
+            any(each.payload and each.payload.join_s for each in settings.inputs),
+            alone,
+        ),
         "output.kafka and streams.kafka": (
             settings.in_kafka or any(each.kafka for each in settings.streams),
             "bridges read MQTT: " + alone,

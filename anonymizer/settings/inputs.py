@@ -161,6 +161,10 @@ class InputSettings(Group):
             raise ValueError("payload: lat and lon must be given together")
         if self.payload.lat is None and self.registry is None:
             raise ValueError("payload: lat and lon are needed, unless there is a registry")
+        if self.payload.join_s is not None and (
+            self.payload.time is None or self.payload.lat is None or self.kind == "fixed"
+        ):
+            raise ValueError("payload: join_s needs lat, lon and time, and is for mobile devices")
         if (self.device_from == "payload") != (self.payload.device is not None):
             raise ValueError('payload: device is for device_from = "payload", which needs it')
         try:

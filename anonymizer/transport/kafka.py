@@ -376,12 +376,12 @@ class KafkaLink:
             return
         bounds = np.stack([cuts[:-1:2], cuts[1::2], cuts[1::2], cuts[2::2]], axis=1)
         with self._lock:
-            part_of = [Part(message.topic(), message.partition()) for message in messages]
-            number = np.array([self._offsets.number(part) for part in part_of], np.int64)
+            number_of = self._offsets.number
+            number = np.array([number_of(m.topic(), m.partition()) for m in messages], np.int64)
             offset = np.array([message.offset() for message in messages], np.int64)
             receipt = self._offsets.add(number, offset)
             if self._kept_places:
-                is_old = self._read_on_to(part_of, offset, receipt)
+                is_old = self._read_on_to(number, offset, receipt)
                 self._offsets.settle(receipt[is_old])
                 bounds, receipt = bounds[~is_old], receipt[~is_old]
         if not len(receipt):
@@ -389,16 +389,15 @@ class KafkaLink:
         columns = Packed(bounds.astype(np.int32), receipt, np.zeros(len(receipt), bool))
         self._call(self._hand_over, PackedDeliveries(b"".join(parts), columns))
 
-    def _read_on_to(
-        self, part_of: Sequence[Part], offset: IntArray, receipt: IntArray
-    ) -> BoolArray:
+    def _read_on_to(self, number: IntArray, offset: IntArray, receipt: IntArray) -> BoolArray:
         """Note that messages were read; return which of them were read before, shape (n,)."""
         is_old, places = np.zeros(len(offset), bool), dict[str, int]()
-        for i, part in enumerate(part_of):
-            place, at = self._place_of[part], int(offset[i])
-            is_old[i] = at < self._read_to.get(place, 0)
-            if not is_old[i]:
-                self._read_to[place] = places[place] = at + 1
+        for each in np.unique(number).tolist():
+            place, of_part = self._place_of[self._offsets.part(each)], number == each
+            read_to, end = self._read_to.get(place, 0), int(offset[of_part].max()) + 1
+            is_old |= of_part & (offset < read_to)
+            if end > read_to:
+                self._read_to[place] = places[place] = end
         if places:
             self._handed.append((int(receipt[~is_old].max()), places))
         return is_old

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 _NO_SPEED = 8191
 
@@ -46,3 +47,55 @@ def bsm(
     kind = "us.dot.its.jpo.asn.j2735.r2024.BasicSafetyMessage.BasicSafetyMessageMessageFrame"
     payload = {"data": {"messageId": 20, "value": value}, "dataType": kind}
     return json.dumps({"metadata": metadata, "payload": payload}).encode()
+
+
+def _whole(least: int, most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+_USED = {"enum": ["unavailable", "off", "on", "engaged"]}
+_CORE = _object(
+    msgCnt=_whole(0, 127),
+    id={"type": "string", "pattern": "^[0-9A-F]{8}$"},
+    secMark=_whole(0, 65535),
+    lat=_whole(-900_000_000, 900_000_001),
+    long=_whole(-1_799_999_999, 1_800_000_001),
+    elev=_whole(-4096, 61439),
+    accuracy=_object(
+        semiMajor=_whole(0, 255), semiMinor=_whole(0, 255), orientation=_whole(0, 65535)
+    ),
+    transmission={"type": "string"},
+    speed=_whole(0, 8191),
+    heading=_whole(0, 28800),
+    angle=_whole(-126, 127),
+    accelSet=_object(
+        long=_whole(-2000, 2001),
+        lat=_whole(-2000, 2001),
+        vert=_whole(-127, 127),
+        yaw=_whole(-32767, 32767),
+    ),
+    brakes=_object(
+        wheelBrakes={"type": "string", "pattern": "^[0-9A-F]{2}$"},
+        traction=_USED,
+        abs=_USED,
+        scs=_USED,
+        brakeBoost={"enum": ["unavailable", "off", "on"]},
+        auxBrakes={"enum": ["unavailable", "off", "on", "reserved"]},
+    ),
+    size=_object(width=_whole(0, 1023), length=_whole(0, 4095)),
+)
+FRAME = _object(messageId={"const": 20}, value=_object(BasicSafetyMessage=_object(coreData=_CORE)))
+"""JSON Schema of a frame with a basic safety message, after the ranges of SAE J2735."""
+MESSAGE = _object(
+    metadata=_object(
+        payloadType={"const": "us.dot.its.jpo.ode.model.OdeMessageFramePayload"},
+        sanitized={"type": "boolean"},
+        odeReceivedAt={"type": "string"},
+    ),
+    payload=_object(data=FRAME, dataType={"type": "string"}),
+)
+"""And of what the privacy protection module reads: it drops what lacks any of this."""

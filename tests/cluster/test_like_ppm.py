@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,7 +18,7 @@ from anonymizer.codecs.coarse import short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.networks import load_network
 from tests.cli.support import anonymizer
-from tests.cluster.bsm import bsm
+from tests.cluster.bsm import MESSAGE, bsm
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Processes, processes, wait_until
 from tests.cluster.test_gateway import accounts
@@ -134,6 +135,7 @@ metadata.broker.list={kafka.address}
     shared: Counter[tuple[float, float, float]] = Counter()
     for message in read_all(kafka.address, out):
         said = json.loads(message.value())
+        jsonschema.validate(said, MESSAGE)
         assert said["metadata"]["sanitized"] is True
         core = said["payload"]["data"]["value"]["BasicSafetyMessage"]["coreData"]
         assert core["id"] not in IDS

@@ -92,6 +92,17 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
         ("fixed", {"inputs": [{"kind": "fixed"}]}),
         ("output.kafka", {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}}),
         (
+            "join_s",
+            {
+                "inputs": [
+                    {
+                        "codec": "json",
+                        "payload": {"lat": "a", "lon": "b", "time": "t", "join_s": 1},
+                    }
+                ]
+            },
+        ),
+        (
             "streams.kafka",
             {
                 "streams": [
