@@ -16,6 +16,8 @@ from rich.console import Console
 
 from benchmarks import ratios
 from benchmarks.adka import adka
+from benchmarks.bus import Backlog as BusBacklog
+from benchmarks.bus import bus
 from benchmarks.cluster import Climb as ClusterClimb
 from benchmarks.cluster import cluster
 from benchmarks.costs import Case as CostsCase
@@ -131,6 +133,15 @@ BENCHMARKS = {
             *(ClusterClimb(n, 100, (50_000, 100_000, 150_000, 200_000)) for n in (1, 2, 4)),
         ],
         [ClusterClimb(2, 1, (300,), n_districts=2, settle_s=1.0, seconds=5.0, network="city:400")],
+    ),
+    "bus": Benchmark(
+        bus,
+        [
+            BusBacklog("native", 1_000_000),
+            BusBacklog("native", 5_000_000, per_message=100),
+            BusBacklog("j2735", 1_000_000),
+        ],
+        [BusBacklog("native", 2_000, n_devices=200, network="city:400")],
     ),
     "gaps": Benchmark(gaps, [Blows(20, 7)], [Blows(1, 1, n_devices=200, network="city:400")]),
     "plan": Benchmark(plan, (100_000, 1_000_000, 10_000_000), (100_000,)),

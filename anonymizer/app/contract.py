@@ -61,17 +61,28 @@ class Channel(NamedTuple):
         Whether the gateway reads it; else it publishes it.
     retained
         Whether the broker keeps the last message.
+    kafka
+        A topic of Kafka in place of the address.
+    key
+        What is the key of messages in Kafka; empty: they have none, or it does not matter.
     """
 
     address: str
     message: MessageKind
     incoming: bool
     retained: bool = False
+    kafka: str | None = None
+    key: str = ""
+
+    @property
+    def of_kafka(self) -> "Channel":
+        """The channel in Kafka, if it is there."""
+        return self if self.kafka is None else self._replace(address=self.kafka)
 
 
 def channels(settings: Settings) -> list[Channel]:
     """Return all topics of a gateway with these settings."""
-    found = [*_incoming(settings), *_outgoing(settings)]
+    found = [each.of_kafka for each in (*_incoming(settings), *_outgoing(settings))]
     return list({channel.address: channel for channel in found}.values())
 
 
@@ -79,6 +90,7 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
     """Return the AsyncAPI 3 document of a gateway with these settings."""
     known = channels(settings)
     messages = {channel.message.name: channel.message for channel in known}
+    keys = {each.message.name: each.key for each in known if each.kafka is not None}
     events = set(kinds_of(settings).values()) if settings.forms.cloudevents else set()
     return {
         "asyncapi": "3.0.0",
@@ -101,7 +113,9 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
         },
         "components": {
             "messages": {
-                name: _message(each) | (_event(name, settings) if name in events else {})
+                name: _message(each)
+                | (_event(name, settings) if name in events else {})
+                | (_keyed(keys[name]) if keys.get(name) else {})
                 for name, each in messages.items()
             },
             "schemas": {
@@ -122,12 +136,14 @@ def _channel(channel: Channel) -> dict[str, Any]:
         for name in _NAMED_LEVEL.findall(channel.address)
     }
     name = channel.message.name
-    kept = {"bindings": {"mqtt": {"retain": True}}} if channel.retained else {}
+    bindings: dict[str, Any] = {"mqtt": {"retain": True}} if channel.retained else {}
+    if channel.kafka is not None:
+        bindings = {"kafka": {"topic": channel.kafka}}
     return {
         "address": channel.address,
         "messages": {name: {"$ref": f"#/components/messages/{name}"}},
         **({"parameters": parameters} if parameters else {}),
-        **kept,
+        **({"bindings": bindings} if bindings else {}),
     }
 
 
@@ -161,6 +177,11 @@ def _without_references(part: Any, known: Mapping[str, Any]) -> Any:  # noqa: AN
     return {key: _without_references(value, known) for key, value in own.items()}
 
 
+def _keyed(key: str) -> dict[str, Any]:
+    """Return the binding of a message that has a key in Kafka."""
+    return {"bindings": {"kafka": {"key": {"type": "string", "description": key}}}}
+
+
 def _event(name: str, settings: Settings) -> dict[str, Any]:
     """Return the user properties of a message that is a CloudEvent."""
     required = ["specversion", "id", "source", "type"]
@@ -189,7 +210,8 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
             message = MessageKind(
                 name, f"A message in the format {each.codec}; see its codec.", None
             )
-        yield Channel(each.topic, message, incoming=True)
+        key = "The id of the device." if each.device_from == "key" else ""
+        yield Channel(each.topic, message, incoming=True, kafka=each.kafka, key=key)
     if settings.device_zones.enabled:
         yield Channel(settings.device_zones.topic, ZONES_IN, incoming=True, retained=True)
     for stream in settings.streams:
@@ -198,23 +220,36 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
             told = ", ".join(source.tells)
             besides = "its time" if source.vehicle is None else "its time and its vehicle"
             summary = f"Part of a record of {stream.name}: {told}; and {besides}."
+            by_key = source.kafka and source.vehicle is None and source.header is None
             yield Channel(
-                source.topic, MessageKind(name, summary, {"type": "object"}), incoming=True
+                source.topic,
+                MessageKind(name, summary, {"type": "object"}),
+                incoming=True,
+                kafka=source.kafka,
+                key="The id of the vehicle." if by_key else "",
             )
 
 
 def _outgoing(settings: Settings) -> Iterator[Channel]:
+    # A gateway in Kafka publishes nothing else there.
+    yield from (each for each in _of_gateway(settings) if each.kafka or not settings.in_kafka)
+    for stream in settings.streams:
+        yield Channel(stream.output_topic, CLASS, incoming=False, kafka=stream.kafka)
+
+
+def _of_gateway(settings: Settings) -> Iterator[Channel]:
     yield Channel(settings.broker.status_topic, STATUS, incoming=False, retained=True)
     if settings.inputs:
         yield Channel(why_topic(settings), WHY_SILENT, incoming=False, retained=True)
         yield from _of_positions(settings)
-    for stream in settings.streams:
-        yield Channel(stream.output_topic, CLASS, incoming=False)
 
 
 def _of_positions(settings: Settings) -> Iterator[Channel]:
     region = GROUP if settings.output.form == "group" else DEVICE
-    yield Channel(settings.output.topic, region, incoming=False)
+    key = "The group." if region is GROUP else "The pseudonym."
+    yield Channel(
+        settings.output.topic, region, incoming=False, kafka=settings.output.kafka, key=key
+    )
     fixed = {each.publish for each in settings.inputs if each.kind == "fixed"}
     if "cloaked" in fixed:
         yield Channel(settings.topics.fixed, region, incoming=False)
@@ -232,7 +267,8 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
         yield Channel(settings.forms.ngsi_ld_topic, ENTITY, incoming=False)
     for each in settings.inputs:
         if each.echo is not None:
-            yield Channel(each.echo, echo(each), incoming=False)
+            echoed = each.kafka and each.echo
+            yield Channel(each.echo, echo(each), incoming=False, kafka=echoed, key="The pseudonym.")
     if settings.forms.home_assistant is not None:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
         yield Channel(settings.topics.state, STATE, incoming=False, retained=True)

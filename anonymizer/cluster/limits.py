@@ -16,6 +16,14 @@ def check_cluster(settings: Settings) -> None:
     alone = "use `anonymizer serve`"
     refused = {
         "forms.home_assistant": (settings.forms.home_assistant is not None, alone),
+        "inputs.payload.join_s": (
+            any(each.payload and each.payload.join_s for each in settings.inputs),
+            alone,
+        ),
+        "output.kafka and streams.kafka": (
+            settings.in_kafka or any(each.kafka for each in settings.streams),
+            "bridges read MQTT: " + alone,
+        ),
     }
     for key, (is_asked, instead) in refused.items():
         if is_asked:

@@ -51,6 +51,8 @@ class PositionPaths:
         Where the encoder writes the radius in metres; it is not read. None: nowhere.
     scale
         What stated coordinates are multiplied by to be degrees.
+    halves
+        Whether a message may state one coordinate alone; the other one is NaN then.
     """
 
     lat: JsonPath | None = None
@@ -64,6 +66,7 @@ class PositionPaths:
     text_numbers: bool = False
     accuracy: JsonPath | None = None
     scale: float = 1.0
+    halves: bool = False
 
 
 def codec_of(paths: PositionPaths) -> Codec:
@@ -196,6 +199,7 @@ class _Position:
         }
         self._selector = Selector(where) if where else None
         self._has_place = paths.lat is not None and paths.lon is not None
+        self._halves = paths.halves
         self._names = tuple(paths.readings)
         self._per_degree = _per_degree(paths.scale)
         self._number = _text_number if paths.text_numbers else _plain_number
@@ -231,12 +235,23 @@ class _Position:
         named = self._readings(readings) if self._names else None
         if not self._has_place:
             return Outcome.INVALID__NO_FIX if named is None else Fix(nan, nan, ts, device, named)
-        lat, lon = self._coordinate(lat), self._coordinate(lon)
-        if isinstance(lat, Outcome):
-            return lat
-        if isinstance(lon, Outcome):
-            return lon
-        return checked_fix(lat, lon, ts, device, named)
+        return self._placed(lat, lon, Fix(nan, nan, ts, device, named))
+
+    def _placed(self, lat: Any, lon: Any, fix: Fix) -> Fix | Outcome:  # noqa: ANN401  as decoded
+        """Return a fix at the stated place; NaN is a half that is not stated, where it may be."""
+        lacks_lat, lacks_lon = (self._halves and each is UNSET for each in (lat, lon))
+        if lacks_lat and lacks_lon:
+            return Outcome.INVALID__SCHEMA
+        lat = 0.0 if lacks_lat else self._coordinate(lat)
+        lon = 0.0 if lacks_lon else self._coordinate(lon)
+        for each in (lat, lon):
+            if isinstance(each, Outcome):
+                return each
+        found = checked_fix(lat, lon, fix.ts, fix.device, fix.readings)
+        if isinstance(found, Outcome) or not (lacks_lat or lacks_lon):
+            return found
+        lat, lon = nan if lacks_lat else found.lat, nan if lacks_lon else found.lon
+        return Fix(lat, lon, fix.ts, fix.device, fix.readings)
 
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
         if stated is None:

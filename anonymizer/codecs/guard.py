@@ -1,6 +1,6 @@
-"""Guard around a codec of another distribution: whatever it does, the gateway goes on."""
+"""Guards around codecs: for those of other distributions, and for what their positions state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any
 
@@ -23,6 +23,28 @@ def guarded(codec: Callable[[bytes], Any]) -> Codec:
         except Exception:  # noqa: BLE001  code of others, which may raise anything on hostile bytes
             return [Outcome.INVALID__MALFORMED]
         return found or [Outcome.INVALID__EMPTY]
+
+    return decode
+
+
+def only_within(codec: Codec, bounds: Mapping[str, tuple[float, float]]) -> Codec:
+    """Return a codec that refuses positions whose readings are not within bounds, or not stated.
+
+    Parameters
+    ----------
+    bounds
+        Least and greatest value of each reading, by its name.
+    """
+
+    def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+        return [
+            Outcome.INVALID__NOT_SELECTED if isinstance(each, Fix) and not is_within(each) else each
+            for each in codec(payload)
+        ]
+
+    def is_within(fix: Fix) -> bool:
+        stated = fix.readings or {}
+        return all(name in stated and lo <= stated[name] <= hi for name, (lo, hi) in bounds.items())
 
     return decode
 

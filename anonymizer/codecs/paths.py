@@ -18,6 +18,7 @@ Conditions: TypeAlias = Mapping["JsonPath", Sequence[Scalar]]
 
 _WHOLE_MESSAGE = "$"
 _MOST_WRITTEN = 1000
+_OBJECTS: Decoder[Any] = Decoder(list[Raw] | None)
 _INDEX = re.compile(r"[0-9]{1,6}")
 _SEARCH = re.compile(r"([^\[\]]+)\[([^\[\]=]+)=([^\[\]]+)\]")
 _DOT = re.compile(r"\.(?![^\[\]]*\])")
@@ -25,7 +26,10 @@ _DOT = re.compile(r"\.(?![^\[\]]*\])")
 
 
 class ArraySearch(NamedTuple):
-    """The first object of an array that has a value under a key; numbers by their digits."""
+    """The first object of an array that has a value under a key; numbers by their digits.
+
+    An object in place of the array counts as an array of one.
+    """
 
     key: str
     value: str
@@ -201,9 +205,17 @@ class _Searched(NamedTuple):
     slots: list[int]
     children: Sequence[tuple[ArraySearch, Decoder[Any], Decoder[Any], "_Node"]]
 
-    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  list of Raw
+    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  Raw
+        begin = bytes(memoryview(value)[:1])
+        parts = [value] if begin == b"{" else read_part(_OBJECTS, value)
+        if isinstance(parts, Outcome):
+            return parts
+        if parts is None:
+            for slot in self.slots:
+                values[slot] = None
+            return None
         for search, key_decoder, decoder, child in self.children:
-            part = next((each for each in value if _has(each, search, key_decoder)), None)
+            part = next((each for each in parts if _has(each, search, key_decoder)), None)
             if part is None:
                 continue
             found = read_part(decoder, part)
@@ -257,7 +269,7 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
         ]
         return _Array(list[Raw], slots, elements)
     if all(isinstance(key, ArraySearch) for key, _ in children):
-        return _Searched(list[Raw], slots, [_searched(key, child) for key, child in children])
+        return _Searched(Raw, slots, [_searched(key, child) for key, child in children])
     if not all(isinstance(key, str) for key, _ in children):
         raise ValueError("a part of the message cannot be an object and an array")
     names = {f"f{i}": str(key) for i, (key, _) in enumerate(children)}

@@ -11,6 +11,7 @@ from anonymizer.networks.cities import city
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
+from anonymizer.networks.ppm_edges import load_edges
 from anonymizer.networks.speeds import DRIVE, PROFILES, Profile
 from anonymizer.unfolding import check_unfolding
 
@@ -55,6 +56,7 @@ _FILES: dict[str, Callable[..., RoadNetwork]] = {
     **dict.fromkeys(_OSM, _osm),
     ".net.xml": _sumo,
     ".net.xml.gz": _sumo,
+    ".edges": load_edges,
 }
 _TABLE_ENDINGS = (".parquet", ".csv")
 """The first one is read where both are there."""
@@ -81,6 +83,7 @@ def load_network(
     | `*.osm`, `.osm.gz`, `.osm.bz2`, `.osm.pbf` | drivable ways of an OpenStreetMap extract |
     | `walk:FILE`, `cycle:FILE`, `streets:FILE`, `water:FILE` | other ways of such an extract |
     | `*.net.xml`, `.gz` | a SUMO network |
+    | `*.edges` | a map of the US DOT's privacy protection module |
     | `PREFIX` | the tables `PREFIX_nodes` and `PREFIX_edges`, `.parquet` or `.csv` |
     | `h3:RES:S,W,N,E`, `h3:RES:FILE.geojson` | H3 cells of a box or of polygons |
     | `grid:RxC` | a grid of R rows and C columns |

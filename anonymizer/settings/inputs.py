@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from anonymizer import plugins
 from anonymizer.codecs import (
@@ -18,6 +18,7 @@ from anonymizer.codecs import (
 )
 from anonymizer.settings.base import (
     EchoTopic,
+    FieldName,
     Group,
     NonEmpty,
     NotNegative,
@@ -28,18 +29,13 @@ from anonymizer.settings.base import (
     id_levels,
     nearest,
 )
-from anonymizer.settings.kafka import KafkaTopic
+from anonymizer.settings.kafka import KafkaTopic, check_kafka_topic, pipeline_topic
 from anonymizer.settings.payloads import PayloadSettings
 
 ANY_JSON = "json"
 """The codec whose format is declared in the settings."""
 _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
-
-
-def kafka_topic(topic: str) -> str:
-    """Return the name in the pipeline for a topic of Kafka; a level below it names the device."""
-    return f"kafka/{topic}"
 
 
 class InputSettings(Group):
@@ -68,6 +64,10 @@ class InputSettings(Group):
     header: NonEmpty | None = None
     """Name of the header of Kafka's messages that has the device id, for
     `device_from = "header"`."""
+    within: dict[FieldName, tuple[float, float]] = Field(default={})
+    """Least and greatest values of readings, by the names of the codec or of `payload.readings`:
+    `{ speed_mps = [2.235, 35.763] }`. Positions that state others, or none, are counted as
+    `not_selected`. A reading needs no `[[readings]]` for this."""
     ids_change_s: NotNegative | None = None
     """How long a vehicle keeps its id, if the ids of this input change, as temporary ids of BSM and
     CAM do. A former id is then no company for the next one, and no vehicle counts twice in a group
@@ -88,7 +88,8 @@ class InputSettings(Group):
     that read it: a message for each pseudonym, with the centre of its region as the position.
     `{pseudonym}` stands for a level that names the pseudonym. It tells of all devices of this
     `kind`, whichever input they came by, and nothing that the regions do not. It needs
-    `output.qos = 1`. None: it is not written."""
+    `output.qos = 1`. For an input of Kafka it is a topic of Kafka, which must exist; the pseudonym
+    is the key. None: it is not written."""
 
     @model_validator(mode="before")
     @classmethod
@@ -98,7 +99,7 @@ class InputSettings(Group):
             return stated
         stated = dict(stated)
         of_payload = stated.setdefault("device_from", "key") == "payload"
-        topic = kafka_topic(stated["kafka"]) + ("" if of_payload else "/{device}")
+        topic = pipeline_topic(stated["kafka"]) + ("" if of_payload else "/{device}")
         if stated.setdefault("topic", topic) != topic:
             raise ValueError("topic: an input has either topic or kafka")
         return stated
@@ -113,7 +114,10 @@ class InputSettings(Group):
         if (self.header is not None) != (self.device_from == "header"):
             raise ValueError('header: is for device_from = "header", which needs it')
         if self.kafka is not None and self.echo is not None:
-            raise ValueError("echo: is written to MQTT alone, and kafka needs no MQTT")
+            try:
+                check_kafka_topic(self.echo)
+            except ValueError as error:
+                raise ValueError(f"echo: {error}") from None
         return self
 
     @field_validator("codec")
@@ -133,6 +137,16 @@ class InputSettings(Group):
             raise ValueError('topic: {device} is needed, unless device_from = "payload"')
         return self
 
+    @field_validator("within")
+    @classmethod
+    def _bounds_hold_something(
+        cls, within: dict[str, tuple[float, float]]
+    ) -> dict[str, tuple[float, float]]:
+        for name, (lo, hi) in within.items():
+            if not lo <= hi:
+                raise ValueError(f"{name}: the first bound must not be above the second")
+        return within
+
     @model_validator(mode="after")
     def _the_format_is_declared(self) -> Self:
         if self.key_file is not None and self.codec != "owntracks":
@@ -147,6 +161,10 @@ class InputSettings(Group):
             raise ValueError("payload: lat and lon must be given together")
         if self.payload.lat is None and self.registry is None:
             raise ValueError("payload: lat and lon are needed, unless there is a registry")
+        if self.payload.join_s is not None and (
+            self.payload.time is None or self.payload.lat is None or self.kind == "fixed"
+        ):
+            raise ValueError("payload: join_s needs lat, lon and time, and is for mobile devices")
         if (self.device_from == "payload") != (self.payload.device is not None):
             raise ValueError('payload: device is for device_from = "payload", which needs it')
         try:
@@ -173,7 +191,7 @@ class InputSettings(Group):
                 any_json.encoder_of(self.payload.paths)
             except ValueError as error:
                 raise ValueError(f"echo: {error}") from None
-        if of_topic and not id_levels(self.echo):
+        if of_topic and self.kafka is None and not id_levels(self.echo):
             raise ValueError("echo: {pseudonym} is needed, because the payloads name no device")
         return self
 
@@ -205,6 +223,10 @@ class InputSettings(Group):
             If the codec is a plug-in that cannot be loaded, or needs an extra that is not
             installed.
         """
+        codec = self._whole_codec(secrets)
+        return guard.only_within(codec, self.within) if self.within else codec
+
+    def _whole_codec(self, secrets: Sequence[bytes]) -> Codec:
         if self.payload is not None:
             return any_json.codec_of(self.payload.paths)
         if secrets:

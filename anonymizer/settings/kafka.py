@@ -1,5 +1,6 @@
 """`[kafka]`: where Apache Kafka is, for gateways without MQTT, and for clusters."""
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
@@ -41,19 +42,27 @@ def _have_ports(kafka: str) -> str:
 
 Addresses = Annotated[NonEmpty, AfterValidator(_have_ports)]
 """Addresses of some brokers of Kafka."""
-KafkaTopic = Annotated[
-    str,
-    like(
-        r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}$",
-        "must be a topic of Kafka: at most 249 letters, digits, dots, _ and -",
-    ),
-]
+_TOPIC = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}$"
+_NO_TOPIC = "must be a topic of Kafka: at most 249 letters, digits, dots, _ and -"
+KafkaTopic = Annotated[str, like(_TOPIC, _NO_TOPIC)]
+
+
+def check_kafka_topic(stated: str) -> None:
+    """Raise ValueError if this is no topic of Kafka."""
+    if not re.match(_TOPIC, stated):
+        raise ValueError(_NO_TOPIC)
+
+
+def pipeline_topic(topic: str) -> str:
+    """Return the name in the pipeline for a topic of Kafka; a level below it names the device."""
+    return f"kafka/{topic}"
 
 
 class KafkaSettings(Group):
-    """Apache Kafka: for `inputs.kafka`, `output.kafka`, and bridges and workers of a cluster.
+    """Apache Kafka, for a gateway that reads and publishes there, and for clusters.
 
-    It needs the extra `kafka`. A gateway with `inputs.kafka` needs no MQTT broker.
+    See `inputs.kafka`, `output.kafka`, `streams.sources.kafka` and `streams.kafka`. It needs the
+    extra `kafka`. A gateway that reads Kafka alone needs no MQTT broker.
     """
 
     servers: Addresses = "127.0.0.1:9092"
@@ -62,6 +71,7 @@ class KafkaSettings(Group):
     """Options of librdkafka, the client library, as text: above all those of encryption and login,
     `{ "security.protocol" = "ssl", "ssl.ca.location" = "ca.pem" }`."""
     group: Name = "anonymizer"
-    """Name of the gateway's consumer group. Where it has read to is kept in Kafka. Several gateways
-    in one group divide the devices, and each hides its own among its own alone: run one, the second
-    for the case that it fails only with topics of one partition."""
+    """Name of the consumer group; that of records has `.records` behind it. Where it has read to is
+    kept in Kafka, for records also in the store. Several gateways in one group divide the devices,
+    and each hides its own among its own alone: run one, the second for the case that it fails only
+    with topics of one partition."""

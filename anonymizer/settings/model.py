@@ -57,7 +57,7 @@ class NetworkSettings(Group):
     """The road network that positions are located on."""
 
     source: str = "city:10000"
-    """A file (GraphML, OSM pbf or XML, SUMO .net.xml), a prefix PREFIX of PREFIX_nodes and
+    """A file (GraphML, OSM pbf or XML, SUMO .net.xml, .edges), a prefix PREFIX of PREFIX_nodes and
     PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
     OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
     `city:NODES`."""
@@ -217,8 +217,9 @@ class Settings(Group):
             )
         if self.output.kafka is None:
             return self
-        if self.output.kafka in {each.kafka for each in self.inputs}:
-            raise ValueError("output.kafka: must be another topic than those of inputs")
+        names = [*{each.kafka for each in self.inputs}, self.output.kafka, *self.echoes]
+        if len(set(names)) < len(names):
+            raise ValueError("output.kafka, inputs: kafka and echo must all be different topics")
         only_mqtt = {
             "counts": self.counts.enabled,
             "current": bool(self.current.every_s),
@@ -255,7 +256,7 @@ class Settings(Group):
     def _echoes_are_delivered_whole_and_apart(self) -> Self:
         if not self.echoes:
             return self
-        if not self.output.qos and self.region.mode != "bfs":
+        if not self.output.qos and self.output.kafka is None and self.region.mode != "bfs":
             raise ValueError(
                 "inputs: echo needs output.qos = 1: it is a message for each pseudonym, and at QoS"
                 " 0 nobody knows which of a group a lost connection has delivered"
@@ -281,6 +282,19 @@ class Settings(Group):
             rejected=_beside(own, "rejected"),
             state=_beside(own, "state"),
         )
+
+    @property
+    def in_kafka(self) -> bool:
+        """Whether the gateway's own connection, that of positions, is to Kafka."""
+        of_records = bool(self.streams) and self.streams[0].kafka is not None
+        return of_records if not self.inputs else self.output.kafka is not None
+
+    @property
+    def kafka_outputs(self) -> dict[str, str]:
+        """The topics of Kafka for what is published of positions, by topic of the pipeline."""
+        if self.output.kafka is None:
+            return {}
+        return {self.output.topic: self.output.kafka} | {echo: echo for echo in self.echoes}
 
     @property
     def splits_groups(self) -> bool:

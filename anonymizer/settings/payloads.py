@@ -15,7 +15,7 @@ from pydantic import (
 
 from anonymizer.codecs.any_json import PositionPaths
 from anonymizer.codecs.paths import Conditions, JsonPath
-from anonymizer.settings.base import FieldName, Group
+from anonymizer.settings.base import FieldName, Group, Positive
 
 _MOST_LEVELS = 32
 
@@ -88,6 +88,10 @@ class PayloadSettings(Group):
     601699000."""
     time: PayloadPath | None = None
     """Path of the time of the position. None: the time of its arrival."""
+    join_s: Positive | None = None
+    """For latitude and longitude in separate messages: they are one position if their times, in
+    seconds, are no farther apart. It needs `time`. A message that completes no position counts as
+    superseded. None: every message states both."""
     time_unit: Literal["s", "ms", "iso8601"] = "s"
     """`s` and `ms`: seconds or milliseconds since 1970. `iso8601`: text; without an offset it is
     UTC."""
@@ -127,4 +131,5 @@ class PayloadSettings(Group):
             text_numbers=self.text_numbers,
             accuracy=path(self.accuracy),
             scale=self.scale,
+            halves=self.join_s is not None,
         )

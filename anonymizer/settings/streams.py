@@ -16,6 +16,7 @@ from anonymizer.settings.base import (
     AtLeastOne,
     Group,
     Name,
+    NonEmpty,
     NotNegative,
     OutputTopic,
     Positive,
@@ -25,6 +26,7 @@ from anonymizer.settings.base import (
     is_field,
     overlap,
 )
+from anonymizer.settings.kafka import KafkaTopic, pipeline_topic
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
 
@@ -41,6 +43,11 @@ class SourceSettings(Group):
     """Topic filter. `{source}` is the name of this source; `{vehicle}` is the level with the
     vehicle's identifier; `+` and a final `#` match anything. Further such levels, `{depot}`, are
     parts of the identifier too: all are joined by `/`."""
+    kafka: KafkaTopic | None = None
+    """A topic of Kafka that is read in place of `topic`, see `[kafka]`. It must exist. The vehicle
+    is the key of the messages, unless `header` or `vehicle` is set. It needs `streams.kafka`."""
+    header: NonEmpty | None = None
+    """Name of the header of Kafka's messages that has the identifier of the vehicle."""
     qos: Qos = 1
     vehicle: PayloadPath | None = None
     """Where the identifier of the vehicle is in the payload, `truck.plate`: text or a whole number.
@@ -60,6 +67,24 @@ class SourceSettings(Group):
     needed: bool = False
     """Whether a record without a part from this source is suppressed. Otherwise its attributes
     are missing from the record."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages_of_kafka_have_topics(cls, stated: Any) -> Any:  # noqa: ANN401  what is stated
+        """State the topic under which messages of Kafka pass the pipeline."""
+        if not isinstance(stated, dict) or not isinstance(stated.get("kafka"), str):
+            return stated
+        below = "/{vehicle}" if stated.get("vehicle") is None else ""
+        topic = pipeline_topic(stated["kafka"]) + below
+        if stated.get("topic", topic) != topic:
+            raise ValueError("topic: a source has either topic or kafka")
+        return {**stated, "topic": topic}
+
+    @model_validator(mode="after")
+    def _headers_are_of_kafka(self) -> Self:
+        if self.header is not None and (self.kafka is None or self.vehicle is not None):
+            raise ValueError("header: is for kafka, without `vehicle`")
+        return self
 
     @model_validator(mode="after")
     def _topic_is_a_filter(self) -> Self:
@@ -136,6 +161,9 @@ class StreamSettings(Group):
     promise: PromiseSettings = PromiseSettings()
     topic: OutputTopic = "anonymized/{stream}"
     """Where classes are published, at QoS 1."""
+    kafka: KafkaTopic | None = None
+    """A topic of Kafka on which classes are published in place of `topic`, see `[kafka]`. It must
+    exist. It needs `sources.kafka`."""
     per: Literal["vehicle", "record"] = "vehicle"
     """`vehicle`: the parts of a vehicle in a window are joined into one record. `record`: each
     part is a record, for example an exit from a motorway; k still counts vehicles."""
@@ -295,6 +323,18 @@ class StreamSettings(Group):
         return said
 
     @model_validator(mode="after")
+    def _kafka_takes_all_of_a_stream(self) -> Self:
+        read = {source.kafka for source in self.sources}
+        if {each is not None for each in read} != {self.kafka is not None}:
+            raise ValueError(
+                "kafka: and sources.kafka go together: a stream is read and published either in"
+                " Kafka or by MQTT"
+            )
+        if self.kafka is not None and self.kafka in read:
+            raise ValueError("kafka: must be another topic than those of sources")
+        return self
+
+    @model_validator(mode="after")
     def _check_names(self) -> Self:
         names = [attribute.name for attribute in self.attributes]
         carried = [name for source in self.sources for name in source.tells]
@@ -429,6 +469,11 @@ def _each_once(what: str, names: list[str]) -> None:
 
 def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings, ...]:
     _each_once("streams", [stream.name for stream in streams])
+    if len({stream.kafka is None for stream in streams}) > 1:
+        raise ValueError("kafka: all streams are read either in Kafka or by MQTT")
+    read = {source.kafka for stream in streams for source in stream.sources} - {None}
+    if any(stream.kafka in read for stream in streams):
+        raise ValueError("kafka: must be another topic than those of sources")
     for one, other in combinations(streams, 2):
         for mine, theirs in one.topics_shared_with(other):
             if _reads(mine) != _reads(theirs):
@@ -449,7 +494,8 @@ def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings
 def _reads(source: SourceSettings) -> tuple[str, ...]:
     levels = source.filter_topic.split("/")
     vehicle = () if source.vehicle is None else map(str, JsonPath.of(source.vehicle).parts)
-    return ("/".join("{}" if is_field(each) else each for each in levels), *vehicle)
+    of_key = () if source.header is None else (source.header,)
+    return ("/".join("{}" if is_field(each) else each for each in levels), *of_key, *vehicle)
 
 
 DeclaredStreams = Annotated[tuple[StreamSettings, ...], AfterValidator(_check_together)]

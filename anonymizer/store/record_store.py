@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from anonymizer.store.sqlite_file import (
 )
 
 _VEHICLES_PER_QUERY = 500
+_NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
 class RecordStore:
@@ -146,9 +148,22 @@ class RecordStore:
         self._erase_log()
         return n
 
-    def take(self, batches: Sequence[Taken]) -> None:
+    def kept_places(self) -> dict[str, int]:
+        """Return where each partition is to be read on; see `Store.kept_places`."""
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT substr(name, 7), CAST(value AS INTEGER) FROM secrets"
+                " WHERE name LIKE 'place %'"
+            ).fetchall()
+        return dict(rows)
+
+    def take(self, batches: Sequence[Taken], places: Mapping[str, int] = _NOWHERE) -> None:
         """Store the changes of a batch of messages; see `Store.take`."""
         with self._transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO secrets VALUES (?, CAST(? AS BLOB))",
+                ((f"place {name}", str(to)) for name, to in places.items()),
+            )
             for taken in batches:
                 of = self._id_of[taken.stream]
                 self._put_parts(of, taken)

@@ -1,10 +1,11 @@
-"""A link to Apache Kafka: positions from topics in a consumer group, what is published to a topic.
+"""A link to Apache Kafka: messages of topics in a consumer group, what is published to topics.
 
 Kafka's clients are polled by two threads; everything else is done on the event loop.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
@@ -12,16 +13,26 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.extras import extra
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
-from anonymizer.settings import InputSettings, KafkaSettings
-from anonymizer.settings.inputs import kafka_topic
+from anonymizer.settings import InputSettings, KafkaSettings, SourceSettings
+from anonymizer.settings.base import id_levels
+from anonymizer.settings.kafka import pipeline_topic
 from anonymizer.transport.kafka_offsets import Offsets, Part
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
-    from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+    from confluent_kafka import (
+        Consumer,
+        KafkaError,
+        KafkaException,
+        Producer,
+        TopicCollection,
+        TopicPartition,
+    )
+    from confluent_kafka.admin import AdminClient
 
 Message: TypeAlias = Any
 """A message of confluent-kafka."""
@@ -68,7 +79,7 @@ class KafkaLink:
     settings
         Where Kafka is.
     inputs
-        The topics to be read.
+        The topics to be read; none: nothing is read.
     outputs
         The topic of Kafka for each topic of the pipeline. Messages of others are not published.
     deliver
@@ -82,6 +93,9 @@ class KafkaLink:
         While so many deliveries are not acknowledged, no more are read.
     max_payload_bytes
         Of longer payloads only one byte more is delivered.
+    kept_places
+        Where each partition is to be read on, as `places_of` said before: what was delivered before
+        that is not delivered again, wherever Kafka begins. None: Kafka alone knows.
 
     Raises
     ------
@@ -93,13 +107,14 @@ class KafkaLink:
         self,
         settings: KafkaSettings,
         *,
-        inputs: Sequence[InputSettings],
+        inputs: Sequence[InputSettings | SourceSettings],
         outputs: Mapping[str, str],
         deliver: Deliver,
         on_state: Callable[[bool, str], None],
         timeout_s: float,
         most_waiting: int,
         max_payload_bytes: int,
+        kept_places: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self._sources = {each.kafka: _source(each) for each in inputs if each.kafka is not None}
         self._outputs = dict(outputs)
@@ -109,12 +124,13 @@ class KafkaLink:
         self._max_payload_bytes = max_payload_bytes
         self._problems = Problems()
         stated = {key: value.get_secret_value() for key, value in settings.options.items()}
-        common = {
+        where: dict[str, str | int | float | bool] = {
             **stated,
             "bootstrap.servers": settings.servers,
-            "error_cb": self._on_error,
-            "log_level": 0,  # errors are logged here
+            "log_level": 0,
         }
+        self._admin_options = where
+        common = {**where, "error_cb": self._on_error}  # errors are logged here
         self._consumer_options = {
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": _SESSION_MS,
@@ -136,14 +152,23 @@ class KafkaLink:
             "enable.idempotence": True,
             "message.timeout.ms": max(1, int(1000 * timeout_s)),
         }
-        self._offsets = Offsets()
+        self._kept_places = kept_places
         self._lock = Lock()
-        """Of the offsets, which the reader and the loop use."""
+        """Of the offsets and places, which several threads use."""
         self.counts = LinkCounts()
         self._connected = False
+        self._up = asyncio.Event()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin anew: nothing is delivered yet."""
+        self._offsets = Offsets()
+        self._place_of: dict[Part, str] = {}
+        self._read_to: dict[str, int] = {}
+        self._handed: deque[tuple[int, Mapping[str, int]]] = deque()
         self._patience_s = _REVOKED_S
         self._receiving, self._rests, self._ending = True, Event(), Event()
-        self._up, self._closing, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._closing, self._ended = asyncio.Event(), asyncio.Event()
         self._failure: Exception | None = None
 
     @property
@@ -156,8 +181,10 @@ class KafkaLink:
         await self._up.wait()
 
     async def run(self) -> None:
-        """Read and publish until `close`; raises whatever `deliver` raised."""
+        """Read and publish until `close`; raises whatever `deliver` raised. It can run again."""
         self._loop = asyncio.get_running_loop()
+        self._begin()
+        self._read_to = dict(self._kept_places()) if self._kept_places else {}
         try:
             self._consumer: Any = Consumer(self._consumer_options)
             self._producer: Any = Producer(self._producer_options)
@@ -212,6 +239,18 @@ class KafkaLink:
         """Let deliveries be committed; unknown receipts are ignored."""
         with self._lock:
             self._offsets.settle(receipts)
+
+    def places_of(self, receipts: Sequence[int]) -> Mapping[str, int]:
+        """Return up to where partitions were read for these deliveries and all before them.
+
+        Only what was not returned yet. It names partitions with the id of their topic: one that was
+        deleted and made again is another one.
+        """
+        last, places = max(receipts, default=0), dict[str, int]()
+        with self._lock:
+            while self._handed and self._handed[0][0] <= last:
+                places.update(self._handed.popleft()[1])
+        return places
 
     async def collect(self) -> None:
         """Do nothing: what has arrived is delivered within `_READ_S`."""
@@ -286,10 +325,13 @@ class KafkaLink:
                 look_at = now + _LOOK_S
                 problem = self._problem()
                 self._call(self._note_state, not problem, problem or "connected")
-                if not problem and not subscribed:
+                if not problem and not subscribed and self._sources:
                     subscribed = True
                     self._consumer.subscribe(
-                        list(self._sources), on_revoke=self._on_revoke, on_lost=self._on_lost
+                        list(self._sources),
+                        on_assign=self._on_assign,
+                        on_revoke=self._on_revoke,
+                        on_lost=self._on_lost,
                     )
             self._read_once(subscribed=subscribed)
             if now >= store_at:
@@ -334,14 +376,31 @@ class KafkaLink:
             return
         bounds = np.stack([cuts[:-1:2], cuts[1::2], cuts[1::2], cuts[2::2]], axis=1)
         with self._lock:
-            number = [
-                self._offsets.number(Part(message.topic(), message.partition()))
-                for message in messages
-            ]
-            offset = [message.offset() for message in messages]
-            receipt = self._offsets.add(np.array(number, np.int64), np.array(offset, np.int64))
-        columns = Packed(bounds.astype(np.int32), receipt, np.zeros(len(messages), bool))
+            number_of = self._offsets.number
+            number = np.array([number_of(m.topic(), m.partition()) for m in messages], np.int64)
+            offset = np.array([message.offset() for message in messages], np.int64)
+            receipt = self._offsets.add(number, offset)
+            if self._kept_places:
+                is_old = self._read_on_to(number, offset, receipt)
+                self._offsets.settle(receipt[is_old])
+                bounds, receipt = bounds[~is_old], receipt[~is_old]
+        if not len(receipt):
+            return
+        columns = Packed(bounds.astype(np.int32), receipt, np.zeros(len(receipt), bool))
         self._call(self._hand_over, PackedDeliveries(b"".join(parts), columns))
+
+    def _read_on_to(self, number: IntArray, offset: IntArray, receipt: IntArray) -> BoolArray:
+        """Note that messages were read; return which of them were read before, shape (n,)."""
+        is_old, places = np.zeros(len(offset), bool), dict[str, int]()
+        for each in np.unique(number).tolist():
+            place, of_part = self._place_of[self._offsets.part(each)], number == each
+            read_to, end = self._read_to.get(place, 0), int(offset[of_part].max()) + 1
+            is_old |= of_part & (offset < read_to)
+            if end > read_to:
+                self._read_to[place] = places[place] = end
+        if places:
+            self._handed.append((int(receipt[~is_old].max()), places))
+        return is_old
 
     def _delivery(self, message: Message) -> tuple[bytes, bytes]:
         """Return topic and payload of a message, as if it had come by MQTT."""
@@ -389,6 +448,19 @@ class KafkaLink:
         if error is not None:
             # They stay uncommitted, and are tried again.
             self._problems.note(f"not committed: {error.str()}")
+
+    def _on_assign(self, _: object, partitions: Sequence[Any]) -> None:
+        """Learn the places of partitions, where they are kept."""
+        if not self._kept_places:
+            return
+        topics = {each.topic for each in partitions}
+        admin = AdminClient(self._admin_options)  # as long as its answers are awaited
+        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ANSWER_S)
+        id_of = {topic: found.result().topic_id for topic, found in asked.items()}
+        with self._lock:
+            for each in partitions:
+                part = Part(each.topic, each.partition)
+                self._place_of[part] = f"{id_of[each.topic]}/{each.partition}"
 
     def _on_revoke(self, _: object, partitions: Sequence[Any]) -> None:
         """Settle what was read of partitions; it is committed before another client reads them."""
@@ -452,9 +524,9 @@ class _Reports:
             return list(self._answers)
 
 
-def _source(settings: InputSettings) -> _Source:
-    names_devices = settings.device_from != "payload"
-    name = kafka_topic(settings.kafka or "") + ("/" if names_devices else "")
+def _source(settings: InputSettings | SourceSettings) -> _Source:
+    names_devices = bool(id_levels(settings.topic))
+    name = pipeline_topic(settings.kafka or "") + ("/" if names_devices else "")
     return _Source(name.encode(), names_devices, settings.header)
 
 

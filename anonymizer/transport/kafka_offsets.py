@@ -33,19 +33,24 @@ class Offsets:
     def __init__(self) -> None:
         self._unsettled = Unsettled(Receipts())
         self._parts: list[Part] = []
-        self._number_of: dict[Part, int] = {}
+        self._number_of: dict[tuple[str, int], int] = {}
         self._next: dict[int, int] = {}
 
     def __len__(self) -> int:
         """Return how many messages wait."""
         return len(self._unsettled)
 
-    def number(self, part: Part) -> int:
+    def number(self, topic: str, partition: int) -> int:
         """Return the number of a partition, always the same."""
-        if part not in self._number_of:
-            self._number_of[part] = len(self._parts)
-            self._parts.append(part)
-        return self._number_of[part]
+        found = self._number_of.get((topic, partition))
+        if found is None:
+            found = self._number_of[topic, partition] = len(self._parts)
+            self._parts.append(Part(topic, partition))
+        return found
+
+    def part(self, number: int) -> Part:
+        """Return the partition with a number."""
+        return self._parts[number]
 
     def add(self, number: IntArray, offset: IntArray) -> IntArray:
         """Return the receipts of messages, in order of arrival.
@@ -82,9 +87,9 @@ class Offsets:
         parts = list(parts)
         self._unsettled.settle(self._receipts_of(parts))
         for part in parts:
-            self._next.pop(self.number(part), None)
+            self._next.pop(self.number(*part), None)
 
     def _receipts_of(self, parts: Iterable[Part]) -> IntArray:
         receipt, code = self._unsettled.waiting()
-        numbers = [self.number(part) for part in parts]
+        numbers = [self.number(*part) for part in parts]
         return receipt[np.isin((code - 1) >> _OFFSET_BITS, numbers)]

@@ -203,6 +203,47 @@ positions = st.fixed_dictionaries(
 )
 
 
+KAFKA: dict[str, Any] = {
+    "inputs": [{"kafka": "raw", "codec": "j2735", "echo": "coarse"}],
+    "output": {"kafka": "cloaked"},
+    "streams": [
+        {
+            "name": "fleet",
+            "sources": [{"name": "all", "kafka": "parts", "tells": ["speed"]}],
+            "attributes": [{"name": "speed", "lo": 0, "hi": 9}],
+            "kafka": "classes",
+        }
+    ],
+}
+
+
+def test_a_gateway_in_kafka_has_channels_of_kafka_alone_and_says_what_keys_are() -> None:
+    document = asyncapi(Settings.model_validate(KAFKA))
+    topics = {each["bindings"]["kafka"]["topic"] for each in document["channels"].values()}
+    assert topics == {"raw", "coarse", "cloaked", "parts", "classes"}
+    assert {each["address"] for each in document["channels"].values()} == topics
+    keyed = {
+        name: each["bindings"]["kafka"]["key"]["description"]
+        for name, each in document["components"]["messages"].items()
+        if "bindings" in each
+    }
+    assert keyed == {
+        "Position_j2735": "The id of the device.",
+        "Echo_j2735": "The pseudonym.",
+        "Group": "The group.",
+        "Part_fleet_all": "The id of the vehicle.",
+    }
+
+
+def test_records_of_mqtt_beside_positions_of_kafka_stay_in_the_contract() -> None:
+    stream = KAFKA["streams"][0] | {"kafka": None, "sources": [{"name": "all", "tells": ["speed"]}]}
+    settings = Settings.model_validate(KAFKA | {"streams": [stream]})
+    addresses = {channel.address for channel in channels(settings)}
+    assert addresses == {
+        "raw", "coarse", "cloaked", "records/{source}/{vehicle}", "anonymized/fleet"
+    }  # fmt: skip
+
+
 @given(positions)
 def test_the_codec_accepts_what_the_contract_accepts(position: dict[str, Any]) -> None:
     validator = Draft202012Validator(schemas(Settings())["Position"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 import pytest
@@ -297,6 +298,39 @@ def test_coordinates_in_steps_are_scaled_to_degrees_without_an_error() -> None:
     body = {"lat": 601699123, "lon": "-249384001"}
     assert codec(json.dumps(body).encode()) == [Fix(60.1699123, -24.9384001)]
     assert codec(b'{"lat": 900000001, "lon": 1}') == [OUT_OF_RANGE]
+
+
+def test_an_object_in_place_of_a_searched_array_is_an_array_of_one() -> None:
+    codec = codec_of({"lat": "s[id=7].v.0", "lon": "s[id=7].v.1"})
+    assert codec(b'{"s": {"id": 7, "v": [1.5, 2.0]}}') == [Fix(1.5, 2.0)]
+    assert codec(b'{"s": {"id": 8, "v": [1.5, 2.0]}}') == [SCHEMA]
+    assert codec(b'{"s": null}') == [NO_FIX]
+    assert codec(b'{"s": 3}') == [SCHEMA]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"lat": 1.5}, (1.5, None)),
+        ({"lon": 2.5}, (None, 2.5)),
+        ({"lat": 1.5, "lon": 2.5}, (1.5, 2.5)),
+        ({}, SCHEMA),
+        ({"lat": None}, NO_FIX),
+        ({"lat": 1.5, "lon": None}, NO_FIX),
+        ({"lat": 91.0}, OUT_OF_RANGE),
+        ({"lon": 181.0}, OUT_OF_RANGE),
+    ],
+)
+def test_a_half_of_a_position_lacks_the_other_coordinate_and_nothing_else(
+    body: dict[str, float | None], expected: object
+) -> None:
+    codec = codec_of({"lat": "lat", "lon": "lon", "time": "t", "join_s": 1.0})
+    [found] = codec(json.dumps(body | {"t": 5}).encode())
+    if isinstance(found, Fix):
+        shown = tuple(None if isnan(each) else each for each in (found.lat, found.lon))
+        assert (shown, found.ts) == (expected, 5.0)
+    else:
+        assert found == expected
 
 
 @pytest.mark.parametrize("path", ["data[key=a]", "data[key=a].b.x[y=z]"])

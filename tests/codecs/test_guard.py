@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from anonymizer.codecs.guard import guarded
+from anonymizer.codecs.guard import guarded, only_within
 from anonymizer.codecs.layouts import LAYOUTS, Role
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -43,6 +43,21 @@ def test_a_sound_position_goes_through_without_numbers_that_are_none() -> None:
     assert fix == structs.replace(FIX, readings={"speed_mps": 3.0})
     (bare,) = guarded(lambda _: [structs.replace(FIX, ts=None, device=None, readings=None)])(b"x")
     assert bare == structs.replace(FIX, ts=None, device=None, readings=None)
+
+
+@pytest.mark.parametrize(
+    ("speed", "is_within"), [(2.0, False), (2.5, True), (9.0, True), (9.1, False), (None, False)]
+)
+def test_only_positions_within_bounds_count_and_the_bounds_are_within(
+    speed: float | None, *, is_within: bool
+) -> None:
+    readings = None if speed is None else {"speed_mps": speed, "other": 1.0}
+    fix = structs.replace(FIX, readings=readings)
+    codec = only_within(
+        lambda _: [fix, Outcome.INVALID__NO_FIX], {"speed_mps": (2.5, 9.0), "other": (0.0, 1.0)}
+    )
+    expected = fix if is_within else Outcome.INVALID__NOT_SELECTED
+    assert codec(b"x") == [expected, Outcome.INVALID__NO_FIX]
 
 
 def test_a_layout_states_one_latitude_and_one_longitude() -> None:

@@ -15,7 +15,7 @@ from anonymizer.app.contract import asyncapi, channels
 from anonymizer.codecs import ENCODERS, CoarsePoint
 from anonymizer.codecs.coarse import short_id
 from anonymizer.settings import Settings
-from tests.app.test_contract import ECHOES, EVERYTHING
+from tests.app.test_contract import ECHOES, EVERYTHING, KAFKA
 
 FOLDER = os.environ["ANONYMIZER_READERS"]
 POINT = CoarsePoint(60.16991, 24.93841, 412, 1_800_000_000.25, "3nG0cQ9kPqAz", "t")
@@ -44,8 +44,9 @@ def read(reader: str, payload: bytes, folder: Path) -> Any:  # noqa: ANN401  wha
         EVERYTHING | {"streams": [STREAM]},
         EVERYTHING | {"shapes": {"regions": "bbox"}, "output": {"qos": 1, "form": "device"}},
         {"output": {"qos": 1}, "inputs": ECHOES},
+        KAFKA,
     ],
-    ids=["default", "everything", "devices", "echoes"],
+    ids=["default", "everything", "devices", "echoes", "kafka"],
 )
 def test_the_parser_of_asyncapi_accepts_the_contract(
     tables: dict[str, Any], tmp_path: Path

@@ -86,6 +86,31 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
     ("key", "tables"),
     [
         ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
+        ("output.kafka", {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}}),
+        (
+            "join_s",
+            {
+                "inputs": [
+                    {
+                        "codec": "json",
+                        "payload": {"lat": "a", "lon": "b", "time": "t", "join_s": 1},
+                    }
+                ]
+            },
+        ),
+        (
+            "streams.kafka",
+            {
+                "streams": [
+                    {
+                        "name": "fleet",
+                        "sources": [{"name": "s", "kafka": "parts", "tells": ["a"]}],
+                        "attributes": [{"name": "a", "lo": 0, "hi": 9}],
+                        "kafka": "classes",
+                    }
+                ]
+            },
+        ),
     ],
 )
 def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -> None:

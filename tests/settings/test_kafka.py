@@ -36,7 +36,7 @@ def test_messages_of_kafka_find_their_input(more: dict[str, str], device: str | 
         ([RAW], {}, "go together"),
         ([{}], {"output": OUT}, "go together"),
         ([RAW, {}], {"output": OUT}, "go together"),
-        ([RAW], {"output": RAW}, "another topic"),
+        ([RAW], {"output": RAW}, "different topics"),
         ([RAW | {"topic": "a/{device}"}], {"output": OUT}, "either topic or kafka"),
         ([RAW | {"device_from": "topic"}], {"output": OUT}, "names no device"),
         ([{"device_from": "key"}], {}, "are for kafka"),
@@ -56,3 +56,76 @@ def test_what_would_publish_nothing_or_elsewhere_is_refused(
 
 def test_groups_are_delivered_whole_to_kafka_at_any_qos() -> None:
     assert made([RAW], output={**OUT, "form": "device"}).splits_groups
+
+
+def stream(*sources: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401  settings of any kind
+    """Return the settings of a stream with an attribute for each of its sources."""
+    named = [{"name": f"s{i}", "tells": [f"a{i}"], **each} for i, each in enumerate(sources)]
+    attributes = [{"name": f"a{i}", "lo": 0, "hi": 9} for i in range(len(sources))]
+    return {"name": "fleet", "sources": named, "attributes": attributes, "kafka": "out", **more}
+
+
+@pytest.mark.parametrize(
+    ("more", "topic"),
+    [
+        ({}, "kafka/parts/{vehicle}"),
+        ({"header": "id"}, "kafka/parts/{vehicle}"),
+        ({"vehicle": "truck.plate"}, "kafka/parts"),
+    ],
+)
+def test_records_of_kafka_find_their_source(more: dict[str, str], topic: str) -> None:
+    settings = made([], streams=[stream({"kafka": "parts", **more})])
+    [source] = settings.streams[0].sources
+    assert source.filter_topic == topic
+    assert settings.in_kafka
+    again = Settings.model_validate(settings.model_dump())
+    assert again == settings
+
+
+@pytest.mark.parametrize(
+    ("streams", "why"),
+    [
+        ([stream({"kafka": "a"}, kafka=None)], "go together"),
+        ([stream({})], "go together"),
+        ([stream({"kafka": "a"}, {})], "go together"),
+        ([stream({"kafka": "a"}, kafka="a")], "another topic"),
+        ([stream({"kafka": "a", "topic": "b/{vehicle}"})], "either topic or kafka"),
+        ([stream({"kafka": "a", "header": "h", "vehicle": "v"})], "header"),
+        ([stream({"header": "h"}, kafka=None)], "header"),
+        (
+            [stream({"kafka": "a"}), stream({"kafka": "out"}, name="other", kafka="o")],
+            "another topic",
+        ),
+        ([stream({"kafka": "a"}), stream({}, name="other", kafka=None)], "all streams"),
+        (
+            [
+                stream({"kafka": "a"}, cumulative="report"),
+                stream({"kafka": "a", "header": "h"}, name="other", cumulative="report"),
+            ],
+            "alike",
+        ),
+    ],
+)
+def test_records_that_would_be_read_or_published_twofold_are_refused(
+    streams: list[dict[str, Any]], why: str
+) -> None:
+    with pytest.raises(ValidationError, match=why):
+        made([], streams=streams)
+
+
+@pytest.mark.parametrize(
+    ("echo", "more", "why"),
+    [
+        ("raw", OUT, "different topics"),
+        ("cloaked", OUT, "different topics"),
+        ("a/{pseudonym}", OUT, "a topic of Kafka"),
+    ],
+)
+def test_an_echo_in_kafka_has_a_topic_of_its_own(echo: str, more: dict[str, str], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        made([RAW | {"echo": echo}], output=more)
+
+
+def test_an_echo_in_kafka_needs_no_qos_and_no_level_for_the_pseudonym() -> None:
+    settings = made([RAW | {"codec": "owntracks", "echo": "echoed"}], output=OUT)
+    assert settings.kafka_outputs == {"cloaked/positions": "cloaked", "echoed": "echoed"}

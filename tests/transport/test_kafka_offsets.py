@@ -13,7 +13,7 @@ A, B = Part("raw", 0), Part("raw", 1)
 
 
 def read(offsets: Offsets, part: Part, *at: int) -> IntArray:
-    number = np.full(len(at), offsets.number(part))
+    number = np.full(len(at), offsets.number(*part))
     return offsets.add(number, np.array(at))
 
 

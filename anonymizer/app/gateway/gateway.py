@@ -174,7 +174,7 @@ class Gateway:
         # Without a store nothing outlives this process, and neither does the session.
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._backlog = _backlog(settings, key=key)
-        self._link = self._kafka_link() if settings.output.kafka else self._mqtt_link(key=key)
+        self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
         self._reports = OwnReports(
             settings,
             self._public,
@@ -184,7 +184,7 @@ class Gateway:
         )
         self._network_topics = (
             NetworkTopics(settings, network, self._link)
-            if settings.inputs and not settings.output.kafka
+            if settings.inputs and not settings.in_kafka
             else None
         )
         self._current = (
@@ -196,7 +196,7 @@ class Gateway:
             if settings.current.every_s
             else None
         )
-        counts_drops = settings.broker.drops_topic and not settings.output.kafka
+        counts_drops = settings.broker.drops_topic and not settings.in_kafka
         self._drops = BrokerDrops(settings.broker, key=key) if counts_drops else None
         self._gauges = [each for each in (self._drops, self._backlog) if each]
         zones = self.flow.device_zones
@@ -225,7 +225,7 @@ class Gateway:
         return KafkaLink(
             settings.kafka,
             inputs=settings.inputs,
-            outputs={settings.output.topic: settings.output.kafka or ""},
+            outputs=settings.kafka_outputs,
             deliver=self._deliver,
             on_state=self._on_state,
             timeout_s=settings.tick.drain_s,
@@ -561,7 +561,7 @@ class Gateway:
 
 
 def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
-    if settings.broker.probe_topic is None or settings.output.kafka or not settings.inputs:
+    if settings.broker.probe_topic is None or settings.in_kafka or not settings.inputs:
         return None
     qos = [i.qos for i in settings.inputs]
     return Backlog(settings.broker, key=key, qos=qos, monotonic=time.monotonic)

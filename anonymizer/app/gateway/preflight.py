@@ -66,6 +66,7 @@ def _check_extras(settings: Settings) -> None:
     needed = (
         ("broker.url", "websockets", settings.broker.url.startswith("ws")),
         ("output.kafka", "kafka", settings.output.kafka is not None),
+        ("streams.kafka", "kafka", any(each.kafka for each in settings.streams)),
         ("shapes", "h3", settings.shapes.regions == "h3"),
     )
     for key, name, is_needed in needed:

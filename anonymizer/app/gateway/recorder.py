@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import structlog
 
@@ -33,6 +33,9 @@ from anonymizer.settings import AttributeSettings, Settings, StreamSettings
 from anonymizer.store import RecordStore
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
+
+if TYPE_CHECKING:
+    from anonymizer.transport.kafka import KafkaLink
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,14 +112,25 @@ class Recorder:
         self.usable = True
         """Whether the store can be used. If not, records wait, and the flow is out of date."""
         self._begin(*self._open())
-        broker = settings.broker
+        client_id = client_id_of(settings.broker, key=self.store.secret, role="records")
+        self.session = KeptSession(
+            self.store.session, name=f"{client_id} {settings.broker.url}", wall=time.time
+        )
+        """What the MQTT broker keeps for records."""
+        self._kafka = self._kafka_link() if settings.streams[0].kafka else None
+        self._link: MqttLink | KafkaLink
+        self._output: MqttLink | KafkaLink
+        if self._kafka:
+            self._link = self._output = self._kafka
+        else:
+            self._link, self._output = self._mqtt_links(client_id)
+
+    def _mqtt_links(self, client_id: str) -> tuple[MqttLink, MqttLink]:
+        """Return the connections for records and for classes."""
+        settings, broker = self._settings, self._settings.broker
         # Records that arrive while no gateway is connected must be kept, unlike live positions.
         lasting = {"session_expiry_s": broker.session_expiry_s or _SESSION_S}
-        client_id = client_id_of(broker, key=self.store.secret, role="records")
-        self.session = KeptSession(
-            self.store.session, name=f"{client_id} {broker.url}", wall=time.time
-        )
-        self._link = MqttLink(
+        link = MqttLink(
             broker.model_copy(update=lasting),
             client_id=client_id,
             has_session=self.session.exists,
@@ -129,12 +143,30 @@ class Recorder:
         )
         # The broker acknowledges classes on the connection on which it has them. Behind a backlog
         # of records, which is read no faster than it is stored, that would be too late.
-        self._output = MqttLink(
+        output = MqttLink(
             broker,
             client_id=client_id_of(broker, key=self.store.secret, role="classes"),
             deliver=lambda _: None,
             on_state=self._note_output,
             close_timeout_s=_GOODBYE_S,
+        )
+        return link, output
+
+    def _kafka_link(self) -> "KafkaLink":
+        """Return the one connection for records and classes."""
+        from anonymizer.transport.kafka import KafkaLink  # noqa: PLC0415  it needs an extra
+
+        settings, streams = self._settings, self._settings.streams
+        return KafkaLink(
+            settings.kafka.model_copy(update={"group": f"{settings.kafka.group}.records"}),
+            inputs=[source for stream in streams for source in stream.sources],
+            outputs={stream.output_topic: stream.kafka or "" for stream in streams},
+            deliver=self._deliver,
+            on_state=self._on_state,
+            timeout_s=settings.tick.drain_s,
+            most_waiting=settings.tick.queue_limit,
+            max_payload_bytes=settings.limits.max_payload_bytes,
+            kept_places=lambda: self.store.kept_places(),  # noqa: PLW0108  another one after a failure
         )
 
     @property
@@ -144,13 +176,17 @@ class Recorder:
 
     @property
     def topics(self) -> list[str]:
-        """The topic filters that it subscribes to."""
+        """The topics and filters that it subscribes to."""
+        if self._kafka:
+            read = [source.kafka for each in self._settings.streams for source in each.sources]
+            return sorted({topic for topic in read if topic is not None})
         return [topic for topic, _ in subscriptions(self._settings.streams)]
 
     @property
     def link_counts(self) -> dict[str, LinkCounts]:
         """What happened to the connections for records, and to those for classes."""
-        return {"records": self._link.counts, "classes": self._output.counts}
+        classes = {} if self._kafka else {"classes": self._output.counts}
+        return {"records": self._link.counts, **classes}
 
     @property
     def store_bytes(self) -> int:
@@ -237,8 +273,8 @@ class Recorder:
         signals, drain_s = StageSignals(), self._settings.tick.drain_s
         async with asyncio.TaskGroup() as group:
             links = [
-                group.create_task(self._link.run(), name="records link"),
-                group.create_task(self._output.run(), name="classes link"),
+                group.create_task(link.run(), name=f"{name} link")
+                for link, name in {self._output: "classes", self._link: "records"}.items()
             ]
             intake, closing, publishing = stages = [
                 group.create_task(stage, name=name)
@@ -318,6 +354,7 @@ class Recorder:
             in_worker=self._threads[1],
             wall=time.time,
             clock=time.monotonic,
+            places_of=lambda receipts: self._kafka.places_of(receipts) if self._kafka else {},
         )
 
     def _close(self) -> None:

@@ -142,13 +142,23 @@ class RecordFlow:
         """Return the indices of the streams that read a topic, -1 alone if none does."""
         return [route.stream for route in self.router.routes_of(topic)] or [-1]
 
-    def take(self, arrived: Arrived, *, now: float, at_s: float) -> list[int]:
+    def take(
+        self,
+        arrived: Arrived,
+        *,
+        now: float,
+        at_s: float,
+        places_of: Callable[[Sequence[int]], Mapping[str, int]] = lambda _: {},
+    ) -> list[int]:
         """Store or settle a batch of messages; return the receipts that may be acknowledged.
 
         Parameters
         ----------
         now, at_s
             The wall clock in unix seconds, and the seconds of a monotonic clock.
+        places_of
+            Returns up to where the transport was read for messages with these receipts; it is
+            stored with them.
 
         Raises
         ------
@@ -166,7 +176,7 @@ class RecordFlow:
             self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
         taken = [state.taken() for state in self.states]
         unmatched = Taken(UNMATCHED, (), (), (), None, self.unmatched.news())
-        self._store.take([t for t in (*taken, unmatched) if t.news])
+        self._store.take([t for t in (*taken, unmatched) if t.news], places_of(receipts))
         return receipts
 
     def due(self, *, at_s: float) -> list[Due]:

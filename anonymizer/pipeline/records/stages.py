@@ -9,7 +9,7 @@ transaction. Failure: the error is raised to the owning TaskGroup.
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -52,6 +52,8 @@ class StageContext:
         The thread for quick calls that change the store, and the one for slow computations.
     wall, clock
         The wall clock in unix seconds, and the seconds of a monotonic clock.
+    places_of
+        See `RecordFlow.take`.
     """
 
     flow: RecordFlow
@@ -59,6 +61,7 @@ class StageContext:
     in_worker: InThread
     wall: Callable[[], float]
     clock: Callable[[], float]
+    places_of: Callable[[Sequence[int]], Mapping[str, int]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,11 @@ async def intake_stage(
     flow = context.flow
     while (arrived := await inbox.take()) is not None:
         receipts = await context.in_store(
-            flow.take, arrived, now=context.wall(), at_s=context.clock()
+            flow.take,
+            arrived,
+            now=context.wall(),
+            at_s=context.clock(),
+            places_of=context.places_of,
         )
         link.acknowledge(receipts)
         if flow.n_due:

@@ -156,8 +156,14 @@ class Store(Protocol):
         Open windows can still be closed and published.
         """
 
-    def take(self, batches: Sequence[Taken]) -> None:
-        """Store the changes of a batch of messages."""
+    def take(self, batches: Sequence[Taken], places: Mapping[str, int]) -> None:
+        """Store the changes of a batch of messages, and up to where a transport was read for them.
+
+        `places` has the offset behind the last message of each partition; see `kept_places`.
+        """
+
+    def kept_places(self) -> Mapping[str, int]:
+        """Return where each partition is to be read on, by its name."""
 
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the histories of vehicles, by key; unknown vehicles are left out."""

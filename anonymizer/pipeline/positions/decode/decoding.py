@@ -24,6 +24,7 @@ from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.compiled_reader import NO_LAYOUT, READING, Found, Reader
 from anonymizer.pipeline.positions.decode.decoded import Decoded, DecodedTick, device_of
+from anonymizer.pipeline.positions.decode.halves import Halves
 from anonymizer.pipeline.positions.decode.headings import headings, with_motion
 from anonymizer.pipeline.positions.decode.input_counts import InputCounts
 from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, Senders
@@ -137,6 +138,7 @@ class Decoder:
         self._n_declared = len(attribute_of)
         self._attribute_of = with_motion(attribute_of)
         self._shares = IdShares(kept_s=ids_kept_s)
+        self._halves = [Halves(route.join_s) if route.join_s else None for route in router.routes]
         self._router = router
         self._limits = limits
         self._ledger = ledger
@@ -154,6 +156,8 @@ class Decoder:
 
     def forget(self, *, at_s: float, kept_s: float) -> None:
         """Forget devices that are silent, see `NameTable.forget`. What was decoded is void then."""
+        for halves in filter(None, self._halves):
+            halves.forget(at_s=at_s, kept_s=kept_s)
         self.senders.forget(at_s=at_s, kept_s=kept_s)
 
     def state(self) -> dict[str, Any]:
@@ -265,7 +269,8 @@ class Decoder:
         route = self._router.routes[input_]
         is_claim = n_chars == OF_PAYLOAD
         device = ""
-        if not is_claim and (topic == UNKNOWN or route.places is not None):
+        halves = self._halves[input_]
+        if not is_claim and (topic == UNKNOWN or route.places is not None or halves is not None):
             device = self._router.device(delivery.topic)
         fixes = self._fixes(route.codec, delivery.payload)
         self._ledger.receive(len(fixes) - 1)
@@ -273,6 +278,8 @@ class Decoder:
             if is_claim and isinstance(fix, Fix):
                 device = fix.device or ""
                 n_chars = len(device)
+            if halves is not None and device and isinstance(fix, Fix):
+                fix = halves.joined(device, fix)  # noqa: PLW2901  the position instead of its half
             checked = self._checked(fix, route, device, n_chars, retained=delivery.retained)
             if not isinstance(checked, Fix):
                 self._ledger.settle(checked)

@@ -37,13 +37,15 @@ class Route(NamedTuple):
     """Codec, device and treatment of the messages of one topic.
 
     `device` is None if the input takes it from the payload, and empty if the topic names none.
-    `places` are those of the input's registry, None if it has none.
+    `places` are those of the input's registry, None if it has none. `join_s` is how far apart the
+    halves of a position may be, 0 if positions come whole.
     """
 
     codec: Codec
     device: str | None
     treatment: Treatment = Treatment.MOBILE
     places: Places | None = None
+    join_s: float = 0.0
 
     def __repr__(self) -> str:
         """Reveal no device."""
@@ -92,7 +94,7 @@ class TopicRouter:
         self._patterns = [(i.topic.split("/"), i.device_from) for i in inputs]
         self.routes = [_route(i, registries, secrets) for i in inputs]
         """The route of each input, without a device."""
-        self.layouts = [None if i.registry else LAYOUTS.get(i.codec) for i in inputs]
+        self.layouts = [None if i.registry or i.within else LAYOUTS.get(i.codec) for i in inputs]
         """The usual message of each input, if there is a compiled reader for it."""
         self.ids_change = [bool(i.ids_live_s) for i in inputs]
         """Whether the ids of each input are declared to change."""
@@ -132,7 +134,8 @@ def _route(
     """Return the route of an input's topics, but for the device."""
     codec = settings.make_codec(secrets.get(settings.key_file, ()) if settings.key_file else ())
     places = None if settings.registry is None else registries.get(settings.registry, {})
-    return Route(codec, None, Treatment.of(settings), places)
+    join_s = settings.payload.join_s or 0.0 if settings.payload else 0.0
+    return Route(codec, None, Treatment.of(settings), places, join_s)
 
 
 def _matches(pattern: list[str], levels: list[str]) -> bool:

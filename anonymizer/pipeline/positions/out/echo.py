@@ -44,10 +44,25 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 class _Echo(NamedTuple):
-    """Topic and format of an echo."""
+    """Topic and format of an echo.
+
+    Attributes
+    ----------
+    of_kafka
+        Whether it is a topic of Kafka, in which the key names the pseudonym.
+    """
 
     topic: str
     encode: Encoder
+    of_kafka: bool
+
+    def message(self, circle: "Circle", time: float, name: str) -> Outgoing:
+        """Return what it says of a pseudonym."""
+        topic = f"{self.topic}/{name}" if self.of_kafka else self.topic.replace(PSEUDONYM, name)
+        payload = self.encode(CoarsePoint(*circle, time, name, topic))
+        return (
+            Outgoing(self.topic, payload, key=name) if self.of_kafka else Outgoing(topic, payload)
+        )
 
 
 class Echoes:
@@ -66,7 +81,7 @@ class Echoes:
         for each in settings.inputs:
             if each.echo is not None:
                 source = settings.output.topic if each.kind == "mobile" else settings.topics.fixed
-                echo = _Echo(each.echo, each.make_encoder())
+                echo = _Echo(each.echo, each.make_encoder(), each.kafka is not None)
                 self._echoes_of.setdefault(source, []).append(echo)
         self._circles = RegionCircles(network) if self._echoes_of else None
         self._decode = msgspec.json.Decoder(_Message).decode
@@ -86,10 +101,8 @@ class Echoes:
             body = self._decode(message.payload)
             circle = self._circles.of(body.region)
             for echo in echoes:
-                for name in body.pseudonyms or (body.pseudonym,):
-                    topic = echo.topic.replace(PSEUDONYM, name)
-                    point = CoarsePoint(*circle, body.time, name, topic)
-                    found.append(Outgoing(topic, echo.encode(point)))
+                names = body.pseudonyms or (body.pseudonym,)
+                found += [echo.message(circle, body.time, name) for name in names]
         return found
 
 

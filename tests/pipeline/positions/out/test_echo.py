@@ -162,6 +162,18 @@ def test_each_codec_reads_the_centre_back_from_the_echo_of_its_input(codec: str)
         assert (fix.lat, fix.lon) == pytest.approx((lat, lon), abs=2e-5)
 
 
+@pytest.mark.parametrize("codec", ["native", "owntracks"])
+def test_an_echo_in_kafka_has_one_topic_and_the_pseudonym_as_key(codec: str) -> None:
+    echo = {"kafka": "raw", "codec": codec, "echo": "echoed"}
+    output = {"kafka": "cloaked"}
+    message = {"time": NOW, "k": 2, "region": [7, 12, 13], "pseudonyms": ["a" * 12, "b" * 12]}
+    echoes = Echoes(flow_settings(**SESSION | {"output": output}, inputs=[echo]), NETWORK).of(
+        [Outgoing("cloaked/positions", json.dumps(message).encode())]
+    )
+    assert [(m.topic, m.key) for m in echoes] == [("echoed", "a" * 12), ("echoed", "b" * 12)]
+    assert all(m.key in m.payload.decode() for m in echoes)
+
+
 @given(st.lists(st.integers(0, 24), min_size=1, max_size=6, unique=True), st.randoms())
 def test_the_order_in_which_a_region_names_its_nodes_does_not_move_its_circle(
     region: list[int], random: Any,  # noqa: ANN401  of hypothesis

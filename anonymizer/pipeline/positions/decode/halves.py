@@ -1,0 +1,65 @@
+"""Positions that come in two messages, one with the latitude and one with the longitude."""
+
+from math import inf, isnan, nan
+from typing import NamedTuple
+
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+_MOST = 100_000
+"""Devices of which halves are kept; beyond that, those whose last half is oldest are forgotten."""
+
+
+class _Kept(NamedTuple):
+    """The newest latitude and longitude of a device, and their times in unix seconds."""
+
+    lat: float = nan
+    lat_ts: float = -inf
+    lon: float = nan
+    lon_ts: float = -inf
+
+
+class Halves:
+    """The newest halves of devices: raw coordinates, until their devices are silent.
+
+    Parameters
+    ----------
+    within_s
+        How far apart the times of the two halves of a position may be.
+    """
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self._kept: dict[str, _Kept] = {}
+        self._before: dict[str, _Kept] = {}
+        self._turned_s = -inf
+
+    def joined(self, device: str, fix: Fix) -> Fix | Outcome:
+        """Return the position that a message completes, with the time of the later half.
+
+        A message that completes none counts as superseded: a later one tells where the device is.
+
+        Parameters
+        ----------
+        fix
+            With a time; its latitude or longitude may be NaN.
+        """
+        if fix.ts is None:
+            return Outcome.INVALID__SCHEMA
+        kept = self._kept.pop(device, None) or self._before.pop(device, _Kept())
+        if not isnan(fix.lat) and fix.ts >= kept.lat_ts:
+            kept = kept._replace(lat=fix.lat, lat_ts=fix.ts)
+        if not isnan(fix.lon) and fix.ts >= kept.lon_ts:
+            kept = kept._replace(lon=fix.lon, lon_ts=fix.ts)
+        self._kept[device] = kept
+        if len(self._kept) > _MOST:
+            del self._kept[next(iter(self._kept))]
+        is_newest = fix.ts == max(kept.lat_ts, kept.lon_ts)
+        if not is_newest or not abs(kept.lat_ts - kept.lon_ts) <= self._within_s:
+            return Outcome.SUPPRESSED__SUPERSEDED
+        return Fix(kept.lat, kept.lon, fix.ts, fix.device, fix.readings)
+
+    def forget(self, *, at_s: float, kept_s: float) -> None:
+        """Forget devices that are silent for `kept_s`, at the latest after twice that time."""
+        if at_s - self._turned_s >= kept_s:
+            self._before, self._kept, self._turned_s = self._kept, {}, at_s
