@@ -88,8 +88,9 @@ class Command(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """Return all pages there are."""
-    return sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    """Return all pages whose commands are run."""
+    own = [ROOT / "README.md", ROOT / "notes" / "reproduction.md"]
+    return sorted([*own, *(ROOT / "docs").rglob("*.md")])
 
 
 def blocks(page: Path) -> Iterator[Block]:

@@ -82,7 +82,7 @@ def test_the_leaks_of_a_printed_row_are_the_sums_of_its_attributes(row: PrintedR
     assert row.leaks == (sum(row.uniform[:3]), sum(row.uniform[3:]))
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "reproduction.md"
+PAGE = Path(__file__).parents[2] / "notes" / "reproduction.md"
 
 
 def test_the_rows_that_the_manual_calls_the_papers_are_those_of_its_tables() -> None:
