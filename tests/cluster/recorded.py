@@ -9,6 +9,7 @@ from time import time
 from typing import NamedTuple
 from zlib import crc32
 
+from anonymizer.cluster.positions.device_routing import FIXED_SOURCE
 from anonymizer.cluster.positions.lane_stage import lane_stages
 from anonymizer.cluster.positions.raw_batches import Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import source_stages
@@ -88,7 +89,24 @@ class Raws(NamedTuple):
     n_positions: int
 
 
-def config_of(folder: Path, *, kafka: str, prefix: str, port: int = 0) -> Path:
+MORE = """
+[current]
+every_s = 2
+[[inputs]]
+topic = "positions/{device}"
+[[inputs]]
+topic = "fleet/+/{device}"
+[[inputs]]
+topic = "sensors/{device}"
+kind = "fixed"
+[fixed]
+ttl_s = 12
+epoch_s = 3
+"""
+"""Settings of what one stage publishes for all."""
+
+
+def config_of(folder: Path, *, kafka: str, prefix: str, port: int = 0, more: str = "") -> Path:
     """Write the settings of a process of a cluster into a folder, and the secret beside it."""
     secret = folder / "secret"
     secret.touch(mode=0o600)
@@ -107,23 +125,33 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int = 0) -> Path:
             port=port,
             secret=secret,
         )
+        + more
     )
     return config
 
 
-def arrivals(n_ticks: int, *, seed: int = 3) -> Iterator[Raws]:
-    """Yield what the bridge sends, tick after tick; it states every tick to every source."""
+def arrivals(n_ticks: int, *, seed: int = 3, n_sensors: int = 0) -> Iterator[Raws]:
+    """Yield what the bridge sends, tick after tick; it states every tick to every source.
+
+    With sensors, every third device has another topic in every tick.
+    """
     for tick, where in enumerate(
         islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks), start=FIRST_TICK
     ):
         of: list[list[Delivery]] = [[] for _ in range(N_SOURCES)]
         for device, node in where.items():
             topic = f"positions/d{device}"
+            source = crc32(topic.encode()) % N_SOURCES
+            if n_sensors and device % 3 == 0:
+                topic = f"fleet/{tick}/d{device}"
             place = {"lat": 10.0, "lon": 10.0}  # off the graph
             if node >= 0:
                 place = {"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}
             said = json.dumps(place | {"ts": tick + 0.5}).encode()
-            of[crc32(topic.encode()) % N_SOURCES].append(Delivery(topic, said, 0))
+            of[source].append(Delivery(topic, said, 0))
+        for sensor in range(n_sensors):
+            place = {"lat": float(NETWORK.lat[4 * sensor]), "lon": float(NETWORK.lon[4 * sensor])}
+            of[FIXED_SOURCE].append(Delivery(f"sensors/s{sensor}", json.dumps(place).encode(), 0))
         raws = [Raw("bridge", tick, False, [Arrivals(tick + 0.6, each)]) for each in of]
         yield Raws(tick + 1.1, [encode_raw(raw) for raw in raws], sum(map(len, of)))
 

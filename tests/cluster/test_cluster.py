@@ -1,6 +1,7 @@
 """The positions flow on a real Kafka: what workers publish, however many there are and die."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,7 +21,7 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings, load_settings
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import Committed, Processes, metrics_of, processes, wait_until
-from tests.cluster.recorded import N_LANES, TOKEN, OneProcess, Raws, arrivals, config_of
+from tests.cluster.recorded import MORE, N_LANES, TOKEN, OneProcess, Raws, arrivals, config_of
 
 N_TICKS = 45
 EVERY_LANE = range(N_LANES)
@@ -35,8 +36,9 @@ class Cluster:
     """Workers on a Kafka, what they are fed with, and what they publish."""
 
     def __init__(
-        self, settings: Settings, folder: Path, workers: Processes, out: Committed
+        self, settings: Settings, folder: Path, workers: Processes, out: Committed, more: str = ""
     ) -> None:
+        self._more = more
         self.settings, self.folder = settings, folder
         self.workers, self._out = workers, out
         self._port_of: dict[str, int] = {}
@@ -52,7 +54,7 @@ class Cluster:
     def start(self, *names: str) -> None:
         for name, port in zip(names, free_ports(len(names)), strict=True):
             kafka, prefix = self.settings.kafka.servers, self.settings.cluster.prefix
-            config = config_of(self.folder, kafka=kafka, prefix=prefix, port=port)
+            config = config_of(self.folder, kafka=kafka, prefix=prefix, port=port, more=self._more)
             self._port_of[name] = port
             state = self.folder / "state"
             self.workers.start(
@@ -126,15 +128,15 @@ class Cluster:
 
 
 @contextmanager
-def cluster(kafka: Kafka, prefix: str, folder: Path) -> Iterator[Cluster]:
-    settings = load_settings(config_of(folder, kafka=kafka.address, prefix=prefix))
+def cluster(kafka: Kafka, prefix: str, folder: Path, more: str = "") -> Iterator[Cluster]:
+    settings = load_settings(config_of(folder, kafka=kafka.address, prefix=prefix, more=more))
     ensure_topics(settings)
     out = topics_of(settings).out
     with (
         processes(folder) as workers,
         Committed(kafka.address, out.name, out.n_partitions) as committed,
     ):
-        yield Cluster(settings, folder, workers, committed)
+        yield Cluster(settings, folder, workers, committed, more)
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +202,33 @@ def test_two_workers_of_which_one_is_killed_publish_everything_once(
         running.workers.restart("a")
         running.feed(recorded()[30:])
         check_equal(running, alone, recorded())
+
+
+@pytest.mark.timeout(900)
+def test_what_one_stage_publishes_for_all_is_what_one_process_publishes(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    """Current groups and cloaked fixed devices, with a kill."""
+    feed = list(arrivals(N_TICKS, n_sensors=20))
+    with cluster(kafka, prefix, tmp_path, MORE) as running:
+        alone = OneProcess(running.settings)
+        for raws in feed:
+            alone.take(raws)
+        running.start("a", "b")
+        running.feed(feed[:30])
+        wait_until(
+            lambda: running.has_published(dict.fromkeys(EVERY_LANE, 1)), "messages of each lane"
+        )
+        running.workers.restart("a")
+        running.feed(feed[30:])
+        n_of = {lane: len(alone.published[lane]) for lane in EVERY_LANE}
+        wait_until(lambda: running.has_published(n_of), "all messages")
+        # Sources, lanes and the collecting lane share the partitions.
+        for lane in EVERY_LANE:
+            assert sorted(running.published(lane)) == sorted(alone.published[lane])
+    topics = Counter(each.topic for of in alone.published.values() for each in of)
+    assert topics["cloaked/current/0"] > 15
+    assert topics["cloaked/fixed"] > 30
 
 
 @pytest.mark.timeout(900)

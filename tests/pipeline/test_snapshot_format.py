@@ -15,7 +15,7 @@ from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
     "source": "41a5e37dc11f1497",
-    "lane": "8e7b9161f5e8d89b",
+    "lane": "da38fd5486b83acc",
     "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",

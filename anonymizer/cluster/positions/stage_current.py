@@ -13,7 +13,11 @@ import numpy as np
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.current_groups import CurrentParts, LiveMessages
+from anonymizer.pipeline.positions.out.current_groups import (
+    CurrentParts,
+    LiveMessages,
+    together,
+)
 from anonymizer.settings import Settings
 
 CURRENT = b"N"
@@ -143,41 +147,54 @@ class CollectedCurrent:
         self._parts = CurrentParts(topic=settings.topics.current, network=network_version(network))
         self.n_lanes = n_lanes = settings.region.districts
         self._coming: list[list[bytes]] = [[] for _ in range(n_lanes)]
-        self._holds: list[list[bytes]] = [[] for _ in range(n_lanes)]
-        self._turn_of, self._at_s = [_NEVER] * n_lanes, [0.0] * n_lanes
+        """The pieces of each district of a turn that is not complete."""
+        self._stated: list[dict[int, tuple[float, list[bytes]]]] = [{} for _ in range(n_lanes)]
+        """When and what each district has stated, by turn; from the last one published on."""
+        self._last = [_NEVER] * n_lanes
         self._published = _NEVER
 
     def take(self, stated: Stated) -> list[Outgoing]:
-        """Take in a piece; return the messages if all districts have come so far.
+        """Take in a piece; return the messages of all turns that every district has come to.
 
         Those of a district come in order, and some again.
         """
-        lane = stated.lane
-        if stated.turn <= self._turn_of[lane]:
+        lane, turn = stated.lane, stated.turn
+        if turn <= self._last[lane]:
             return []
         self._coming[lane] += stated.payloads
         if not stated.is_last:
             return []
-        self._holds[lane], self._coming[lane] = self._coming[lane], []
-        self._turn_of[lane], self._at_s[lane] = stated.turn, stated.at_s
-        if min(self._turn_of) <= self._published:
-            return []
-        self._published = min(self._turn_of)
-        payloads = [payload for of in self._holds for payload in of]
-        return self._parts.messages(payloads, now=min(self._at_s))
+        self._stated[lane][turn] = stated.at_s, self._coming[lane]
+        self._coming[lane], self._last[lane] = [], turn
+        turns = {each for of in self._stated for each in of}
+        due = sorted(each for each in turns if self._published < each <= min(self._last))
+        # Before the first turn of one of them, it is not known what holds there.
+        due = [each for each in due if all(min(of) <= each for of in self._stated)]
+        return [message for each in due for message in self._publish(each)]
+
+    def _publish(self, turn: int) -> list[Outgoing]:
+        self._published = turn
+        hold = []
+        for lane, of in enumerate(self._stated):
+            newest = max(each for each in of if each <= turn)
+            self._stated[lane] = {each: of[each] for each in of if each >= newest}
+            hold.append(of[newest])
+        payloads = together(each for _, each in hold)
+        return self._parts.messages(payloads, now=max(at_s for at_s, _ in hold))
 
     def state(self) -> dict[str, Any]:
         """Return what changes with each piece."""
         return {
             "coming": self._coming,
-            "holds": self._holds,
-            "turns": self._turn_of,
-            "at_s": self._at_s,
+            "stated": [[[turn, *said] for turn, said in of.items()] for of in self._stated],
+            "last": self._last,
             "published": [self._published, self._parts.n_parts],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self._coming, self._holds = state["coming"], state["holds"]
-        self._turn_of, self._at_s = state["turns"], state["at_s"]
+        self._coming, self._last = state["coming"], state["last"]
+        self._stated = [
+            {turn: (at_s, payloads) for turn, at_s, payloads in of} for of in state["stated"]
+        ]
         self._published, self._parts.n_parts = state["published"]

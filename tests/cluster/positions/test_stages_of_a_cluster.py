@@ -113,12 +113,17 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
         assert cluster.accounts()[outcome] > 5
 
 
-@given(schedules)
+@pytest.mark.parametrize("mode", ["bfs", "session"])
 @settings(max_examples=3, deadline=None)
-def test_late_subscribers_are_told_what_one_process_tells_them(schedule: list[int]) -> None:
-    told = groups_by_time([each for some in world(protected="current").current for each in some])
+@given(schedules)
+def test_late_subscribers_are_told_what_one_process_tells_them(
+    mode: str, schedule: list[int]
+) -> None:
+    told = groups_by_time(
+        [each for some in world(mode, protected="current").current for each in some]
+    )
     assert max(map(len, told.values())) > 50
-    cluster = Cluster(world(protected="current"))
+    cluster = Cluster(world(mode, protected="current"))
     cluster.run(schedule)
     found = groups_by_time(cluster.retained)
     assert {time: groups for time, groups in found.items() if time > START} == told

@@ -3,6 +3,7 @@
 It contains published messages and nothing else, so it cannot tell more than they do.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ class _Message(msgspec.Struct, frozen=True):
     """A message about a group, or about one device."""
 
     group: str
+    time: float
     until: float
     pseudonyms: tuple[str, ...] = ()
     pseudonym: str = ""
@@ -30,6 +32,9 @@ class _Kept(msgspec.Struct, eq=False):
     until: float
     payload: bytes
     names: set[str]
+
+
+_DECODE = msgspec.json.Decoder(_Message).decode
 
 
 class LiveMessages:
@@ -45,12 +50,11 @@ class LiveMessages:
         self._grace_s = grace_s
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._holder_of: dict[str, tuple[str, str]] = {}
-        self._decode = msgspec.json.Decoder(_Message).decode
 
     def see(self, messages: Iterable[Outgoing]) -> None:
         """Take in published messages, in their order."""
         for message in messages:
-            body = self._decode(message.payload)
+            body = _DECODE(message.payload)
             key = (body.group, body.pseudonym)
             names = set(body.pseudonyms) or {body.pseudonym}
             for name in names:
@@ -95,6 +99,17 @@ class LiveMessages:
         for group, pseudonym, until, payload, names in state:
             self._kept[group, pseudonym] = _Kept(until, payload, set(names))
             self._holder_of |= dict.fromkeys(names, (group, pseudonym))
+
+
+def together(held: Iterable[Sequence[bytes]]) -> list[bytes]:
+    """Return what holds of what each of several publishers states to hold.
+
+    Of two messages that name a pseudonym the one with the later time counts.
+    """
+    payloads = sorted((each for of in held for each in of), key=lambda each: _DECODE(each).time)
+    live = LiveMessages(grace_s=math.inf)
+    live.see(Outgoing("", payload) for payload in payloads)
+    return live.payloads(now=0.0)
 
 
 class CurrentParts:

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
+from anonymizer.pipeline.positions.out.current_groups import (
+    CurrentGroups,
+    LiveMessages,
+    together,
+)
 from anonymizer.pipeline.positions.out.encoding import group_id
 
 
@@ -107,3 +111,32 @@ def test_a_late_subscriber_counts_the_same_pseudonyms(
         late |= dict.fromkeys(group["pseudonyms"], group["until"])
     alive = {name for name, until in until_of.items() if until >= now}
     assert alive == {name for name, until in late.items() if until >= now}
+
+
+@given(st.lists(st.tuples(names, st.integers(0, 2)), max_size=12), st.integers(0, 12))
+def test_several_publishers_state_together_what_one_states(
+    said: list[tuple[set[str], int]], now: int
+) -> None:
+    """Each message is published by one of three; the newest about a pseudonym counts."""
+    alone, several = LiveMessages(grace_s=1.0), [LiveMessages(grace_s=1.0) for _ in range(3)]
+    for time, (members, publisher) in enumerate(said):
+        message = of_group(sorted(members), time=time, until=time + 3)
+        alone.see([message])
+        several[publisher].see([message])
+    held = [each.payloads(now=now) for each in several]
+    assert together(held) == alone.payloads(now=now)
+
+
+@given(st.lists(names, max_size=12), st.integers(0, 12))
+def test_what_is_restored_goes_on_alike(said: list[set[str]], at: int) -> None:
+    whole, parted = LiveMessages(grace_s=1.0), LiveMessages(grace_s=1.0)
+    for time, members in enumerate(said):
+        if time == at:
+            state = parted.state()
+            parted = LiveMessages(grace_s=1.0)
+            parted.restore(state)
+        message = of_group(sorted(members), time=time, until=time + 3)
+        for each in (whole, parted):
+            each.see([message])
+            each.payloads(now=time - 2)
+    assert parted.payloads(now=at) == whole.payloads(now=at)
