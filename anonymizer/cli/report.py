@@ -1,10 +1,13 @@
 """Command `anonymizer report`: what audits found, for whoever decides on a release."""
 
+import json
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
+from math import isnan
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Literal
 
 import typer
 
@@ -20,7 +23,7 @@ def report(
         typer.Argument(
             metavar="AUDIT...",
             help="Reports of `anonymizer audit`, written with `--json`: of positions, counts, "
-            "tables or records, one or several.",
+            "tables or records, one or several. For analysts: a release of positions.",
         ),
     ],
     out: Annotated[
@@ -31,6 +34,21 @@ def report(
         typer.Option(
             help="A release or settings file: the report states its SHA-256; may be repeated."
         ),
+    ] = None,
+    readers: Annotated[
+        Literal["officers", "analysts"],
+        typer.Option(
+            "--for",
+            help="Who reads it: officers ask what a release gives away, analysts what can be "
+            "counted with it.",
+        ),
+    ] = "officers",
+    network: Annotated[
+        str | None, typer.Option(help="For analysts: the network of the regions.")
+    ] = None,
+    cell: Annotated[
+        list[float] | None,
+        typer.Option(help="For analysts: metres of a square to count in; may be repeated [500]."),
     ] = None,
     config: ConfigFile = None,
     assessment: Annotated[
@@ -62,11 +80,18 @@ def report(
         anonymizer report audit.json --file cloaked.jsonl --out report.html
 
         anonymizer report audit.json -c gateway.toml --out report.html --assessment assessment.md
+
+        anonymizer report --for analysts cloaked.jsonl --network sf --cell 500 --out quality.html
     """
     from anonymizer.app.evidence import assessed, evidence_of, page
     from anonymizer.app.evidence.assessment import OPEN
     from anonymizer.files.atomic_write import FileToWrite, write_whole
 
+    if readers == "analysts":
+        others = [*audits[1:], *(file or ()), assessment, sign, config]
+        _for_analysts(audits[0], network, cell or [500.0], out, others=others)
+        return
+    _only_for_analysts(network, cell)
     settings = None if config is None else settings_of(config)
     as_json = out.with_suffix(".json")
     files = [*(file or ()), *([] if config is None else [config])]
@@ -91,6 +116,47 @@ def report(
     if not evidence.holds:
         broken = ", ".join(dict.fromkeys(each.attack for each in evidence.results if each.broken))
         raise GuaranteeError(f"a promise is broken: {broken}")
+
+
+def _only_for_analysts(*options: object) -> None:
+    if any(options):
+        raise InputError("report: --network and --cell are for analysts")
+
+
+def _for_analysts(
+    release: Path,
+    network: str | None,
+    cells: list[float],
+    out: Path,
+    *,
+    others: Sequence[Path | None],
+) -> None:
+    if any(others):
+        raise InputError("report: for analysts, name one release, --network, --cell and --out")
+    from anonymizer import client
+    from anonymizer.app.evidence.quality_page import quality_page
+    from anonymizer.files.atomic_write import FileToWrite, write_whole
+
+    as_json = out.with_suffix(".json")
+    if release.resolve() in {out.resolve(), as_json.resolve()} or out == as_json:
+        raise InputError(f"{out}: is named twice")
+    releases = client.read(release, network=network)
+    found = {size_m: releases.quality(releases.network.grid(size_m))._asdict() for size_m in cells}
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    page = quality_page(found, made=made, release=release.name)
+    # NaN is no JSON.
+    told = [
+        {"cell_m": size_m} | {name: None if isnan(x) else x for name, x in each.items()}
+        for size_m, each in found.items()
+    ]
+    texts = {out: page, as_json: json.dumps({"made": made, "quality": told}, indent=2) + "\n"}
+    write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
+    for size_m, each in found.items():
+        typer.echo(
+            f"squares of {size_m:g} m: {each['density_error']:.0%} of {each['devices']:,.0f} "
+            f"devices in a wrong one, {each['flow_error']:.0%} of the moves wrong"
+        )
+    typer.echo(f"{out}, {as_json}")
 
 
 def _write(text: str, stream: BinaryIO) -> None:

@@ -22,7 +22,7 @@ from anonymizer.client.listening import (
 )
 from anonymizer.client.network import Network, read_network
 from anonymizer.client.recordings import read_recording
-from anonymizer.client.releases import Releases
+from anonymizer.client.releases import Quality, Releases
 from anonymizer.client.tables import Table
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -31,6 +31,7 @@ __all__ = [
     "Cells",
     "InputError",
     "Network",
+    "Quality",
     "Releases",
     "Subscription",
     "Table",

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 
@@ -48,36 +48,12 @@ class Cells:
         """Return the number of cells."""
         return len(self.name)
 
-    def shares(self, first_node_of: IntArray, node: IntArray, weight: FloatArray) -> csr_array:
-        """Return the probability that a device of a region is in each cell.
-
-        Parameters
-        ----------
-        first_node_of, node
-            The nodes of each region in compressed sparse rows.
-        weight
-            How likely a device is at each node, up to a factor, shape (nodes,).
-
-        Returns
-        -------
-        shares
-            Shape (regions, cells + 1): the last column is the outside of all cells.
-        """
-        n_regions = len(first_node_of) - 1
-        region = np.repeat(np.arange(n_regions), np.diff(first_node_of))
-        total = np.bincount(region, weight[node], n_regions)
-        # A region whose nodes weigh nothing has no road: its nodes are all alike.
-        heavy = total[region] > 0
-        share = np.where(
-            heavy,
-            weight[node] / np.where(heavy, total[region], 1.0),
-            1.0 / np.diff(first_node_of)[region],
-        )
-        cell = np.where(self.cell_of < 0, len(self), self.cell_of)[node]
-        found = csr_array((share, (region, cell)), shape=(n_regions, len(self) + 1))
-        found.sum_duplicates()
-        found.data = np.minimum(found.data, 1.0)  # a sum of shares may be 1 + 1e-16
-        return found
+    @property
+    def of_nodes(self) -> csr_array:
+        """1 where a node is in a cell, shape (nodes, cells + 1); the last is outside of all."""
+        n = len(self.cell_of)
+        cell = np.where(self.cell_of < 0, len(self), self.cell_of)
+        return csr_array((np.ones(n), (np.arange(n), cell)), shape=(n, len(self) + 1))
 
 
 def grid(network: "Network", size_m: float) -> Cells:

@@ -27,7 +27,7 @@ class _Body(msgspec.Struct, frozen=True, gc=False):
 
     v: int = VERSION
     time: float | None = None
-    until: float = float("inf")
+    until: float | None = None
     network: str | None = None
     group: str | None = None
     k: int = 0
@@ -194,7 +194,8 @@ class Collector:
         if not new:
             return True
         columns.time.append(time)
-        columns.until.append(body.until)
+        until = float("inf") if body.until is None else body.until
+        columns.until.append(until)
         columns.k.append(body.k)
         columns.region.append(region)
         columns.group.append(body.group)
@@ -204,7 +205,7 @@ class Collector:
             self._newest[names[i]] = len(columns.pseudonym)
             columns.message.append(len(columns.time) - 1)
             columns.pseudonym.append(names[i])
-            columns.end.append(body.until)
+            columns.end.append(until)
             columns.values.append(_own(body.values, i) if body.values else None)
         return True
 

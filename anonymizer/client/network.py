@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +12,8 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array
 
+from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
+from anonymizer.algorithms.uneven_density import Halves, halve
 from anonymizer.client.cells import Cells, grid, h3_cells, zones
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
@@ -26,7 +29,7 @@ Geometry: TypeAlias = dict[str, Any]
 _WKB_LINE = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Network:
     """A road network whose nodes are named by the regions of releases.
 
@@ -69,6 +72,20 @@ class Network:
     def n_roads(self) -> int:
         """Number of roads."""
         return len(self.u)
+
+    @cached_property
+    def halves(self) -> Halves:
+        """The areas of the network and their halves."""
+        return halve(*self.plane_m)
+
+    @cached_property
+    def plane_m(self) -> tuple[FloatArray, FloatArray]:
+        """Metres of each node to the east and to the north, shape (nodes,) each."""
+        east = np.cos(np.radians(self.lat.mean()))
+        return (
+            EARTH_RADIUS_M * np.radians(self.lon) * east,
+            EARTH_RADIUS_M * np.radians(self.lat),
+        )
 
     def grid(self, size_m: float) -> Cells:
         """Return square cells of a grid over the network, `size_m` wide; those with a node."""

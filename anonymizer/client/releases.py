@@ -1,12 +1,14 @@
 """Releases: what was published about devices, counted by the rules of the contract."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from anonymizer.algorithms.uneven_density import count_variance, fit_density, shares_of
 from anonymizer.client import measures
 from anonymizer.client.cells import Cells
 from anonymizer.client.messages import Columns
@@ -17,6 +19,41 @@ from anonymizer.errors import InputError
 
 GRACE_S = 2.0
 """The next message about a pseudonym may be so much later than `until` announced."""
+
+_FLOW_S = 30.0
+"""Flows are judged by what moves within so many seconds: half of an epoch, by default."""
+_MOMENTS, _NEAR_S = 6, 1800.0
+"""Of so many moments, at most so many seconds away, the density is much the same."""
+
+
+class Quality(NamedTuple):
+    """How good a release is for counting devices in cells.
+
+    Attributes
+    ----------
+    devices
+        Number of published devices, mean over the moments. How many are not published, a release
+        does not say.
+    coverage
+        Share of the cells in which a published device may be.
+    age_mean_s, age_p95_s
+        How long ago what is known of a device was current, as by `ages`.
+    density_error
+        Share of the devices that `heat_map` is expected to count in a wrong cell.
+    flow_error
+        The same of the moves of `flows` within half a minute; NaN if no pseudonym lasts so long.
+    speed_error
+        Expected difference of the speed of a device from the mean of its road by `speeds`, in the
+        unit of the reading; NaN if none is published.
+    """
+
+    devices: float
+    coverage: float
+    age_mean_s: float
+    age_p95_s: float
+    density_error: float
+    flow_error: float
+    speed_error: float
 
 
 class Releases:
@@ -222,7 +259,7 @@ class Releases:
         at
             Moments, in unix seconds; None: the newest.
         spread
-            How a device may be placed in its region: equally likely at all `nodes`, by length of
+            Where in its region a device is expected: equally likely at all `nodes`, by length of
             `roads`, or in proportion to a weight of each node, shape (nodes,).
         level
             Probability of the interval.
@@ -235,12 +272,13 @@ class Releases:
 
         Notes
         -----
-        Devices in their regions are taken to be independent. Only published devices count.
+        `spread` is where to begin: devices are then moved to where regions show more of them than
+        it would, as far as that is no chance. How unevenly devices are spread is read off the
+        release, too, and widens the error bars (`anonymizer.algorithms.uneven_density`). Given the
+        density, devices are taken to be independent. Only published devices count.
         """
-        shares = cells.shares(*self._nodes, self._weight(cells, spread))
         moments = _moments(self.now if at is None else at)
-        counts = [self._per_region(at) for at in moments]
-        return measures.heat_map(cells, shares, moments, counts, level=level)
+        return measures.heat_map(cells, self._placed(cells, moments, spread), level=level)
 
     def flows(
         self,
@@ -283,12 +321,9 @@ class Releases:
         """
         if not end > start:
             raise InputError("flows: end must be after start")
-        shares = cells.shares(*self._nodes, self._weight(cells, spread))
-        before, after = self._region_at(start), self._region_at(end)
-        both = (before >= 0) & (after >= 0)
-        self._check_followed(before >= 0, after >= 0, seconds=end - start)
-        pairs, n = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
-        return measures.flows(cells, shares, pairs, n.astype(np.int64), level=level)
+        self._check_followed(start, end)
+        (placed,) = self._placed(cells, [start], spread)
+        return measures.flows(cells, placed.shares, *self._pairs(start, end), level=level)
 
     def speeds(self, reading: str = "speed_mps", *, level: float = 0.95) -> Table:
         """Return the mean of a published reading by road, for example the speed.
@@ -336,6 +371,76 @@ class Releases:
             level=level,
         )
 
+    def quality(
+        self,
+        cells: Cells,
+        *,
+        at: float | Sequence[float] | None = None,
+        spread: str | FloatArray = "nodes",
+        reading: str = "speed_mps",
+    ) -> Quality:
+        """Return how good the release is for counting in these cells; no truth is needed.
+
+        Parameters
+        ----------
+        cells
+            As fine as the counts that are wanted.
+        at
+            Moments, in unix seconds; None: four, evenly over the release.
+        spread
+            As for `heat_map`.
+        reading
+            As for `speeds`.
+
+        Notes
+        -----
+        Errors are those that the error bars of `heat_map`, `flows` and `speeds` expect. Those of
+        flows are simulated from the regions (the seed is fixed): a device may be anywhere in its
+        region, and drives about half as far as roads allow, because it stops and
+        turns.
+        """
+        if at is None:
+            at = np.linspace(self.first, self.now, 6)[1:-1].tolist()
+        moments, rng = _moments(at), np.random.default_rng(0)
+        placed = list(self._placed(cells, moments, spread))
+        flow = [
+            measures.flow_error(
+                cells,
+                each,
+                self._pairs(each.moment, each.moment + _FLOW_S),
+                self._nodes,
+                seconds=_FLOW_S,
+                rng=rng,
+            )
+            for each in placed
+        ]
+        try:
+            speeds = self.speeds(reading)
+        except InputError:
+            speed = np.nan
+        else:
+            speed = measures.NORMAL * measures.mean_error(speeds["se"], speeds["devices"])
+        ages = self.ages(moments)
+        known = ages["devices"] > 0
+        n, shown, error = np.array([measures.density_error(each, len(cells)) for each in placed]).T
+        counted = max(float(n.sum()), 1.0)
+        return Quality(
+            devices=float(n.mean()),
+            coverage=float(shown.mean() / max(len(cells), 1)),
+            age_mean_s=float(ages["mean_s"][known].mean()) if known.any() else np.nan,
+            age_p95_s=float(ages["p95_s"][known].mean()) if known.any() else np.nan,
+            density_error=float(error.sum() / counted / 2) if n.any() else np.nan,
+            flow_error=measures.mean_error(*np.array(flow).T),
+            speed_error=speed,
+        )
+
+    def _pairs(self, start: float, end: float) -> tuple[IntArray, IntArray]:
+        """Return the regions before and after, shape (2, pairs), and how many devices have them."""
+        before, after = self._region_at(start), self._region_at(end)
+        both = (before >= 0) & (after >= 0)
+        pairs, n = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
+        return pairs, n.astype(np.int64)
+
     @cached_property
     def _nodes(self) -> tuple[IntArray, IntArray]:
         return region_nodes(self.network, self._regions)
@@ -369,8 +474,9 @@ class Releases:
         found[self._pseudonym[holding]] = self._region[self._message[holding]]
         return found
 
-    def _check_followed(self, before: BoolArray, after: BoolArray, *, seconds: float) -> None:
+    def _check_followed(self, start: float, end: float) -> None:
         """Say so where flows would seem to be small, and are only unknown."""
+        before, after = self._region_at(start) >= 0, self._region_at(end) >= 0
         n, followed = int(before.sum()), int((before & after).sum())
         if 2 * followed >= n or not after.any():
             return
@@ -387,7 +493,7 @@ class Releases:
         np.maximum.at(last, self._pseudonym, self._end)
         longest = (last - first).max()
         raise InputError(
-            f"flows: no pseudonym is published at both moments, {seconds:,.0f} s apart, so nobody "
+            f"flows: no pseudonym is published at both moments, {end - start:,.0f} s apart, so nobody "
             f"can be followed; pseudonyms live for {longest:,.0f} s at most here. Take moments "
             "that are closer to each other. What streets carry over hours is in the safe counts"
         )
@@ -396,6 +502,32 @@ class Releases:
         """Return the number of devices in each region at a moment."""
         region = self._region[self._message[self._holding(moment)]]
         return np.bincount(region, minlength=len(self._regions))
+
+    def _placed(
+        self, cells: Cells, moments: Sequence[float], spread: str | FloatArray
+    ) -> Iterator[measures.Placed]:
+        """Yield where devices may be at some moments."""
+        weight, of_nodes = self._weight(cells, spread), cells.of_nodes
+        first, node = self._nodes
+        size = (len(first) - 1, self.network.n_nodes)
+        regions = csr_array((np.ones(len(node)), node, first), shape=size)
+        shares, halves = shares_of(regions, weight), self.network.halves
+        for at in moments:
+            n = self._per_region(at).astype(np.float64)
+            around = [self._per_region(each) for each in self._around(at)]
+            fit = fit_density(halves, shares, [each.astype(np.float64) for each in around], weight)
+            by_node = shares_of(regions, fit.weight)
+            in_cells = csr_array(by_node @ of_nodes)
+            in_cells.data = np.minimum(in_cells.data, 1.0)  # a sum of shares may be 1 + 1e-16
+            lost = count_variance(halves, by_node, n, of_nodes, fit)
+            yield measures.Placed(at, in_cells, n.astype(np.int64), lost, fit)
+
+    def _around(self, at: float) -> FloatArray:
+        """Return moments near one at which the density is much the same."""
+        if not len(self._time):
+            return np.array([at])
+        first, last = max(self.first, at - _NEAR_S), min(self.now, at + _NEAR_S)
+        return np.append(np.linspace(first, last, _MOMENTS + 1)[1:], at)
 
     def _weight(self, cells: Cells, spread: str | FloatArray) -> FloatArray:
         network = self.network

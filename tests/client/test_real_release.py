@@ -109,3 +109,41 @@ def test_intervals_of_flows_contain_the_truth(known: Known) -> None:
     print(f"crossing {found:.3f}, true {true_share:.3f}")  # noqa: T201  shown with -s
     # A lower bound of what crosses.
     assert found <= true_share + 0.02
+
+
+@pytest.mark.parametrize("size_m", [600.0, 1500.0])
+def test_expected_errors_are_the_true_ones_within_a_third(known: Known, size_m: float) -> None:
+    cells, releases = known.releases.network.grid(size_m), known.releases
+    records = releases.to_polars()
+    begin, end = (pl.col(name).dt.epoch("ms") / 1000 for name in ("time", "until"))
+    index = {name: i for i, name in enumerate(cells.name)}
+    wrong, moved = np.zeros((2, 2))
+    at = list(moments(releases))
+    for moment in at:
+        devices = known.published(moment)
+        true = np.bincount(cells.cell_of[known.nodes(devices, moment)], minlength=len(cells))
+        heat = releases.heat_map(cells, at=moment)
+        shown = np.zeros(len(cells))
+        shown[[index[name] for name in heat["cell"]]] = heat["devices"]
+        wrong += np.abs(shown - true).sum() / 2, len(devices)
+        later = moment + 30
+        both = set.intersection(
+            *(
+                set(records.filter((begin <= t) & (t < end))["pseudonym"].to_list())
+                for t in (moment, later)
+            )
+        )
+        devices = [known.device_of[name] for name in sorted(both)]
+        moves = np.zeros((len(cells), len(cells)))
+        np.add.at(moves, tuple(cells.cell_of[known.nodes(devices, t)] for t in (moment, later)), 1)
+        flows = releases.flows(cells, start=moment, end=later)
+        pairs = [[index[name] for name in flows[column]] for column in ("origin", "destination")]
+        moves[tuple(pairs)] -= flows["devices"]
+        moved += np.abs(moves).sum() / 2, len(devices)
+    quality = releases.quality(cells, at=at)
+    print(size_m, quality, wrong[0] / wrong[1], moved[0] / moved[1])  # noqa: T201  shown with -s
+    assert quality.density_error == pytest.approx(wrong[0] / wrong[1], rel=1 / 3)
+    assert quality.flow_error == pytest.approx(moved[0] / moved[1], rel=1 / 3)
+    ages = releases.ages(at)
+    assert quality.age_mean_s == pytest.approx(ages["mean_s"].mean())
+    assert quality.devices == pytest.approx(ages["devices"].mean())

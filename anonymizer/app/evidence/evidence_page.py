@@ -87,10 +87,15 @@ def page(evidence: EvidenceReport) -> str:
         "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in NOT_SAID) + "</ul>",
         _hashes(evidence),
     ]
+    return framed("What this release gives away", parts)
+
+
+def framed(title: str, parts: Iterable[str]) -> str:
+    """Return a whole page in the style of the evidence, without the parts that are empty."""
     return (
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
         '<meta name=viewport content="width=device-width, initial-scale=1">'
-        f"<title>What this release gives away</title><style>{_style()}</style></head>\n"
+        f"<title>{escape(title)}</title><style>{_style()}</style></head>\n"
         "<body><main>\n" + "\n".join(part for part in parts if part) + "\n</main></body></html>\n"
     )
 
