@@ -83,23 +83,24 @@ test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so w
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
-# MQTT brokers that nobody here wrote: aedes (npm) and Moquette (Maven).
+# MQTT brokers that nobody here wrote: aedes (npm), Moquette and HiveMQ (Maven).
 BROKERS       := $(VENV)-brokers
 BROKERS_STAMP := $(BROKERS)/.installed
 OTHER_BROKERS := tests/other_brokers
 HAS_BROKERS   := npm --version && java -version && mvn -version
 
-test-brokers:  ## the gateway with aedes and Moquette; test-cluster runs it (one line says so where there is no npm or Maven)
+test-brokers:  ## the gateway with aedes, Moquette and HiveMQ; test-cluster runs it (one line says so where there is no npm or Maven)
 	@if ($(HAS_BROKERS)) >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(STAMP) $(BROKERS_STAMP) && \
 	ANONYMIZER_BROKERS=$(CURDIR)/$(BROKERS) $(BIN)/python -m pytest $(ARGS) $(OTHER_BROKERS)/brokering.py; \
 	else echo "make: test-brokers is skipped: there is no npm, no Java or no Maven"; fi
 
-$(BROKERS_STAMP): $(OTHER_BROKERS)/package-lock.json $(OTHER_BROKERS)/package.json $(OTHER_BROKERS)/pom.xml | $(STAMP)
+$(BROKERS_STAMP): $(OTHER_BROKERS)/package-lock.json $(OTHER_BROKERS)/package.json $(OTHER_BROKERS)/pom.xml $(OTHER_BROKERS)/hivemq.xml | $(STAMP)
 	mkdir -p $(BROKERS)/aedes
 	cp $(OTHER_BROKERS)/package.json $(OTHER_BROKERS)/package-lock.json $(BROKERS)/aedes
 	cd $(BROKERS)/aedes && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	mvn --quiet --batch-mode --file $(OTHER_BROKERS)/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(BROKERS)/moquette
+	mvn --quiet --batch-mode --file $(OTHER_BROKERS)/hivemq.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(BROKERS)/hivemq
 	@touch $@
 
 # Readers that nobody here wrote, of the contract and of echoes (npm).

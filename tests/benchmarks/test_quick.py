@@ -37,7 +37,7 @@ def quick_run(tmp_path: Path, *names: str) -> dict[str, Any]:
 
 @pytest.mark.soak
 def test_every_benchmark_in_memory_runs_and_fills_its_tables(tmp_path: Path) -> None:
-    of_processes = {"cluster", "durable", "end_to_end", "freshness", "gaps", "sustained"}
+    of_processes = {"bus", "cluster", "durable", "end_to_end", "freshness", "gaps", "sustained"}
     quick_run(tmp_path, *(name for name in BENCHMARKS if name not in of_processes))
 
 

@@ -1,6 +1,6 @@
-"""The gateway with aedes and Moquette: `make test-cluster`, where Node and Java are installed."""
+"""The gateway with aedes, Moquette and HiveMQ: `make test-cluster`, where Node and Java are."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -12,41 +12,86 @@ from tests.app.gateway.ordeal import VERSION_OF
 from tests.app.gateway.poison import assert_it_costs_nobody_else
 from tests.app.gateway.records import compiled
 from tests.end_to_end import client
-from tests.other_brokers.brokers import aedes, moquette
+from tests.other_brokers.brokers import aedes, hivemq, moquette
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
 __all__ = ["compiled"]
-VERSION = "3.1.1"
-"""Of MQTT: neither speaks another."""
+VERSIONS = {"aedes": "3.1.1", "moquette": "3.1.1", "hivemq": "5"}
+"""Of MQTT: the first two speak no other."""
 
 
-@pytest.fixture(params=["aedes", "moquette"])
-async def other(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    started = aedes() if request.param == "aedes" else moquette(tmp_path / "moquette")
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return VERSIONS[request.param]
+
+
+@pytest.fixture
+async def other(
+    request: pytest.FixtureRequest, version: str, tmp_path: Path
+) -> AsyncIterator[LocalBroker]:
+    name = request.node.callspec.params["version"]
+    assert VERSIONS[name] == version
+    folder = tmp_path / name
+    made: dict[str, Callable[[], LocalBroker]] = {
+        "aedes": aedes, "moquette": lambda: moquette(folder), "hivemq": lambda: hivemq(folder)
+    }  # fmt: skip
+    started = made[name]()
     await started.start()
     yield started
     await started.stop()
 
 
-async def test_bad_messages_cost_nobody_else(other: LocalBroker, tmp_path: Path) -> None:
-    await assert_it_costs_nobody_else(tmp_path, other.url, version=VERSION)
+async def test_bad_messages_cost_nobody_else(
+    other: LocalBroker, version: str, tmp_path: Path
+) -> None:
+    await assert_it_costs_nobody_else(tmp_path, other.url, version=version)
 
 
-async def test_what_was_not_settled_comes_again_at_qos_1_and_not_at_qos_2(
-    other: LocalBroker,
+@pytest.mark.parametrize("version", ["hivemq"], indirect=True)
+async def test_a_broker_that_waits_for_each_batch_sends_the_unsettled_one_again(
+    other: LocalBroker, version: str
 ) -> None:
     inbox = Inbox()
     link = MqttLink(
-        settings(other.url, version=VERSION, session_expiry_s=600),
+        settings(other.url, version=version, session_expiry_s=600),
         client_id="link",
         deliver=inbox.deliver,
         subscriptions=[("in/#", 1)],
         on_state=inbox.on_state,
     )
-    version = VERSION_OF[VERSION]
     async with (
         running(link),
-        client(other.url, "device", protocol=version, timeout=DEADLINE_S) as device,
+        client(other.url, "device", protocol=VERSION_OF[version], timeout=DEADLINE_S) as device,
+    ):
+        for i in range(6):
+            await device.publish(f"in/{i}", b"%d" % i, qos=1)
+        await inbox.receives(1)  # the others wait until it is settled
+        assert link._session is not None
+        link._session.wire.abort()
+        await inbox.until(lambda: inbox.payloads[:2] == [b"0", b"0"])
+        n_settled = 0
+        while len(set(inbox.payloads)) < 6:
+            await inbox.until(lambda: len(inbox.deliveries) > n_settled)  # noqa: B023  awaited here
+            n_settled = len(inbox.deliveries)
+            link.acknowledge([d.receipt for d in inbox.deliveries])
+    assert inbox.payloads[1:] == [b"%d" % i for i in range(6)]
+
+
+@pytest.mark.parametrize("version", ["aedes", "moquette"], indirect=True)
+async def test_what_was_not_settled_comes_again_at_qos_1_and_not_at_qos_2(
+    other: LocalBroker, version: str
+) -> None:
+    inbox = Inbox()
+    link = MqttLink(
+        settings(other.url, version=version, session_expiry_s=600),
+        client_id="link",
+        deliver=inbox.deliver,
+        subscriptions=[("in/#", 1)],
+        on_state=inbox.on_state,
+    )
+    async with (
+        running(link),
+        client(other.url, "device", protocol=VERSION_OF[version], timeout=DEADLINE_S) as device,
     ):
         for i in range(6):
             await device.publish(f"in/{i}", b"%d" % i, qos=1 + i % 2)

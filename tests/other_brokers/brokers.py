@@ -1,6 +1,6 @@
-"""Brokers that nobody here wrote, beside Mosquitto: aedes (Node) and Moquette (Java).
+"""Brokers that nobody here wrote, beside Mosquitto: aedes (Node), Moquette and HiveMQ (Java).
 
-`make test-cluster` installs them in a folder from `package-lock.json` and `pom.xml`.
+`make test-cluster` installs them in a folder from `package-lock.json`, `pom.xml` and `hivemq.xml`.
 """
 
 import os
@@ -44,3 +44,23 @@ def moquette(folder: Path) -> LocalBroker:
         return ["java", *options, "-cp", f"{jars}/*", "io.moquette.broker.Server"]
 
     return LocalBroker(command, ready="Server started", start_timeout_s=120.0)
+
+
+def hivemq(folder: Path) -> LocalBroker:
+    """Return a HiveMQ, the community edition, with a folder for its state."""
+    for name in ("conf", "data", "extensions"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    jars = Path(FOLDER, "hivemq")
+
+    def command(port: int) -> list[str | Path]:
+        listener = f"<port>{port}</port><bind-address>127.0.0.1</bind-address>"
+        (folder / "conf" / "config.xml").write_text(
+            "<hivemq>"
+            f"<listeners><tcp-listener>{listener}</tcp-listener></listeners>"
+            "<anonymous-usage-statistics><enabled>false</enabled></anonymous-usage-statistics>"
+            "</hivemq>"
+        )
+        options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
+        return ["java", *options, _HERE / "HiveMq.java", folder]
+
+    return LocalBroker(command, ready="ready", start_timeout_s=120.0)
