@@ -493,9 +493,9 @@ class Releases:
         np.maximum.at(last, self._pseudonym, self._end)
         longest = (last - first).max()
         raise InputError(
-            f"flows: no pseudonym is published at both moments, {end - start:,.0f} s apart, so nobody "
-            f"can be followed; pseudonyms live for {longest:,.0f} s at most here. Take moments "
-            "that are closer to each other. What streets carry over hours is in the safe counts"
+            f"flows: no pseudonym is published at both moments, {end - start:,.0f} s apart, so "
+            f"nobody can be followed; pseudonyms live for {longest:,.0f} s at most here. Take "
+            "moments that are closer to each other. Safe counts tell what streets carry"
         )
 
     def _per_region(self, moment: float) -> IntArray:
