@@ -155,6 +155,7 @@ def by_road(
     spread: FloatArray,
     n: FloatArray,
     level: float,
+    least: float = -np.inf,
 ) -> Table:
     """Return the mean of a reading by road; see `Releases.speeds`.
 
@@ -165,6 +166,8 @@ def by_road(
     mean, spread, n
         Mean and standard deviation of the reading within each message (NaN if unknown), and its
         number of devices, shape (messages,).
+    least
+        Smallest possible value.
     """
     _check_level(level)
     weight = roads.multiply(network.length_m[None, :]).tocsr()
@@ -185,7 +188,7 @@ def by_road(
             "v": network.node_id[network.v[road]].astype(object),
             "mean": found,
             "se": se,
-            "low": found - reach,
+            "low": np.maximum(found - reach, least),
             "high": found + reach,
             "devices": total,
         },

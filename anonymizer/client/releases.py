@@ -17,6 +17,7 @@ from anonymizer.client.tables import Column, Table, times
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.errors import InputError
 
+_NEVER_NEGATIVE = ("speed_mps",)
 GRACE_S = 2.0
 """The next message about a pseudonym may be so much later than `until` announced."""
 
@@ -344,7 +345,7 @@ class Releases:
             `u`, `v`, `mean`, `se`, `low`, `high` and `devices` (expected number of reports) for
             each road that a group covers. The error bar is the spread of the reading among all
             devices that may have been on the road, within groups and between them, as if it were
-            normal. It does not shrink with time.
+            normal, and never below 0 for `speed_mps`. It does not shrink with time.
 
         Raises
         ------
@@ -369,6 +370,7 @@ class Releases:
             spread=spread[known],
             n=n[known].astype(np.float64),
             level=level,
+            least=0.0 if reading in _NEVER_NEGATIVE else -np.inf,
         )
 
     def quality(

@@ -114,8 +114,18 @@ def test_speeds_on_paper() -> None:
     assert speeds["devices"] == pytest.approx([1.5, 2.5, 1])
     square = (1.5 * (2**2 + 10**2) + 1 * (1**2 + 4**2)) / 2.5 - 7.6**2
     assert speeds["se"] == pytest.approx([2, np.sqrt(square), 1])
+    assert speeds["low"][2] == pytest.approx(4 - 1.959964)
     with pytest.raises(InputError, match="'noise'; published are: speed_mps"):
         found.speeds("noise")
+
+
+@pytest.mark.parametrize(
+    ("reading", "low"), [("speed_mps", 0.0), ("temperature_c", 3 - 5 * 1.959964)]
+)
+def test_a_speed_may_not_be_below_0_and_a_temperature_may(reading: str, low: float) -> None:
+    said = {reading: {"mean": 3.0, "min": -2, "max": 8}}
+    found = releases(message("abc", [10, 11], readings=said), network=STREET)
+    assert found.speeds(reading)["low"] == pytest.approx([low])
 
 
 def test_a_group_without_a_spread_has_no_error_bar() -> None:
