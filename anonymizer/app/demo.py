@@ -26,6 +26,7 @@ from anonymizer.transport.local_brokers import running_broker
 
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
+_N_SENSORS = 20
 _OTHER_MODES = ("snapshot", "bfs")
 """Region modes shown in addition to `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
@@ -52,8 +53,6 @@ class DemoPlan:
         0: any free one.
     broker
         `auto`: Mosquitto if it is installed, else the embedded broker.
-    n_sensors
-        Number of public sensors that stand still; 0: none.
     compare
         Whether to run the other region modes too, each in a gateway of its own on the same
         traffic, so that the map can switch between them.
@@ -66,7 +65,6 @@ class DemoPlan:
     duration_s: float | None = None
     http_port: int = 0
     broker: Literal["auto", "mosquitto", "embedded"] = "auto"
-    n_sensors: int = 20
     compare: bool = True
 
 
@@ -282,7 +280,7 @@ async def _subscriber(broker: BrokerSettings, name: str, topic: str) -> AsyncIte
 def _traffic(plan: DemoPlan) -> list[tuple[str, ...]]:
     """Return the command of each simulator that runs."""
     size = ("--devices", str(plan.n_devices), "--rate", str(plan.rate_hz))
-    return [("run", "--all", *size, "--sensors", str(plan.n_sensors))]
+    return [("run", "--all", *size, "--sensors", str(_N_SENSORS))]
 
 
 @asynccontextmanager

@@ -33,7 +33,6 @@ def demo(
     ] = Broker.AUTO,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the traffic.")] = 1,
     port: Annotated[int, typer.Option(min=0, max=65535, help="HTTP port; 0: any free one.")] = 0,
-    sensors: Annotated[int, typer.Option(min=0, help="Number of public sensors.")] = 20,
     compare: Annotated[  # noqa: FBT002  typer's
         bool, typer.Option(help="Run all three modes, between which the map can switch.")
     ] = True,
@@ -59,7 +58,6 @@ def demo(
         duration_s=duration,
         http_port=port,
         broker=broker.value,
-        n_sensors=sensors,
         compare=compare,
     )
     present(plan, headless=headless)

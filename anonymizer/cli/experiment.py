@@ -47,7 +47,6 @@ Formats = Annotated[
     list[PlotFormat] | None,
     typer.Option("--format", help="Kind of the plots; may be repeated.", show_default="png"),
 ]
-Show = Annotated[bool, typer.Option("--show", help="Open the plots.")]
 
 _LEAST_ATTACKED = 2
 """Fewest devices whose regions are attacked."""
@@ -88,7 +87,6 @@ def adka(
         bool, typer.Option(help="Attack regions of every mode. Needs coordinates and two users.")
     ] = True,
     formats: Formats = None,
-    show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Grow ADKA's regions for random targets among random users, and plot them.
@@ -141,7 +139,6 @@ def adka(
         inputs=[*network_files(network), *([] if config is None else [config])],
         formats=_kinds(formats),
     )
-    _open(paths, show=show)
     if as_json:
         typer.echo(json.dumps({**report, "runs": rows}))
     else:
@@ -237,7 +234,6 @@ def multisource(
             min=0, help="Seed; equal seeds give equal files, except for times and searches."
         ),
     ] = 1,
-    show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Repeat the experiments of the multi-source paper: leaks, utility and time, with rivals.
@@ -301,7 +297,6 @@ def multisource(
         inputs=[file for file in (table, taxonomy, order, census) if file is not None],
         formats=_kinds(formats),
     )
-    _open(paths, show=show)
     if as_json:
         typer.echo(json.dumps({**report, "times": times}))
         return
@@ -454,7 +449,6 @@ def kaca(
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="Tables of each size.")] = 10,
     formats: Formats = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal classes.")] = 1,
-    show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Form classes of generated toll exits by K-Means, as published, and by the fast method.
@@ -477,7 +471,6 @@ def kaca(
     options: Row = {"repeats": repeats, "seed": seed}
     report: Row = {**options, "means": mean_rows(runs)}
     paths = write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
-    _open(paths, show=show)
     if as_json:
         typer.echo(json.dumps(report))
         return
@@ -498,14 +491,6 @@ def _from(option: str, text: str, least: int) -> list[int]:
 def _kinds(formats: list[PlotFormat] | None) -> list[str]:
     kinds = formats or [PlotFormat.PNG]
     return [each.value for each in kinds if each is not PlotFormat.NONE]
-
-
-def _open(paths: list[Path], *, show: bool) -> None:
-    """Open the plots among the files that were written, if the user asked for it."""
-    plots = {f".{each.value}" for each in PlotFormat}
-    for path in paths if show else ():
-        if path.suffix in plots:
-            typer.launch(str(path))
 
 
 def _make(folder: Path) -> None:

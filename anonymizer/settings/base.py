@@ -104,8 +104,8 @@ OutputTopic = Annotated[str, like(r"^[^+#\x00]+$", "must be a topic, without + a
 Qos = Literal[0, 1]
 
 
-class Topics(NamedTuple):
-    """Topics that follow from those of the settings: see `Settings.topics`."""
+class OwnTopics(NamedTuple):
+    """OwnTopics that follow from those of the settings: see `Settings.topics`."""
 
     fixed: str
     current: str

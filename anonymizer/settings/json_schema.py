@@ -47,21 +47,23 @@ def _mark(schema: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Non
             part["x-tier"] = tier
 
 
-class Table(NamedTuple):
+class SchemaTable(NamedTuple):
     """Schema of a table, and whether there may be several of its name, `[[name]]`."""
 
     table: dict[str, Any]
     several: bool
 
 
-def tables(schema: Mapping[str, Any], part: Mapping[str, Any] | None = None) -> dict[str, Table]:
+def tables(
+    schema: Mapping[str, Any], part: Mapping[str, Any] | None = None
+) -> dict[str, SchemaTable]:
     """Return the tables in a table of the schema (None: in the whole file), by key."""
     found = {}
     for key, entry in (schema if part is None else part)["properties"].items():
         several = entry.get("type") == "array"
         reference = (entry.get("items", {}) if several else entry).get("$ref")
         if reference is not None:
-            found[key] = Table(schema["$defs"][reference.rpartition("/")[2]], several)
+            found[key] = SchemaTable(schema["$defs"][reference.rpartition("/")[2]], several)
     return found
 
 

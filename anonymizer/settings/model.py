@@ -23,9 +23,9 @@ from anonymizer.settings.base import (
     Group,
     NotNegative,
     OutputTopic,
+    OwnTopics,
     Positive,
     Qos,
-    Topics,
     id_names,
     is_loopback,
     overlap,
@@ -272,10 +272,10 @@ class Settings(Group):
         return self
 
     @property
-    def topics(self) -> Topics:
+    def topics(self) -> OwnTopics:
         """The topics beside those of the settings: who moves one moves all of its level."""
         cloaked, own = self.output.topic, self.broker.status_topic
-        return Topics(
+        return OwnTopics(
             fixed=_beside(cloaked, "fixed"),
             current=_beside(cloaked, "current"),
             network=_beside(own, "network"),

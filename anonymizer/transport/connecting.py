@@ -5,12 +5,14 @@ import hashlib
 import random
 import ssl
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from anonymizer.errors import TransportError
-from anonymizer.settings import BrokerSettings
-from anonymizer.transport.websocket import WebSocket
 from anonymizer.transport.wire import Wire
+
+if TYPE_CHECKING:
+    from anonymizer.settings import BrokerSettings
 
 _PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
 _ENCRYPTED = {"mqtts", "wss"}
@@ -29,7 +31,7 @@ class Access:
     """Address of the WebSocket; None: MQTT without one."""
 
 
-def read_access(settings: BrokerSettings) -> Access:
+def read_access(settings: "BrokerSettings") -> Access:
     """Read the password and certificates from their files at every call, so that they can rotate.
 
     It blocks on the file system, so it must not run on the event loop.
@@ -66,7 +68,11 @@ async def open_wire(
     OSError, TransportError
         If there is no connection.
     """
-    over = None if access.websocket is None else WebSocket(wire, access.websocket)
+    over = None
+    if access.websocket is not None:
+        from anonymizer.transport.websocket import WebSocket  # noqa: PLC0415  few brokers need it
+
+        over = WebSocket(wire, access.websocket)
     await asyncio.get_running_loop().create_connection(
         lambda: wire if over is None else over,
         access.host,
@@ -84,7 +90,7 @@ async def open_wire(
         raise
 
 
-def client_id_of(settings: BrokerSettings, *, key: bytes, role: str = "") -> str:
+def client_id_of(settings: "BrokerSettings", *, key: bytes, role: str = "") -> str:
     """Return the client id of a connection: `broker.client_id`, its role, and 128 random bits.
 
     Parameters
@@ -105,7 +111,7 @@ def client_id_of(settings: BrokerSettings, *, key: bytes, role: str = "") -> str
     return f"{name}-{digits}"
 
 
-def backoff_s(settings: BrokerSettings, *, attempt: int, rng: random.Random) -> float:
+def backoff_s(settings: "BrokerSettings", *, attempt: int, rng: random.Random) -> float:
     """Return the seconds to wait after a failed attempt, which is counted from 1.
 
     Uniform between the smallest wait and a bound that doubles with each attempt up to the
@@ -130,7 +136,7 @@ def reason_of(error: Exception) -> str:
     return str(error)
 
 
-def _password(settings: BrokerSettings) -> str | None:
+def _password(settings: "BrokerSettings") -> str | None:
     if settings.password_file is None:
         return settings.password.get_secret_value() if settings.password else None
     try:
@@ -142,7 +148,7 @@ def _password(settings: BrokerSettings) -> str | None:
     return lines[0]
 
 
-def _tls(settings: BrokerSettings) -> ssl.SSLContext:
+def _tls(settings: "BrokerSettings") -> ssl.SSLContext:
     """Return a context that always verifies the broker's certificate and name."""
     try:
         context = ssl.create_default_context(cafile=settings.ca_file)

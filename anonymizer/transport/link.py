@@ -5,10 +5,10 @@ import contextlib
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
-from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import (
     Access,
     backoff_s,
@@ -21,6 +21,9 @@ from anonymizer.transport.mqtt_session import REST_S, Control, Session, SessionM
 from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
 from anonymizer.transport.quarantine import OnQuarantined, Quarantine
 from anonymizer.transport.unsettled import Receipts
+
+if TYPE_CHECKING:
+    from anonymizer.settings import BrokerSettings
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """Retained payloads of the status topic."""
@@ -69,7 +72,7 @@ class BrokerLink(ABC):
 
     def __init__(
         self,
-        settings: BrokerSettings,
+        settings: "BrokerSettings",
         *,
         client_id: str,
         deliver: Deliver,

@@ -17,7 +17,6 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from anonymizer.pipeline.ports import Loss
-from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import Access
 from anonymizer.transport.link import LOST, BrokerLink
 from anonymizer.transport.mqtt_session import Control, Session
@@ -26,6 +25,8 @@ from anonymizer.transport.wire import Wire
 
 if TYPE_CHECKING:
     from paho.mqtt.client import SocketLike
+
+    from anonymizer.settings import BrokerSettings
 
 
 _TAKEN_OVER = 0x8E
@@ -85,7 +86,7 @@ class _Client(Client):
     """A paho client that is given its connection instead of opening one."""
 
     def __init__(
-        self, packet_socket: _PacketSocket, settings: BrokerSettings, client_id: str
+        self, packet_socket: _PacketSocket, settings: "BrokerSettings", client_id: str
     ) -> None:
         version5 = settings.version == "5"
         super().__init__(
@@ -107,7 +108,7 @@ class _PahoControl:
     def __init__(
         self,
         session: Session,
-        settings: BrokerSettings,
+        settings: "BrokerSettings",
         *,
         client_id: str,
         access: Access,

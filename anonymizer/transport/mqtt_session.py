@@ -12,13 +12,12 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import ONCE, Deliver, Delivery, LinkCounts, Loss, Outgoing
-from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.packets import (
@@ -40,6 +39,9 @@ from anonymizer.transport.packets import (
 from anonymizer.transport.quarantine import Quarantine
 from anonymizer.transport.unsettled import Receipts, Unsettled
 from anonymizer.transport.wire import READ_BYTES, Wire
+
+if TYPE_CHECKING:
+    from anonymizer.settings import BrokerSettings
 
 MOST_PACKET_BYTES = 16 << 20
 """Largest packet of a broker that is held. It is not announced: an MQTT 5 broker would drop what is
@@ -138,7 +140,7 @@ class Session:
 
     def __init__(
         self,
-        settings: BrokerSettings,
+        settings: "BrokerSettings",
         *,
         control: "Callable[[Session], Control]",
         deliver: Deliver,

@@ -92,6 +92,7 @@ def test_the_json_holds_every_run_and_agrees_with_the_summary(tmp_path: Path) ->
     report = as_json("--out", tmp_path, "--runs", "30", "--seed", "7", "--users", "50")
     runs = report.pop("runs")
     assert report == json.loads((tmp_path / "summary.json").read_text())
+    assert not [*tmp_path.glob("*.png")]  # `--format none`
     assert [run["run"] for run in runs] == list(range(1, 31))
     assert all(run["region_size"] == len(run["region"]) for run in runs)
     assert all(run["target"] in run["region"] for run in runs if run["outcome"] == "cloaked")

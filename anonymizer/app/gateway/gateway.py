@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
-from anonymizer.app.gateway.input_watch import Arrivals, InputWatch
+from anonymizer.app.gateway.input_watch import InputArrivals, InputWatch
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.services import Service, Services
@@ -479,15 +479,15 @@ class Gateway:
             self._watch.look(time.monotonic())
             await asyncio.sleep(_LOOK_S)
 
-    def _connections(self) -> list[Arrivals]:
+    def _connections(self) -> list[InputArrivals]:
         """Return the state of each connection of inputs."""
         found = []
         if topics := [subscription(each.topic) for each in self._settings.inputs]:
             n, connected = self.ledger.n_received, self._link.connected
-            found.append(Arrivals("positions", connected, n, topics))
+            found.append(InputArrivals("positions", connected, n, topics))
         if self.records:
             n = sum(ledger.n_received for _, ledger, _ in self.records.ledgers)
-            found.append(Arrivals("records", self.records.connected, n, self.records.topics))
+            found.append(InputArrivals("records", self.records.connected, n, self.records.topics))
         return found
 
     def _counts(self) -> dict[str, int]:

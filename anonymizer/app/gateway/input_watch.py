@@ -19,7 +19,7 @@ from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
 
 
-class Arrivals(NamedTuple):
+class InputArrivals(NamedTuple):
     """One connection of inputs: its state, what has arrived on it, and what it subscribes to."""
 
     flow: str
@@ -48,7 +48,7 @@ class InputWatch:
         settings: Settings,
         flow: PositionFlow,
         *,
-        connections: Callable[[], Sequence[Arrivals]],
+        connections: Callable[[], Sequence[InputArrivals]],
         of_records: Callable[[], Sequence[tuple[str, Ledger, int]]],
     ) -> None:
         self._log = structlog.get_logger()

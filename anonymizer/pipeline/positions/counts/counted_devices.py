@@ -35,7 +35,7 @@ _COLUMNS = (
 )
 
 
-class Interval(NamedTuple):
+class CountedInterval(NamedTuple):
     """An interval that has ended, and the devices that were seen in it.
 
     Attributes
@@ -75,7 +75,7 @@ class Interval(NamedTuple):
 
     def __repr__(self) -> str:
         """Reveal no device."""
-        return f"Interval({self.number})"
+        return f"CountedInterval({self.number})"
 
 
 class CountedDevices:
@@ -142,7 +142,7 @@ class CountedDevices:
         *,
         now: float,
         since: FloatArray | None = None,
-    ) -> Interval | None:
+    ) -> CountedInterval | None:
         """Take in the positions of a tick; return an interval that has ended before it.
 
         Parameters
@@ -166,7 +166,7 @@ class CountedDevices:
         """Take in that these slots may pass to other devices."""
         self._rows.free(slots)
 
-    def _turn(self, now: float) -> Interval | None:
+    def _turn(self, now: float) -> CountedInterval | None:
         """End the interval if it is over."""
         interval = math.floor(now / self._settings.every_s)
         if interval == self._interval:
@@ -181,7 +181,7 @@ class CountedDevices:
         self._forget(now - self._kept_s)
         return ended
 
-    def _ended(self, number: int) -> Interval:
+    def _ended(self, number: int) -> CountedInterval:
         settings = self._settings
         end_s = (number + 1) * settings.every_s
         middle_s = end_s - settings.every_s / 2
@@ -191,7 +191,7 @@ class CountedDevices:
         speed = np.full(len(seen), np.nan)
         speed[went] = self._metres[seen][went] / self._seconds[seen][went]
         dwell = np.maximum(end_s - self._entered_at[seen], 0.0)
-        return Interval(
+        return CountedInterval(
             number,
             end_s,
             self._is_whole,

@@ -26,7 +26,7 @@ _DIGITS = 5
 """Decimals of a degree, 1.1 m."""
 
 
-class Circle(NamedTuple):
+class RegionCircle(NamedTuple):
     """A circle on the map: its centre in WGS84 degrees, and its radius in whole metres."""
 
     lat: float
@@ -132,7 +132,7 @@ class RegionCircles:
         self._reach_m = np.zeros(network.n_nodes)
         np.maximum.at(self._reach_m, tail, network.length_m / 2)
 
-    def of(self, region: Sequence[int | str]) -> Circle:
+    def of(self, region: Sequence[int | str]) -> RegionCircle:
         """Return the circle of a region, given the names of its nodes in any order."""
         node: IntArray = self._index.find(np.array(region))
         lat, lon = self._lat[node], self._lon[node]
@@ -141,7 +141,7 @@ class RegionCircles:
         centre_lon = round(float(_wrapped(middle)[0]), _DIGITS)
         distance_m = haversine_m(centre_lat, centre_lon, lat, lon + self._lon_0)
         radius_m = max(1, ceil(float((distance_m + self._reach_m[node]).max())))
-        return Circle(centre_lat, centre_lon, radius_m)
+        return RegionCircle(centre_lat, centre_lon, radius_m)
 
 
 def _wrapped(degrees: FloatArray) -> FloatArray:
