@@ -16,6 +16,7 @@ from anonymizer.cli import (
     hierarchy,
     init,
     network,
+    profile,
     report,
     serve,
     tune,
@@ -60,6 +61,7 @@ app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
 app.command("anonymize")(anonymize.anonymize)
 app.command("hierarchy")(hierarchy.hierarchy)
+app.command("profile")(profile.profile)
 app.command("tune")(tune.tune)
 app.command("mcp")(releases.mcp)
 app.command("backup")(releases.backup)
