@@ -117,7 +117,11 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
     ("function", "model", "own"),
     [
         (anonymizer.anonymize, TableOptions, ["table"]),
-        (anonymizer.audit_table, AuditOptions, ["release", "original", "auditor_map"]),
+        (
+            anonymizer.audit_table,
+            AuditOptions,
+            ["release", "original", "auditor_map", "population"],
+        ),
     ],
 )
 def test_help_of_a_public_function_lists_its_keywords_with_their_defaults(

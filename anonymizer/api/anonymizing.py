@@ -156,6 +156,7 @@ def audit_table(
     original: DataFrame | FilePath,
     *,
     auditor_map: DataFrame | FilePath | None = None,
+    population: DataFrame | FilePath | int | None = None,
     **options: Unpack[AuditKeywords],
 ) -> TableAuditReport:
     """Check a release of a table against its original, and attack it.
@@ -178,6 +179,14 @@ def audit_table(
         Likewise; a column of the release that is named nowhere fails the audit.
     own, seed
         Also attack as somebody to whom the rows of so many people belong, some drawn by the seed.
+    population
+        The people of whom those of the table are a part, one row a person, or their number: for the
+        journalist's risk, k-map and presence.
+    at_risk
+        Count the records whose person is named with a larger probability.
+    target
+        Sensitive attribute that a decision tree learns to predict, from the release and from the
+        original.
 
     Returns
     -------
@@ -222,6 +231,11 @@ def audit_table(
         measures=measures,
         n_own=required.own,
         seed=required.seed,
+        population=population
+        if population is None or isinstance(population, int)
+        else as_table(population, declared.qis, name="population"),
+        at_risk=required.at_risk,
+        target=required.target,
     )
 
 

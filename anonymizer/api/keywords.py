@@ -82,6 +82,8 @@ class AuditKeywords(CommonKeywords, total=False):
     max_source_share: float
     own: int
     seed: int
+    at_risk: float
+    target: str | None
 
 
 def takes_keywords(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -285,6 +285,10 @@ class TableOptions(ColumnOptions):
     seed: Annotated[int, Option("Seed of everything random.", least=0)] = 0
 
 
+AT_RISK = 0.2
+"""Probability above which a record is at risk, unless the caller sets one: a class of four."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions(ColumnOptions):
     """What the audit of a table requires; the defaults demand nothing."""
@@ -336,6 +340,20 @@ class AuditOptions(ColumnOptions):
         ),
     ] = 0
     seed: Annotated[int, Option("Seed of the people of --own.", least=0)] = 0
+    at_risk: Annotated[
+        float,
+        Option(
+            "Count the records whose person is named with a larger probability.", least=0, most=1
+        ),
+    ] = AT_RISK
+    target: Annotated[
+        str | None,
+        Option(
+            "Sensitive attribute that a decision tree learns to predict, from the release and from "
+            "the original.",
+            metavar="S",
+        ),
+    ] = None
 
 
 def kinds_of(model: type[Any]) -> Mapping[str, tuple[Any, Option]]:

@@ -1,6 +1,7 @@
 """Commands `anonymizer audit stream`, `counts`, `table` and `windows`: attack a release."""
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from anonymizer.app.table_options import AuditOptions, names_of
 from anonymizer.cli.audit_tables import (
+    columns_table,
     findings_table,
     stream_summary,
     table_summary,
@@ -23,6 +25,7 @@ from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from anonymizer.app.audit.utility import UtilityFigures
+    from anonymizer.files.tables import TextTable
 
 
 app = typer.Typer(
@@ -159,7 +162,7 @@ def stream(
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
-    beside = _write_json(as_json, json_out)
+    beside = write_json(as_json, json_out)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
     beside.print(
         stream_summary(report, str(release), why_left_out=reason), findings_table(report.findings)
@@ -208,7 +211,7 @@ def counts(
         counts = settings.counts.model_copy(update={"k": k})
         findings = attack_counts(reports, roads, counts, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
-    beside = _write_json(as_json, json_out)
+    beside = write_json(as_json, json_out)
     beside.print(findings_table(findings))
 
 
@@ -226,6 +229,15 @@ def table(
     ],
     auditor_map: Annotated[Path, typer.Option(help="Auditor's map of `anonymize`.")],
     options: AuditOptions,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|N",
+            help="The people of whom those of the table are a part: a table with the same "
+            "quasi-identifiers, one row a person, or their number. For the journalist's risk, "
+            "k-map and presence.",
+        ),
+    ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
@@ -261,13 +273,28 @@ def table(
             measures=measures,
             n_own=options.own,
             seed=options.seed,
+            population=_population(population, declared.qis),
+            at_risk=options.at_risk,
+            target=options.target,
         )
     as_json = report.model_dump_json(indent=2) + "\n"
-    beside = _write_json(as_json, json_out)
-    beside.print(table_summary(report, str(release)), findings_table(report.findings))
+    beside = write_json(as_json, json_out)
+    beside.print(
+        table_summary(report, str(release)),
+        findings_table(report.findings),
+        columns_table(report.columns),
+    )
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not meet the criteria: {failed}")
+
+
+def _population(given: str | None, qis: Sequence[str]) -> "TextTable | int | None":
+    from anonymizer.files.tables import read_table
+
+    if given is None:
+        return None
+    return int(given) if given.isdecimal() else read_table(given, qis)
 
 
 @app.command()
@@ -373,7 +400,7 @@ def windows(
             streams[name], streams[with_], **files, limits=settings.limits, seed=seed
         )
     as_json = report.model_dump_json(indent=2) + "\n"
-    beside = _write_json(as_json, json_out)
+    beside = write_json(as_json, json_out)
     shown = Table(title=f"{report.stream}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
     beside.print(shown, findings_table(report.findings))
@@ -384,7 +411,7 @@ def windows(
         )
 
 
-def _write_json(text: str, path: Path | None) -> Console:
+def write_json(text: str, path: Path | None) -> Console:
     """Write a report as JSON; return the console for its tables, standard error beside the JSON.
 
     Raises

@@ -8,7 +8,7 @@ from rich.table import Column, Table
 
 if TYPE_CHECKING:
     from anonymizer.app.audit import AuditReport, Finding
-    from anonymizer.app.audit.findings import TableAuditReport
+    from anonymizer.app.audit.findings import ColumnUtility, TableAuditReport
     from anonymizer.app.audit.utility import UtilityFigures
 
 
@@ -75,7 +75,27 @@ def table_summary(report: "TableAuditReport", title: str) -> Table:
         "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"
     )
     summary.add_row("DM", f"{report.dm:,}")
+    if report.model is not None:
+        of = report.model
+        summary.add_row(
+            f"{escape(of.target)} predicted",
+            f"{of.release:.3f} from the release, {of.original:.3f} from the original, "
+            f"{of.guessing:.3f} by guessing",
+        )
     return summary
+
+
+def columns_table(columns: "Iterable[ColumnUtility]") -> Table:
+    """Return a table with what a reader of the labels of each quasi-identifier gets wrong."""
+    table = Table(
+        "column",
+        *(Column(name, justify="right") for name in ("distribution", "pairs", "correlation")),
+        title="utility: distance from the original, 0 to 1",
+    )
+    for each in columns:
+        shown = [_decimals(x, 3) for x in (each.distribution, each.pairs, each.correlation)]
+        table.add_row(escape(each.name), *shown)
+    return table
 
 
 def findings_table(findings: Iterable["Finding"]) -> Table:

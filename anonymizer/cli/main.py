@@ -16,6 +16,7 @@ from anonymizer.cli import (
     hierarchy,
     init,
     network,
+    profile,
     report,
     serve,
     trips,
@@ -62,6 +63,7 @@ app.command("cloak")(cloak.cloak)
 app.command("trips")(trips.trips)
 app.command("anonymize")(anonymize.anonymize)
 app.command("hierarchy")(hierarchy.hierarchy)
+app.command("profile")(profile.profile)
 app.command("tune")(tune.tune)
 app.command("mcp")(releases.mcp)
 app.command("backup")(releases.backup)

@@ -6,6 +6,7 @@ part in it.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -82,6 +83,25 @@ class LabelText:
         fits = [self.covers(labels[i] or "", cells[j]) for i, j in different.tolist()]
         return ~np.array(fits, bool)[of.ravel()]
 
+    def cover(self, labels: Sequence[str | None], cells: Sequence[str | None]) -> BoolArray:
+        """Return whether each label covers each cell, shape (labels, cells).
+
+        O(labels x cells). Plain ranges of numbers: O((labels + cells) log cells), and the result.
+        """
+        found = np.zeros((len(labels), len(cells)), np.bool_)
+        numbers = [_decimal(cell) if cell is not None else None for cell in cells]
+        known = sorted((x, i) for i, x in enumerate(numbers) if x is not None)
+        place = np.array([i for _, i in known], np.int64)
+        plain = self.numeric and self.times is None and not self.by_hour and not self.branches
+        for row, label in zip(found, labels, strict=True):
+            ends = _ends(label or "") if plain else None
+            if ends is None:
+                row[:] = [self.covers(label or "", cell) for cell in cells]
+            else:
+                first = bisect_left(known, ends[0], key=_number)
+                row[place[first : bisect_right(known, ends[1], key=_number)]] = True
+        return found
+
     def _covers_time(self, times: TimeText, part: str, cell: str) -> bool:
         number = times.number(cell)
         if number is None:
@@ -106,6 +126,10 @@ class LabelText:
             return True
         ends = _ends(part)
         return ends is not None and ends[0] <= number <= ends[1]
+
+
+def _number(known: tuple[Decimal, int]) -> Decimal:
+    return known[0]
 
 
 def equal_cells(one: str | None, other: str | None) -> bool:

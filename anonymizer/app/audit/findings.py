@@ -123,6 +123,42 @@ class LossFigures(_Part):
     taxonomy: float
 
 
+class ColumnUtility(_Part):
+    """What a reader of the labels gets right of a quasi-identifier; 0 is all, 1 nothing.
+
+    Attributes
+    ----------
+    distribution
+        Distance of the distribution of its values (total variation).
+    pairs
+        Mean distance of its joint distribution with another column; None: it is the only one.
+    correlation
+        Largest change of its correlation with another number; None: there are no two numbers.
+    """
+
+    name: str
+    distribution: float
+    pairs: float | None
+    correlation: float | None
+
+
+class ModelUtility(_Part):
+    """Score of a decision tree that learned from the release, on original rows of other people.
+
+    Attributes
+    ----------
+    target
+        What it predicts; the score is the accuracy, of numbers R².
+    original, guessing
+        The same where it learned from the original, and without learning.
+    """
+
+    target: str
+    original: float
+    release: float
+    guessing: float
+
+
 class TableAuditReport(_Part):
     """The report on a published table. Equal files and options give equal reports.
 
@@ -141,6 +177,8 @@ class TableAuditReport(_Part):
         counts the number of rows), computed from the values in each class.
     findings
         One for each attack, and one for each part of a promise and attribute.
+    columns, model
+        Utility of each quasi-identifier, and of a model; None: no target was named.
     """
 
     holds: bool
@@ -155,6 +193,8 @@ class TableAuditReport(_Part):
     gcp: LossFigures
     dm: int
     findings: tuple[Finding, ...]
+    columns: tuple[ColumnUtility, ...] = ()
+    model: ModelUtility | None = None
 
     @property
     def failures(self) -> tuple[Finding, ...]:

@@ -12,17 +12,19 @@ from anonymizer.algorithms.attacks.linkability import Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import Published
 from anonymizer.algorithms.kaca.class_statistics import summarize
 from anonymizer.algorithms.records.label_text import LabelText, equal_cells
-from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.algorithms.records.measures import GroupedRecords, Measures, measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measured
+from anonymizer.app.audit.column_utility import model_utility, utility_of
 from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
-from anonymizer.app.table_options import LabelForm
+from anonymizer.app.audit.table_risks import company_of, risk_findings
+from anonymizer.app.table_options import AT_RISK, LabelForm
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_columns import plain_numbers, texts
 from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table
@@ -79,6 +81,9 @@ def audit_table(
     measures: Sequence[str] = (),
     n_own: int = 0,
     seed: int = 0,
+    population: TextTable | int | None = None,
+    at_risk: float = AT_RISK,
+    target: str | None = None,
 ) -> TableAuditReport:
     """Audit a published table from the files alone.
 
@@ -98,6 +103,13 @@ def audit_table(
     n_own, seed
         Number of people whose rows are the adversary's own: drawn by the seed, and in the class of
         each victim. Only reported, beside the same without any.
+    population
+        The people of whom those of the table are a part: a table with its quasi-identifiers, one
+        row a person, or their number; None: unknown.
+    at_risk
+        Records whose risk is larger are counted.
+    target
+        Sensitive attribute that a model learns to predict, from the release and from the original.
 
     Raises
     ------
@@ -128,6 +140,7 @@ def audit_table(
         *_promised(banded, case.class_of, reached, promise),
         *_attacks(case, promise),
         *_own_rows(banded.records, case.class_of, banded.schema, n_own=n_own, seed=seed),
+        *_risks(case, labels or {}, population, at_risk),
     )
     return TableAuditReport(
         holds=not any(finding.fails for finding in findings),
@@ -142,6 +155,10 @@ def audit_table(
         gcp=LossFigures(**{form.name.lower(): reached.gcp[form] for form in Cost}),
         dm=reached.dm,
         findings=findings,
+        columns=utility_of(case.records, case.schema, case.seen, case.class_of),
+        model=None
+        if target is None
+        else model_utility(case.records, case.schema, case.seen, case.class_of, target, seed=seed),
     )
 
 
@@ -233,17 +250,8 @@ def _soundness(case: _Case, forms: Mapping[str, LabelForm]) -> Iterator[Finding]
     uneven = case.release.uneven().sum(axis=0)
     declared, release = case.declared, case.release
     for j, qi in enumerate(case.schema.qis):
-        cells_as_read = cells_of(case.original, declared, qi.name)
-        times = TimeText(cells_as_read.drop_nulls().unique()) if qi.written else None
-        if qi.numeric and times is None:
-            cells_as_read = plain_numbers(cells_as_read)[0]
-        reader = LabelText(
-            numeric=qi.numeric,
-            branches=declared.hierarchies.get(qi.name, ()),
-            by_hour=forms.get(qi.name) == "hours",
-            times=times,
-            levels=declared.calendars.get(qi.name, ()),
-        )
+        cells_as_read, times = _cells(case.original, declared, qi)
+        reader = _reader(declared, qi, forms, times)
         cells, cell_of = numbered(cells_as_read[case.row[kept]])
         pairs = np.column_stack([release.label_of[row, j], cell_of])
         outside = reader.uncovered(release.label_texts[j], cells, pairs.astype(np.int64))
@@ -261,6 +269,68 @@ def _soundness(case: _Case, forms: Mapping[str, LabelForm]) -> Iterator[Finding]
         yield _required(
             "truth", {"n_rows_changed": differs}, "as in the original", holds=not differs, of=name
         )
+
+
+def _cells(
+    table: TextTable, declared: Declared, qi: Attribute
+) -> tuple[pl.Series, TimeText | None]:
+    """Return a column as text, and the reader of its times, if it has any."""
+    cells = cells_of(table, declared, qi.name)
+    times = TimeText(cells.drop_nulls().unique()) if qi.written else None
+    return (plain_numbers(cells)[0] if qi.numeric and times is None else cells), times
+
+
+def _reader(
+    declared: Declared, qi: Attribute, forms: Mapping[str, LabelForm], times: TimeText | None
+) -> LabelText:
+    return LabelText(
+        numeric=qi.numeric,
+        branches=declared.hierarchies.get(qi.name, ()),
+        by_hour=forms.get(qi.name) == "hours",
+        times=times,
+        levels=declared.calendars.get(qi.name, ()),
+    )
+
+
+def _risks(
+    case: _Case,
+    forms: Mapping[str, LabelForm],
+    population: TextTable | int | None,
+    threshold: float,
+) -> Iterator[Finding]:
+    """Measure the risks of prosecutor and journalist."""
+    alike = np.unique(case.records.qi, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+    person = case.records.person
+    yield from risk_findings(
+        GroupedRecords(case.class_of, person).n_persons,
+        GroupedRecords(alike, person).n_persons,
+        n_persons=int(person.max(initial=-1)) + 1,
+        threshold=threshold,
+        population=len(population) if isinstance(population, TextTable) else population,
+        company=_company(case, forms, population) if isinstance(population, TextTable) else None,
+    )
+
+
+def _company(
+    case: _Case, forms: Mapping[str, LabelForm], population: TextTable
+) -> tuple[IntArray, IntArray]:
+    """Return how many people of a population, and of the original, each class fits."""
+    kept = np.flatnonzero(case.row_of >= 0)
+    first = kept[np.unique(case.class_of[kept], return_index=True)[1]]
+    label_of = case.release.label_of[case.row_of[first]]
+    row_of_person = case.row[np.unique(case.records.person, return_index=True)[1]]
+    found = []
+    for table, rows in ((population, None), (case.original, row_of_person)):
+        readers, cells, cell_of = [], [], []
+        for qi in case.schema.qis:
+            column, times = _cells(table, case.declared, qi)
+            known, of = numbered(column if rows is None else column[rows])
+            readers.append(_reader(case.declared, qi, forms, times))
+            cells.append(known)
+            cell_of.append(of)
+        texts_of = case.release.label_texts
+        found.append(company_of(readers, texts_of, label_of, cells, np.column_stack(cell_of)))
+    return found[0], found[1]
 
 
 def _required(

@@ -308,6 +308,23 @@ def _answer(results: list[Result]) -> Conclusion:
     return Conclusion.REPORTED if results else Conclusion.OPEN
 
 
+def _utility(report: TableAuditReport) -> str:
+    """Say what a reader of a table gets right."""
+    said = ""
+    if report.columns:
+        wrong = [each.distribution for each in report.columns]
+        pairs = [each.pairs for each in report.columns if each.pairs is not None]
+        said = f" Who counts single columns of it gets {min(wrong):.0%} to {max(wrong):.0%} wrong"
+        said += f", and {min(pairs):.0%} to {max(pairs):.0%} of two columns." if pairs else "."
+    if report.model is not None:
+        of = report.model
+        said += (
+            f" A decision tree that learned {of.target} from it scores {of.release:.2f}, from the "
+            f"original {of.original:.2f}, without learning {of.guessing:.2f}."
+        )
+    return said
+
+
 def _audited(path: Path, digest: str, report: _Report) -> Audited:
     kind: Literal["positions", "counts", "table", "records"]
     left_out: tuple[str, ...] = ()
@@ -334,6 +351,7 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
             "least": f"{report.size_min:,}",
             "prosecutor": f"{1 / max(report.size_min, 1):.1%}",
             "marketer": f"{report.n_classes / max(report.n_published, 1):.1%}",
+            "utility": _utility(report),
         }
     elif isinstance(report, WindowsAuditReport):
         kind = "records"

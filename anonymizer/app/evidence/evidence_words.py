@@ -36,7 +36,7 @@ _PUBLIC = {
     "table": "A table of {persons} persons. Its rows form {classes} groups of at least {least} "
     "rows that look the same. {suppressed} of {rows} rows were left out. Who knows that somebody "
     "is in it, and what it says of them, picks their row with a probability of at most "
-    "{prosecutor}, and {marketer} on average.",
+    "{prosecutor}, and {marketer} on average.{utility}",
     "records": "{classes} groups of vehicles that look the same, of the stream {stream}, in "
     "{windows} periods of time.",
     "counts": "Numbers of devices, by place and time.",

@@ -141,3 +141,24 @@ def test_cells_are_equal_as_texts_or_as_numbers() -> None:
     assert not equal_cells(None, "1")
     assert not equal_cells("a", "b")
     assert not equal_cells("inf", "Infinity")
+
+
+@pytest.mark.parametrize("reader", [NUMBERS, WORDS, BANDS, HOURS, DATES, CALENDAR])
+def test_the_labels_that_cover_cells_are_those_found_one_by_one(reader: LabelText) -> None:
+    labels = [
+        "[1-3]",
+        "[-5--1]",
+        "3",
+        "{[2-4]|?}",
+        "?",
+        "*",
+        "bus",
+        "large",
+        "young",
+        "[1",
+        "2023",
+        None,
+    ]
+    cells = ["1", "3.0", "-2", "18", None, "bus", "van", "large", "31.1.2023", "2023-01-31T12:00"]
+    found = reader.cover(labels, cells)
+    assert found.tolist() == [[reader.covers(one or "", cell) for cell in cells] for one in labels]

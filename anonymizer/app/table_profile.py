@@ -1,0 +1,291 @@
+"""Profile of a table before it is anonymized: which columns name people, and what hiding costs.
+
+What an adversary knows of a person is not in the table. A suggestion is made from what is: whether
+a column tells people apart, alone and with others. In doubt it is a quasi-identifier.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from anonymizer.algorithms.records.ordering import numbered
+from anonymizer.algorithms.records.risks import risk
+from anonymizer.algorithms.records.special_uniques import SpecialUniques, special_uniques
+from anonymizer.app.anonymize.plan import ReleasePlan
+from anonymizer.app.anonymize.table_anonymization import anonymize
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.errors import InputError
+from anonymizer.files.coded_table import Declared, code_table
+from anonymizer.files.tables import TextTable
+
+_ALL_SETS = 10
+"""Columns of which every set is looked at; of more, sets of up to `_FEW`."""
+_FEW = 3
+_MANY = 0.1
+"""Share of the rows with a value of their own above which a column names people."""
+_LITTLE = 0.01
+"""Share of the SUDA scores, and of rows that are unique by it, below which a column adds little."""
+_SUPPRESS = (0.01, 0.05, 0.1)
+_T = (0.5, 0.3, 0.2, 0.1)
+_WEIGHT = 3.0
+_METHOD = "mondrian"
+"""The one method that is quick and knows weights."""
+
+Role = Literal["identifier", "quasi-identifier", "little", "nothing"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ColumnProfile(_Part):
+    """How far a column tells people apart.
+
+    Attributes
+    ----------
+    read_as
+        What its cells were taken for.
+    n_distinct
+        Number of its values; a missing value is one.
+    distinction, separation
+        Values per row, and share of the pairs of rows that it tells apart, as ARX has them.
+    unique_alone
+        Share of the rows whose value nobody else has.
+    part
+        Share of the SUDA scores of all rows in which it takes part; None: it names people or tells
+        nothing, and was left out of them.
+    unique_by_it
+        Share of the rows that are unique by all columns together and would not be without it.
+    suggestion, why
+        What it seems to be, and the reason.
+    """
+
+    name: str
+    read_as: str
+    n_distinct: int
+    distinction: float
+    separation: float
+    unique_alone: float
+    part: float | None
+    unique_by_it: float | None
+    suggestion: Role
+    why: str
+
+
+class Price(_Part):
+    """What a release of the table loses where one more thing is asked, by `mondrian`.
+
+    Attributes
+    ----------
+    asked
+        What is asked beyond k.
+    why_not
+        Why there is no such release; None: there is one.
+    gcp, suppressed_share, n_classes, risk_average
+        Information loss (range), share of the rows left out, classes, and the average risk.
+    ncp
+        The loss of each quasi-identifier.
+    t
+        Largest distance of any sensitive attribute; None: there is none.
+    """
+
+    asked: str
+    why_not: str | None = None
+    gcp: float | None = None
+    suppressed_share: float | None = None
+    n_classes: int | None = None
+    risk_average: float | None = None
+    ncp: dict[str, float] = {}
+    t: float | None = None
+
+
+class ProfileReport(_Part):
+    """The profile of a table.
+
+    Attributes
+    ----------
+    n_rows
+        Number of rows.
+    columns
+        In the order of the table, without those that are sensitive.
+    together
+        The columns that are looked at together: the declared quasi-identifiers, or those that seem
+        to be some.
+    share_unique, risk_average, share_at_risk
+        Of the table as it is, by these: the rows that are unique, the average probability of naming
+        the person of a row, and the rows for which it is above 0.2.
+    dis_highest, dis_average
+        Probability that a match with a unique row is right (DIS-SUDA), of a table that is the share
+        `sampled` of its population.
+    prices
+        What a release would lose; empty without k.
+    """
+
+    n_rows: int
+    sampled: float
+    columns: tuple[ColumnProfile, ...]
+    together: tuple[str, ...]
+    share_unique: float
+    risk_average: float
+    share_at_risk: float
+    dis_highest: float
+    dis_average: float
+    prices: tuple[Price, ...]
+
+
+def profile(
+    table: TextTable,
+    declared: Declared,
+    *,
+    sampled: float,
+    at_risk: float,
+    k: int | None = None,
+    chosen: bool = False,
+    progress: Callable[[str], None] = lambda _asked: None,
+) -> ProfileReport:
+    """Profile a table.
+
+    Parameters
+    ----------
+    declared
+        Its quasi-identifiers are the columns to look at.
+    sampled
+        Share of the population that the table is, for DIS-SUDA.
+    at_risk
+        Records whose risk is larger are counted.
+    k
+        Also form classes of k persons, with one thing more asked each time.
+    chosen
+        Whether the columns are known to be the quasi-identifiers, whatever they seem to be.
+
+    Raises
+    ------
+    InputError
+        If the table does not match its declaration.
+    """
+    coded = code_table(table, declared)
+    codes, names = coded.records.qi, [qi.name for qi in coded.schema.qis]
+    n = len(codes)
+    alone = [_alone(column) for column in codes.T]
+    held = [j for j, (size, _, unique) in enumerate(alone) if size > 1 and unique < _MANY]
+    found = _uniques(codes[:, held], sampled)
+    part: dict[int, tuple[float, float]] = {}
+    for at, j in enumerate(held):
+        others = _share_unique(codes[:, [i for i in held if i != j]])
+        part[j] = float(found.part[at]), found.share_unique - others
+    columns = tuple(
+        _column(name, coded.read_as[name], n, alone[j], part.get(j)) for j, name in enumerate(names)
+    )
+    seem = [j for j in held if columns[j].suggestion == "quasi-identifier"]
+    used = list(range(len(names))) if chosen else seem
+    size = np.bincount(numbered(codes[:, used]))
+    before = risk(size, 1 / size, threshold=at_risk)
+    together = _uniques(codes[:, used], sampled)
+    price_of: tuple[Price, ...] = ()
+    if k is not None and used:
+        declared = replace(declared, qis=[names[j] for j in used])
+        price_of = tuple(_prices(table, declared, k, progress))
+    return ProfileReport(
+        n_rows=n,
+        sampled=sampled,
+        columns=columns,
+        together=tuple(names[j] for j in used),
+        share_unique=together.share_unique,
+        risk_average=before.average,
+        share_at_risk=before.share_above,
+        dis_highest=float(together.dis.max(initial=0.0)),
+        dis_average=float(together.dis.mean()) if n else 0.0,
+        prices=price_of,
+    )
+
+
+def _uniques(codes: Int32Array, sampled: float) -> SpecialUniques:
+    largest = None if codes.shape[1] <= _ALL_SETS else _FEW
+    return special_uniques(codes, sampled=sampled, largest=largest)
+
+
+def _share_unique(codes: Int32Array) -> float:
+    return float((np.bincount(numbered(codes)) == 1).sum()) / max(len(codes), 1)
+
+
+def _alone(column: Int32Array) -> tuple[int, float, float]:
+    """Return the number of values, the share of pairs told apart, and the share of unique rows."""
+    times = np.bincount(column)
+    times = times[times > 0].astype(np.float64)
+    n = times.sum()
+    alike = (times * (times - 1)).sum() / (n * (n - 1)) if n > 1 else 0.0
+    return len(times), float(1 - alike), float((times == 1).sum() / n)
+
+
+def _column(
+    name: str,
+    read_as: str,
+    n: int,
+    alone: tuple[int, float, float],
+    part: tuple[float, float] | None,
+) -> ColumnProfile:
+    n_distinct, separation, unique = alone
+    share, lost = (None, None) if part is None else part
+    suggestion: Role
+    if n_distinct <= 1:
+        suggestion, why = "nothing", "one value"
+    elif share is None or lost is None:
+        suggestion, why = "identifier", f"{unique:.0%} of the rows have a value of their own"
+    else:
+        little = share < _LITTLE and lost < _LITTLE
+        suggestion = "little" if little else "quasi-identifier"
+        why = f"in {share:.0%} of the scores; without it {lost:.1%} fewer rows are unique"
+    return ColumnProfile(
+        name=name,
+        read_as=read_as,
+        n_distinct=n_distinct,
+        distinction=n_distinct / n,
+        separation=separation,
+        unique_alone=unique,
+        part=share,
+        unique_by_it=lost,
+        suggestion=suggestion,
+        why=why,
+    )
+
+
+def _prices(
+    table: TextTable, declared: Declared, k: int, progress: Callable[[str], None]
+) -> Iterator[Price]:
+    """Yield what a release loses, as it is and with one thing more asked each time."""
+    plain = ReleasePlan(model="kd", method=_METHOD, promise=Promise(k=k, d=1))
+    asked: dict[str, ReleasePlan] = {"nothing more": plain}
+    asked["d = 2"] = replace(plain, promise=replace(plain.promise, d=2))
+    asked |= {f"suppress = {share:g}": replace(plain, suppress=share) for share in _SUPPRESS}
+    if declared.sensitive:
+        asked["l = 2"] = replace(plain, promise=replace(plain.promise, l=2))
+        asked |= {f"t = {t:g}": replace(plain, promise=replace(plain.promise, t=t)) for t in _T}
+    if len(declared.qis) > 1:
+        asked |= {
+            f"weight {name} = {_WEIGHT:g}": replace(plain, weights={name: _WEIGHT})
+            for name in declared.qis
+        }
+    for words, plan in asked.items():
+        progress(words)
+        yield _price(table, declared, words, plan)
+
+
+def _price(table: TextTable, declared: Declared, asked: str, plan: ReleasePlan) -> Price:
+    try:
+        made = anonymize(table, declared, plan).report
+    except InputError as error:
+        return Price(asked=asked, why_not=str(error).removeprefix(f"{table.path}: "))
+    ncp: Mapping[str, float] = {qi.name: qi.ncp.range for qi in made.qis}
+    return Price(
+        asked=asked,
+        gcp=made.gcp.range,
+        suppressed_share=1 - made.n_published / made.n,
+        n_classes=made.n_classes,
+        risk_average=made.n_classes / max(made.n_published, 1),
+        ncp=dict(ncp),
+        t=max((each.t for each in made.sensitive), default=None),
+    )
