@@ -14,11 +14,11 @@ from anonymizer.algorithms.windows import NEVER
 from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
 from anonymizer.cluster.records.range_rows import (
     Gathered,
+    Stretch,
+    concluded,
     figures,
-    numbers_of,
     published,
     size_of,
-    written,
 )
 from anonymizer.cluster.records.window_messages import (
     Answer,
@@ -231,31 +231,21 @@ class RangeStage:
         found, senders = self._find(key, of), of.rows()
         del self._ranges[key]
         self._done[key] = message.window
-        n = found.classes.n_classes
-        self._counts["classes"] += n
-        numbers = numbers_of(
+        self._counts["classes"] += found.classes.n_classes
+        stretch = Stretch(
+            message.stream,
+            of.window,
+            senders[0].n_ranges,
             message.first_class,
-            n,
             message.n_classes,
-            first_message=message.first_message,
-            seed=found.rows.portion.seed,
-            n_parts=senders[0].n_ranges,
+            message.first_message,
         )
-        if n:
-            yield from written(
-                found.rows,
-                found.classes,
-                stream=message.stream,
-                window=of.window,
-                numbers=numbers,
-                number=self.number,
-                n_blocks=self._n_stages if senders[0].n_ranges > 1 else 0,
-            )
+        sends, memories = concluded(
+            found.rows, found.classes, stretch, number=self.number, n_blocks=self._n_stages
+        )
+        yield from sends
         outcome = found.classes.outcomes()
         outcome[found.meets] = message.outcome
-        memories, _ = found.rows.remembered(
-            found.classes, first_company=message.first_message + message.first_class
-        )
         met = np.flatnonzero(found.meets).tolist()
         for i, blob in zip(met, message.memories, strict=False):
             memories[i] = blob
