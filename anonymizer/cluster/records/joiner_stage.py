@@ -9,6 +9,7 @@ joiner and over all.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_raw
 from anonymizer.cluster.records.joined_stream import JoinedStream
 from anonymizer.cluster.records.window_messages import (
@@ -22,12 +23,11 @@ from anonymizer.cluster.records.window_messages import (
     encode,
 )
 from anonymizer.cluster.records.window_ranges import stage_of, staged
+from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.topics import RecordRouter
-from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 UNMATCHED = ""

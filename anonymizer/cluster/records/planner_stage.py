@@ -36,6 +36,7 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.algorithms.windows import NEVER, Seen, Windows
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.records.range_rows import (
     Gathered,
     Stretch,
@@ -68,15 +69,14 @@ from anonymizer.cluster.records.window_ranges import (
     stage_of,
     staged,
 )
+from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.domain.arrays import Int32Array, UInt8Array
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.release_messages import encode_window
 from anonymizer.pipeline.records.silence import silent_in
 from anonymizer.pipeline.records.store_port import Release
 from anonymizer.pipeline.records.window_classes import Verified
-from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 

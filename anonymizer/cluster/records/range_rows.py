@@ -16,6 +16,7 @@ from anonymizer.cluster.records.window_messages import (
     encode,
 )
 from anonymizer.cluster.records.window_ranges import Places, in_order
+from anonymizer.cluster.stage import Send
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
@@ -35,7 +36,6 @@ from anonymizer.pipeline.records.window_classes import (
     summary_of,
     verified,
 )
-from anonymizer.pipeline.stage import Send
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

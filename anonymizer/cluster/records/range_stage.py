@@ -11,6 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.windows import NEVER
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
 from anonymizer.cluster.records.range_rows import (
     Gathered,
@@ -32,15 +33,14 @@ from anonymizer.cluster.records.window_messages import (
     encode,
 )
 from anonymizer.cluster.records.window_ranges import meeting, staged
+from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.domain.arrays import BoolArray
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
 from anonymizer.pipeline.records.window_classes import Verified, verified
-from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 
