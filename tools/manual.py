@@ -23,12 +23,12 @@ from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.resident import Counts, Input, Place, Resident
+from anonymizer.cluster.stage import Stage
 from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
 from anonymizer.settings.tiers import ESSENTIAL

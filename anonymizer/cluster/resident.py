@@ -26,8 +26,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 import structlog
 
+from anonymizer.cluster.stage import Send, Stage, UnreadableError
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.stage import Send, Stage, UnreadableError
 
 PIECE_BYTES = 512 << 10
 """A snapshot is stored in pieces of this size, below the limit of Kafka's messages."""

@@ -30,11 +30,11 @@ from anonymizer.cluster.journals import Journals
 from anonymizer.cluster.kafka import MESSAGE_BYTES, ensure_changelogs
 from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.resident import Input, Resident
+from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Topic, partition_of
 from anonymizer.cluster.transactions import Places, Transactions, translated
 from anonymizer.cluster.worker_metrics import Observed
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.transport.kafka_problems import KafkaLostError
 
 _LONG_S = 10.0

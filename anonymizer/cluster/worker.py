@@ -34,6 +34,7 @@ from anonymizer.cluster.records.range_stage import RangeStage, range_stages, war
 from anonymizer.cluster.records.window_messages import takes_long
 from anonymizer.cluster.resident import StandstillError
 from anonymizer.cluster.runner import Runner, Stages
+from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
 from anonymizer.cluster.worker_metrics import Accounts, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
@@ -43,7 +44,6 @@ from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
 from anonymizer.web.auth import read_token

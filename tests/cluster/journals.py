@@ -17,11 +17,11 @@ from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.resident import Counts, Input, Place, Resident
+from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, topic_by_kind
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from tests import naive
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from anonymizer.cluster import transactions
 from anonymizer.cluster.runner import Runner, Stages
+from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import Topic, key_of, stage_of
-from anonymizer.pipeline.stage import Send
 from tests.cluster.stages import Sums
 
 N_STAGES = 4

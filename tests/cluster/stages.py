@@ -2,7 +2,7 @@
 
 import msgspec
 
-from anonymizer.pipeline.stage import Send, UnreadableError
+from anonymizer.cluster.stage import Send, UnreadableError
 
 UNREADABLE, FAILS = b"\xf0", b"\xf1"
 """First bytes of inputs that the stage cannot read, and at which it fails in the middle."""

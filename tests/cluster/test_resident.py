@@ -16,7 +16,7 @@ from anonymizer.cluster.resident import (
     Resident,
     StandstillError,
 )
-from anonymizer.pipeline.stage import Send
+from anonymizer.cluster.stage import Send
 from tests.cluster.stages import FAILS, UNREADABLE, Sums
 
 

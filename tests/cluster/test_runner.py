@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.runner import check_sizes, lags_of
+from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import PARTITIONER, key_of
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.stage import Send
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Committed, Processes, processes, wait_until
 from tests.cluster.run_sums import LONG, N_STAGES

@@ -49,7 +49,7 @@ class DeviceRouting:
         """Return the source of each message, shape (n,)."""
         sender = self._senders.topics(messages)
         n_known = len(self._number_of)
-        self._number_of = with_room(self._number_of, len(self._senders))
+        self._number_of = with_room(self._number_of, 1 + len(self._senders))
         self._number_of[n_known:] = _NEW
         number = np.where(sender == UNKNOWN, _NEW, self._number_of[sender])
         bounds, stream = messages.columns.bounds, messages.stream

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.district_lane import Closed, DistrictLane, closes_at
 from anonymizer.cluster.positions.raw_batches import encode_out, in_parts
 from anonymizer.cluster.positions.stage_counts import COUNTING_LANE, LaneCounts
@@ -24,15 +25,14 @@ from anonymizer.cluster.positions.stage_messages import (
     slots_by_source,
 )
 from anonymizer.cluster.positions.stage_readings import LaneReadings
+from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.release import starts_of
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
 from anonymizer.pipeline.pseudonyms import Pseudonyms
-from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
 
 

@@ -18,6 +18,7 @@ from anonymizer.algorithms.positions.district_routing import Router, no_rows
 from anonymizer.algorithms.positions.operator import newest_of
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.device_routing import FIXED_SOURCE
 from anonymizer.cluster.positions.district_lane import closes_at
 from anonymizer.cluster.positions.raw_batches import (
@@ -43,13 +44,13 @@ from anonymizer.cluster.positions.stage_messages import (
 from anonymizer.cluster.positions.stage_readings import SourceReadings
 from anonymizer.cluster.positions.tick_queue import TickQueue
 from anonymizer.cluster.positions.zone_statements import ZoneStatements
+from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.names import with_room
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
@@ -69,7 +70,6 @@ from anonymizer.pipeline.positions.tick.fleet import Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions, Matching, matching_with
 from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
-from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
 
 

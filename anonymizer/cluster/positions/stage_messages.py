@@ -13,8 +13,8 @@ from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
 from anonymizer.algorithms.positions.readings import Known
 from anonymizer.algorithms.positions.safe_counts import Tally
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
-from anonymizer.pipeline.packed_state import pack, unpack
 
 BATCH, REPORT = b"B", b"P"
 """First bytes; `raw_batches.RAW` is another."""

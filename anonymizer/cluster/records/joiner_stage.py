@@ -9,6 +9,7 @@ joiner and over all.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_raw
 from anonymizer.cluster.records.joined_stream import JoinedStream
 from anonymizer.cluster.records.window_messages import (
@@ -22,13 +23,11 @@ from anonymizer.cluster.records.window_messages import (
     encode,
 )
 from anonymizer.cluster.records.window_ranges import stage_of, staged
-from anonymizer.domain.outcomes import Outcome
+from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import in_groups
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.topics import RecordRouter, Route
-from anonymizer.pipeline.stage import Send, reading, refuse
+from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import Settings
 
 UNMATCHED = ""
@@ -153,14 +152,10 @@ class JoinerStage:
     def _read(self, raw: Raw) -> Iterator[Send]:
         self._router.forget(at_s=self._now)
         for arrivals in raw.arrivals:
-            parts: dict[int, list[tuple[Route, bytes]]] = {}
-            for messages, _ in in_groups([arrivals.deliveries]):
-                for routes, payload in self._router.routes(messages):
-                    if not routes:
-                        self._unmatched.receive(1)
-                        self._unmatched.settle(Outcome.INVALID__UNKNOWN_TOPIC)
-                    for route in routes:
-                        parts.setdefault(route.stream, []).append((route, payload))
+            parts, others = self._router.divided(PackedDeliveries.of(arrivals.deliveries))
+            for (_, outcome), n in others.items():  # of no stream: nothing is known to be repeated
+                self._unmatched.receive(n)
+                self._unmatched.settle(outcome, n)
             for number, of_stream in parts.items():
                 self._streams[number].place(of_stream, now=arrivals.at_s, at_s=self._now)
         if not self._frontier.passes(raw, now=self._now) or self._frontier.tick is None:

@@ -36,12 +36,13 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.algorithms.windows import NEVER, Seen, Windows
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.records.range_rows import (
     Gathered,
+    Stretch,
+    concluded,
     figures,
-    numbers_of,
     settled,
-    written,
 )
 from anonymizer.cluster.records.window_messages import (
     UNPLANNED,
@@ -68,15 +69,14 @@ from anonymizer.cluster.records.window_ranges import (
     stage_of,
     staged,
 )
+from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.domain.arrays import Int32Array, UInt8Array
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.release_messages import encode_window
 from anonymizer.pipeline.records.silence import silent_in
 from anonymizer.pipeline.records.store_port import Release
 from anonymizer.pipeline.records.window_classes import Verified
-from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 
@@ -278,24 +278,11 @@ class PlannerStage:
         next_message = max(survey.next_message for survey in self._surveys.values())
         answers: dict[int, tuple[UInt8Array, Memories]] = {}
         for each, at in zip(met, first[len(ranges) :], strict=True):
-            numbers = numbers_of(
-                at,
-                each.classes.n_classes,
-                n_classes,
-                first_message=next_message,
-                seed=each.rows.portion.seed,
-                n_parts=len(ranges),
+            stretch = Stretch(self.number, self._last, len(ranges), at, n_classes, next_message)
+            sends, memories = concluded(
+                each.rows, each.classes, stretch, number=self.number, n_blocks=self._n_range_stages
             )
-            yield from written(
-                each.rows,
-                each.classes,
-                stream=self.number,
-                window=self._last,
-                numbers=numbers,
-                number=self.number,
-                n_blocks=self._n_range_stages,
-            )
-            memories, _ = each.rows.remembered(each.classes, first_company=next_message + at)
+            yield from sends
             of_group = each.rows.by_sender(each.classes.outcomes(), memories)
             answers.update(zip(each.group, of_group, strict=True))
         for i in range(len(ranges)):

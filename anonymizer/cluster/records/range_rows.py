@@ -16,6 +16,7 @@ from anonymizer.cluster.records.window_messages import (
     encode,
 )
 from anonymizer.cluster.records.window_ranges import Places, in_order
+from anonymizer.cluster.stage import Send
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
@@ -35,7 +36,6 @@ from anonymizer.pipeline.records.window_classes import (
     summary_of,
     verified,
 )
-from anonymizer.pipeline.stage import Send
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -153,18 +153,40 @@ def figures(met: Gathered, classes: Verified) -> dict[str, float]:
     return found
 
 
-def numbers_of(
-    first: int, n: int, n_classes: int, *, first_message: int, seed: int, n_parts: int
-) -> Numbers:
-    """Return the numbers of n classes from `first` on, in an order that is random for all.
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Where some classes are among all of their window.
 
-    What was formed apart would otherwise be seen by the numbers. If all is in one part, the
-    classes are in their own order, as in one process.
+    Attributes
+    ----------
+    stream, window
+        Numbers of the stream and of the window.
+    n_ranges
+        How many ranges the window has.
+    first, n_classes
+        Classes before these, and those of the whole window.
+    next_message
+        Above the numbers of all earlier classes of the stream.
     """
-    order = np.arange(n_classes)
-    if n_parts > 1:
-        order = np.random.default_rng(seed).permutation(n_classes)
-    return Numbers(order[first : first + n].tolist(), n_classes, first_message)
+
+    stream: int
+    window: int
+    n_ranges: int
+    first: int
+    n_classes: int
+    next_message: int
+
+    def numbers(self, n: int, *, seed: int) -> Numbers:
+        """Return the numbers of n classes, in an order that is random for all of the window.
+
+        What was formed apart would otherwise be seen by the numbers. If all is in one range, the
+        classes are in their own order, as in one process.
+        """
+        order = np.arange(self.n_classes)
+        if self.n_ranges > 1:
+            order = np.random.default_rng(seed).permutation(self.n_classes)
+        of_class = order[self.first : self.first + n].tolist()
+        return Numbers(of_class, self.n_classes, self.next_message)
 
 
 def size_of(block: int, n_classes: int, n_blocks: int) -> int:
@@ -173,31 +195,35 @@ def size_of(block: int, n_classes: int, n_blocks: int) -> int:
     return end - first
 
 
-def written(
-    met: Gathered,
-    classes: Verified,
-    *,
-    stream: int,
-    window: int,
-    numbers: Numbers,
-    number: int,
-    n_blocks: int,
-) -> list[Send]:
-    """Return the messages of classes, to be published or to be shuffled with those of others.
+def concluded(
+    rows: Gathered, classes: Verified, stretch: Stretch, *, number: int, n_blocks: int
+) -> tuple[list[Send], list[bytes | None]]:
+    """Return the messages of classes, and what to store of the vehicle of each row.
 
     Parameters
     ----------
-    stream
-        Number of the stream.
     number
         Of the sender.
     n_blocks
-        Number of stages that shuffle; 0: all classes of the window are here.
+        Number of stages that shuffle the classes of a window of several ranges.
     """
-    settings = met.portion.stream
-    span = settings.rule.span(window)
-    messages = messages_of(met.portion, classes, span=span, numbers=numbers)
-    if not n_blocks:
+    memories, _ = rows.remembered(classes, first_company=stretch.next_message + stretch.first)
+    sends = _written(rows, classes, stretch, number=number, n_blocks=n_blocks)
+    return sends, memories
+
+
+def _written(
+    rows: Gathered, classes: Verified, stretch: Stretch, *, number: int, n_blocks: int
+) -> list[Send]:
+    """Return the messages of classes, to be published or to be shuffled with those of others."""
+    if not classes.n_classes:
+        return []
+    settings = rows.portion.stream
+    span = settings.rule.span(stretch.window)
+    numbers = stretch.numbers(classes.n_classes, seed=rows.portion.seed)
+    messages = messages_of(rows.portion, classes, span=span, numbers=numbers)
+    stream, window = stretch.stream, stretch.window
+    if stretch.n_ranges <= 1:
         return published(messages, name=settings.settings.name, window=window, number=number)
     sends, n = [], numbers.n_classes
     of_class = np.array(numbers.of_class, int)

@@ -11,14 +11,15 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.windows import NEVER
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
 from anonymizer.cluster.records.range_rows import (
     Gathered,
+    Stretch,
+    concluded,
     figures,
-    numbers_of,
     published,
     size_of,
-    written,
 )
 from anonymizer.cluster.records.window_messages import (
     Answer,
@@ -32,15 +33,14 @@ from anonymizer.cluster.records.window_messages import (
     encode,
 )
 from anonymizer.cluster.records.window_ranges import meeting, staged
+from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.domain.arrays import BoolArray
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
 from anonymizer.pipeline.records.window_classes import Verified, verified
-from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 
@@ -231,31 +231,21 @@ class RangeStage:
         found, senders = self._find(key, of), of.rows()
         del self._ranges[key]
         self._done[key] = message.window
-        n = found.classes.n_classes
-        self._counts["classes"] += n
-        numbers = numbers_of(
+        self._counts["classes"] += found.classes.n_classes
+        stretch = Stretch(
+            message.stream,
+            of.window,
+            senders[0].n_ranges,
             message.first_class,
-            n,
             message.n_classes,
-            first_message=message.first_message,
-            seed=found.rows.portion.seed,
-            n_parts=senders[0].n_ranges,
+            message.first_message,
         )
-        if n:
-            yield from written(
-                found.rows,
-                found.classes,
-                stream=message.stream,
-                window=of.window,
-                numbers=numbers,
-                number=self.number,
-                n_blocks=self._n_stages if senders[0].n_ranges > 1 else 0,
-            )
+        sends, memories = concluded(
+            found.rows, found.classes, stretch, number=self.number, n_blocks=self._n_stages
+        )
+        yield from sends
         outcome = found.classes.outcomes()
         outcome[found.meets] = message.outcome
-        memories, _ = found.rows.remembered(
-            found.classes, first_company=message.first_message + message.first_class
-        )
         met = np.flatnonzero(found.meets).tolist()
         for i, blob in zip(met, message.memories, strict=False):
             memories[i] = blob

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
-from anonymizer.pipeline.packed_state import pack, unpack
 
 Values = Mapping[int, Sequence[str]]
 """The values of each open column, in the order of their codes."""

@@ -4,7 +4,6 @@ Every method that changes anything is one transaction of the store, and the stat
 follows it. All methods must be called from one thread at a time, except `RecordFlow.anonymize`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,7 @@ from anonymizer.pipeline.records.store_port import (
     Waiting,
 )
 from anonymizer.pipeline.records.stream_state import StreamState
-from anonymizer.pipeline.records.topics import RecordRouter, Route
+from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import LimitSettings
 
 UNMATCHED = ""
@@ -274,18 +273,8 @@ class RecordFlow:
         return news
 
     def _place(self, messages: PackedDeliveries, *, now: float, at_s: float) -> None:
-        parts: dict[int, list[tuple[Route, bytes]]] = {}
-        others: Counter[tuple[int, Outcome]] = Counter()
-        routed = zip(self.router.routes(messages), self._recent.repeated(messages), strict=True)
-        for (routes, payload), again in routed:
-            if not routes:
-                unknown = Outcome.DUPLICATE if again else Outcome.INVALID__UNKNOWN_TOPIC
-                others[-1, unknown] += 1
-            for route in routes:
-                if again:
-                    others[route.stream, Outcome.DUPLICATE] += 1
-                else:
-                    parts.setdefault(route.stream, []).append((route, payload))
+        repeated = self._recent.repeated(messages)
+        parts, others = self.router.divided(messages, repeated=repeated)
         for (number, outcome), n in others.items():
             self._settle(number, outcome, n)
         for number, of_stream in parts.items():

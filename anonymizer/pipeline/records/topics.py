@@ -2,9 +2,12 @@
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import SourceSettings, StreamSettings
@@ -102,6 +105,35 @@ class RecordRouter:
         for topic, end, payload, stop in messages.columns.bounds.tolist():
             name = stream[topic:end].decode("utf-8", "surrogatepass")
             yield routes_of[name], stream[payload:stop]
+
+    def divided(
+        self, messages: PackedDeliveries, *, repeated: Sequence[bool] | None = None
+    ) -> tuple[dict[int, list[tuple[Route, bytes]]], Counter[tuple[int, Outcome]]]:
+        """Return the parts for each stream, and what is settled already.
+
+        Parameters
+        ----------
+        repeated
+            Messages that repeat others; None: nobody knows of any.
+
+        Returns
+        -------
+        parts, settled
+            By stream, routes and payloads; by stream, -1 for none, and outcome, how many.
+        """
+        parts: dict[int, list[tuple[Route, bytes]]] = {}
+        settled: Counter[tuple[int, Outcome]] = Counter()
+        again = repeated if repeated is not None else repeat(False)
+        for (routes, payload), is_again in zip(self.routes(messages), again, strict=False):
+            if not routes:
+                unknown = Outcome.DUPLICATE if is_again else Outcome.INVALID__UNKNOWN_TOPIC
+                settled[-1, unknown] += 1
+            for route in routes:
+                if is_again:
+                    settled[route.stream, Outcome.DUPLICATE] += 1
+                else:
+                    parts.setdefault(route.stream, []).append((route, payload))
+        return parts, settled
 
     def forget(self, *, at_s: float) -> None:
         """Forget vehicles that are silent, see `RouteCache.forget`."""

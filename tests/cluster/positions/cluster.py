@@ -18,6 +18,7 @@ from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
+from anonymizer.cluster.stage import Send
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -29,7 +30,6 @@ from anonymizer.pipeline.positions.counts.private_counts import HeldBudget, plan
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
-from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings, zones_of
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import Where, traffic

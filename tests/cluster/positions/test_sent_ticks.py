@@ -2,11 +2,11 @@ import numpy as np
 
 from anonymizer.algorithms.positions.district_routing import Rows, Sent
 from anonymizer.algorithms.positions.operator import newest_of
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.cluster.positions.sent_ticks import SentTick, SentTicks
 from anonymizer.cluster.positions.stage_messages import Report
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.packed_state import pack, unpack
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 HELD, PUBLISHED = int(Outcome.HELD), int(Outcome.PUBLISHED)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, Tally, tally
+from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.stage_counts import LaneCounts
 from anonymizer.cluster.positions.stage_messages import SourceTally
 from anonymizer.domain.arrays import IntArray
-from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.settings import CountSettings
 from tests.cluster.positions.cluster import NETWORK

@@ -17,13 +17,13 @@ from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.stage import Send
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
 from anonymizer.pipeline.records.store_port import Release
-from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
 from tests import naive
 

@@ -1,8 +1,8 @@
 import numpy as np
 
 from anonymizer.algorithms.positions.protection.stand_ins import NO_ZONE, StandIns
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.pipeline.packed_state import pack, unpack
 
 ZONE_OF = np.array([NO_ZONE, 0, 0, 1, 0, 1, NO_ZONE], np.int32)
 MEMBERS = {0: {1, 2, 4}, 1: {3, 5}}

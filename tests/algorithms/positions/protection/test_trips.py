@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.protection import TripEnds, TripRule
-from anonymizer.pipeline.packed_state import pack, unpack
+from anonymizer.cluster.packed_state import pack, unpack
 from tests.algorithms.positions.protection.journeys import Report, drive, may_pass, reports_of, tick
 
 RULE = TripRule(

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from anonymizer.pipeline.packed_state import pack, unpack
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings

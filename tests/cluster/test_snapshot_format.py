@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymizer.cluster.packed_state import unpack
 from anonymizer.cluster.positions import raw_batches, stage_current, stage_messages
 from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
-from anonymizer.pipeline.packed_state import unpack
-from tests.pipeline.test_unreadable_inputs import KINDS, makers
+from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
     "source": "41a5e37dc11f1497",

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.packed_state import pack
 from anonymizer.cluster.positions.lane_stage import lane_stages
 from anonymizer.cluster.positions.raw_batches import Raw, encode_raw
 from anonymizer.cluster.positions.source_stage import source_stages
@@ -17,9 +18,8 @@ from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.window_messages import Close, Recall, encode
+from anonymizer.cluster.stage import Stage, UnreadableError
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.packed_state import pack
-from anonymizer.pipeline.stage import Stage, UnreadableError
 from anonymizer.settings import Settings, zones_of
 from tests.cluster.positions.cluster import NETWORK
 from tests.cluster.positions.cluster import settings as cluster_settings
