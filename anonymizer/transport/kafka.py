@@ -6,7 +6,7 @@ Kafka's clients are polled by two threads; everything else is done on the event 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, TypeAlias
@@ -383,6 +383,9 @@ class KafkaLink:
             if self._kept_places:
                 is_old = self._read_on_to(number, offset, receipt)
                 self._offsets.settle(receipt[is_old])
+                if is_old.any():
+                    n = np.count_nonzero(is_old)
+                    self._problems.note(f"{n} messages are left out: they were taken before")
                 bounds, receipt = bounds[~is_old], receipt[~is_old]
         if not len(receipt):
             return
@@ -453,14 +456,27 @@ class KafkaLink:
         """Learn the places of partitions, where they are kept."""
         if not self._kept_places:
             return
-        topics = {each.topic for each in partitions}
-        admin = AdminClient(self._admin_options)  # as long as its answers are awaited
-        asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ANSWER_S)
-        id_of = {topic: found.result().topic_id for topic, found in asked.items()}
+        id_of = self._topic_ids({each.topic for each in partitions})
         with self._lock:
             for each in partitions:
                 part = Part(each.topic, each.partition)
                 self._place_of[part] = f"{id_of[each.topic]}/{each.partition}"
+
+    def _topic_ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """Return the ids of topics, of which those made again have others; KafkaException if not.
+
+        Kafka may be away at this moment; it is asked until it has let others wait long enough.
+        """
+        admin = AdminClient(self._admin_options)  # as long as its answers are awaited
+        deadline = time.monotonic() + 3 * _ANSWER_S
+        while True:
+            asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ANSWER_S)
+            try:
+                return {topic: str(found.result().topic_id) for topic, found in asked.items()}
+            except KafkaException as error:
+                self._problems.note(reason_of(error))
+                if self._ending.wait(_LOOK_S) or time.monotonic() > deadline:
+                    raise
 
     def _on_revoke(self, _: object, partitions: Sequence[Any]) -> None:
         """Settle what was read of partitions; it is committed before another client reads them."""

@@ -66,6 +66,7 @@ class Bus:
             [presence]
             max_behind_s = 100
             [tick]
+            interval_s = 1.0  # on a loaded machine shorter ticks are late, and then few are decoded
             drain_s = 60
         """)
 

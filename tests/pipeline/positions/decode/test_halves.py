@@ -6,6 +6,7 @@ from math import nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -16,7 +17,7 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.halves import Halves
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
-from anonymizer.settings import LimitSettings
+from anonymizer.settings import InputSettings, LimitSettings
 from tests.codecs.test_recipes import input_of
 
 WAITS = Outcome.SUPPRESSED__SUPERSEDED
@@ -72,6 +73,15 @@ def test_each_message_joins_what_a_naive_account_says(
             assert found == Fix(newest[True][0], newest[False][0], ts)
         else:
             assert found == WAITS
+
+
+@pytest.mark.parametrize("lacking", ["time", "lat"])
+def test_halves_need_a_time_and_both_paths(lacking: str) -> None:
+    payload = {"lat": "a", "lon": "b", "time": "t", "join_s": 1.0}
+    InputSettings.model_validate({"codec": "json", "payload": payload})
+    del payload[lacking]
+    with pytest.raises(ValidationError, match=r"join_s needs|must be given together"):
+        InputSettings.model_validate({"codec": "json", "payload": payload})
 
 
 def test_signals_of_the_manual_are_joined_by_their_vehicle_with_exact_accounts() -> None:

@@ -1,8 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from anonymizer.codecs import CODECS
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, subscription
 from anonymizer.settings import InputSettings
 from tests import naive
@@ -101,3 +104,21 @@ def test_the_broker_is_asked_for_any_device() -> None:
 
 def test_who_speaks_is_not_in_the_repr_of_a_route() -> None:
     assert "secret" not in repr(Route(NATIVE, "secret"))
+
+
+def test_an_input_with_bounds_is_read_by_its_codec_which_checks_them() -> None:
+    stated = {"codec": "owntracks", "topic": "o/{device}"}
+    assert TopicRouter([InputSettings.model_validate(stated)]).layouts[0] is not None
+    bounded = TopicRouter(
+        [InputSettings.model_validate(stated | {"within": {"speed_mps": (5.0, 9.0)}})]
+    )
+    assert bounded.layouts == [None]
+    body = b'{"_type": "location", "lat": 60, "lon": 24, "tst": 1, "vel": %d}'
+    [slow], [fast] = (bounded.routes[0].codec(body % kmh) for kmh in (10, 20))
+    assert slow is Outcome.INVALID__NOT_SELECTED
+    assert isinstance(fast, Fix)
+
+
+def test_bounds_that_hold_nothing_are_refused() -> None:
+    with pytest.raises(ValidationError, match="must not be above"):
+        InputSettings.model_validate({"within": {"speed_mps": (9.0, 5.0)}})
