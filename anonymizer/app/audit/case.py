@@ -15,6 +15,7 @@ from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.readings import ReadingAttribute
+from anonymizer.settings import CountSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -98,6 +99,8 @@ class Case:
         Unix seconds until which each record of `observed` holds, shape (records,); None: unknown.
     placebo
         A release of other devices on the same network, if there is one.
+    counts
+        The safe counts that are published beside the release; None: there are none.
     """
 
     observed: Observed
@@ -116,6 +119,7 @@ class Case:
     earlier: Observed | None = None
     until: FloatArray | None = None
     placebo: "Placebo | None" = None
+    counts: CountSettings | None = None
 
     def pieces(self) -> PieceRegions:
         """Return the published regions as sets of pieces."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from anonymizer.algorithms.attacks.aggregates import (
     membership_auc,
@@ -11,11 +12,12 @@ from anonymizer.algorithms.attacks.aggregates import (
     recovered_share,
 )
 from anonymizer.algorithms.attacks.observed import tangent_plane
-from anonymizer.algorithms.positions.safe_counts import figures, tally
+from anonymizer.algorithms.attacks.regions_and_counts import cells_given_counts
+from anonymizer.algorithms.positions.safe_counts import SafeFigures, figures, tally
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.app.audit.case import Reports
+from anonymizer.app.audit.case import Case, Reports
 from anonymizer.app.audit.findings import Figure, Finding
-from anonymizer.app.audit.publications import counting_times, true_traffic
+from anonymizer.app.audit.publications import counting_times, last_records, true_traffic
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -28,6 +30,8 @@ N_GROUPS = 200
 N_TARGETS = 50
 RECOVERY_TIMES_BLIND = 1.5
 """Bar of recovery, in multiples of assigning at random, or assuming that nobody moves."""
+TOGETHER_TIMES = 1.5
+"""Bar of positions read with counts, in multiples of the release alone."""
 MEMBERSHIP_AUC = 0.6
 """Bar of membership; 0.5 is chance."""
 _Read: TypeAlias = Callable[[IntArray], FloatArray]
@@ -82,6 +86,81 @@ def attack_counts(
     ]
 
 
+def positions_with_counts(case: Case) -> list[Finding]:
+    """Read the release together with the safe counts that the same settings publish.
+
+    The belief in the cell where a device is, beside that of the release alone and, as a control,
+    that with the counts of another interval. All counts are made of the true positions.
+    """
+    counts = case.counts
+    if counts is None or case.until is None or not case.network.has_coordinates:
+        return []
+    try:
+        times = counting_times(case.reports.ts, every_s=counts.every_s)
+    except InputError:  # of less than two intervals
+        return []
+    traffic = true_traffic(case.reports, case.network, times, present_s=counts.every_s)
+    cell_of = compact_parts(case.network, counts.cells).astype(np.int64)
+    cells = np.where(traffic.place >= 0, cell_of[traffic.place], -1)
+    counted = [_runs(now, counts) for now in cells]
+    observed = case.observed
+    region = np.repeat(np.arange(observed.n_regions), observed.region_size)
+    share = 1.0 / observed.region_size[region]
+    shape = (observed.n_regions, counts.cells)
+    shares = csr_array((share, (region, cell_of[observed.node])), shape=shape)
+    shares.sum_duplicates()
+    beliefs: list[FloatArray] = []
+    for t, records in enumerate(last_records(observed, times, case.until)):
+        record = records[records >= 0]
+        device = case.device_of[observed.pseudonym_of[record]]
+        true = cells[t, device]
+        # Whoever is published for a silent device is not in the counts.
+        record, device, true = (each[true >= 0] for each in (record, device, true))
+        of, row, n = np.unique(observed.region_of[record], return_inverse=True, return_counts=True)
+        if not len(of):
+            continue
+        other = counted[(t + len(counted) // 2) % len(counted)]
+        read = [shares[of]] + [
+            cells_given_counts(shares[of], n.astype(np.float64), *each)
+            for each in (counted[t], other)
+        ]
+        at = [np.asarray(each[row.ravel(), true]).ravel() for each in read]
+        beliefs.append(np.stack([device.astype(np.float64), *at]))
+    return [_joint_finding(np.concatenate(beliefs, axis=1))] if beliefs else []
+
+
+def _runs(cell: IntArray, settings: CountSettings) -> tuple[IntArray, FloatArray]:
+    """Return the run of each cell in the safe counts of an interval, and its devices."""
+    safe = _figures(cell, settings)
+    run_of: IntArray = np.repeat(np.arange(len(safe.n_devices)), np.diff(safe.first_cell_of))
+    if not len(run_of):  # too few devices to say anything
+        return np.zeros(settings.cells, np.int64), np.zeros(1)
+    counted: FloatArray = safe.n_devices.astype(np.float64) + (settings.k - 1) / 2
+    return run_of, counted
+
+
+def _joint_finding(beliefs: FloatArray) -> Finding:
+    """Return the finding from device, belief alone, with counts, and with others, by trial."""
+    _, victim = np.unique(beliefs[0], return_inverse=True)
+    n = np.bincount(victim)
+    alone, together, control = (np.bincount(victim, each) / n for each in beliefs[1:])
+    most = np.argsort(-together, kind="stable")[: max(len(n) // 10, 1)]
+    figures: dict[str, Figure] = {
+        "belief_alone": float(alone.mean()),
+        "belief_together": float(together.mean()),
+        "belief_control": float(control.mean()),
+        "tenth_together": float(together[most].mean()),
+        "tenth_control": float(control[most].mean()),
+        "n_victims": len(n),
+    }
+    return Finding(
+        attack="positions with counts",
+        figures=figures,
+        bar=f"belief <= {TOGETHER_TIMES:g} that without counts",
+        holds=bool(together.mean() <= TOGETHER_TIMES * max(alone.mean(), control.mean())),
+    )
+
+
 def _cells_over_time(
     reports: Reports,
     network: RoadNetwork,
@@ -105,19 +184,24 @@ def _safe(cell: IntArray, settings: CountSettings) -> FloatArray:
     """Return safe counts by time and cell; those of a run of cells are spread evenly over it."""
     found = np.zeros((cell.shape[1], settings.cells))
     for t, now in enumerate(cell.T):
-        seen = now[now >= 0]
-        nothing = np.full(len(seen), np.nan)
-        counted = tally(
-            seen,
-            np.full(len(seen), -1),
-            n_cells=settings.cells,
-            speed_mps=nothing,
-            dwell_s=nothing,
-        )
-        safe = figures(counted, settings.k)
+        safe = _figures(now, settings)
         n_cells = np.diff(safe.first_cell_of)
         found[t, : n_cells.sum()] = np.repeat(safe.n_devices / np.maximum(n_cells, 1), n_cells)
     return found
+
+
+def _figures(cell: IntArray, settings: CountSettings) -> SafeFigures:
+    """Return the safe counts of an interval, given the cell of each device, negative for none."""
+    seen = cell[cell >= 0]
+    nothing = np.full(len(seen), np.nan)
+    counted = tally(
+        seen,
+        np.full(len(seen), -1),
+        n_cells=settings.cells,
+        speed_mps=nothing,
+        dwell_s=nothing,
+    )
+    return figures(counted, settings.k)
 
 
 class _Private:

@@ -14,6 +14,7 @@ from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues
+from anonymizer.app.audit.counts_attack import positions_with_counts
 from anonymizer.app.audit.days_attack import days, homes, leaving
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import (
@@ -37,7 +38,7 @@ from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.pipeline.positions.tick.factory import districts_of, public_places
-from anonymizer.settings import Settings, zones_of
+from anonymizer.settings import CountSettings, Settings, zones_of
 
 _BFS = frozenset({"soundness", "k"})
 _SNAPSHOT = _BFS | {"centre", "prefix", "inversion"}
@@ -66,6 +67,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("leaving", False, leaving),
     ("days", True, days),
     ("values", True, values),
+    ("positions with counts", True, positions_with_counts),
 )
 """Name of each step, whether it needs the auditor's map, and its function."""
 
@@ -233,7 +235,16 @@ def case_of(
         earlier=earlier,
         until=released.until,
         placebo=None if placebo is None else _placebo(placebo, observed),
+        counts=_safe_counts(settings),
     )
+
+
+def _safe_counts(settings: Settings) -> CountSettings | None:
+    """Return how counts are made that are published beside the positions; None for none."""
+    counts = settings.counts
+    if not counts.enabled or counts.privacy != "k":
+        return None
+    return counts.model_copy(update={"k": counts.k + settings.region.k_extra})
 
 
 def _placebo(other: Released, observed: Observed) -> Placebo:

@@ -18,7 +18,14 @@ from anonymizer.app.audit.findings import (
     TableAuditReport,
     WindowsAuditReport,
 )
-from anonymizer.app.evidence.readings import BORROWED, CONTROLS, READINGS, AttackReading, Criterion
+from anonymizer.app.evidence.readings import (
+    BORROWED,
+    CONTROLS,
+    JOINT,
+    READINGS,
+    AttackReading,
+    Criterion,
+)
 from anonymizer.errors import InputError
 
 _Z = 1.96
@@ -140,6 +147,9 @@ class EvidenceReport(_Part):
         The audits, and the SHA-256 of other files that belong to the evidence.
     results
         Of all attacks, the broken promises first.
+    apart
+        Publications that must not both be public, in words: together they tell what neither tells
+        alone, beyond the bar or, if there is none, beyond the control.
     """
 
     version: str
@@ -149,6 +159,7 @@ class EvidenceReport(_Part):
     audited: tuple[Audited, ...]
     files: dict[str, str]
     results: tuple[Result, ...]
+    apart: tuple[str, ...] = ()
 
 
 def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()) -> EvidenceReport:
@@ -189,7 +200,29 @@ def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()
         audited=tuple(audited),
         files={path.name: hashlib.sha256(_read(path)).hexdigest() for path in files},
         results=tuple(results),
+        apart=tuple(_apart(results, audited)),
     )
+
+
+def _apart(results: list[Result], audited: list[Audited]) -> Iterable[str]:
+    """Return what must not both be public, each once."""
+    stream_of = {each.source: each.figures.get("stream", each.source) for each in audited}
+    alone: dict[tuple[str, str | None], float] = {}
+    for each in results:
+        if each.attack.endswith(_ALONE) and each.success is not None:
+            key = each.source, each.attribute
+            alone[key] = max(alone.get(key, 0.0), each.success)
+    found: dict[str, None] = {}
+    for each in results:
+        if each.attack not in JOINT:
+            continue
+        by_one = alone.get((each.source, each.attribute), 0.0)
+        too_much = each.holds is False
+        if each.bar is None and each.success is not None and each.low is not None:
+            too_much = each.low > max(each.control or 0.0, by_one)
+        if too_much:
+            found[f"{JOINT[each.attack]} {stream_of[each.source].replace(', ', ' and ')}"] = None
+    return found
 
 
 def reading_of(attack: str) -> AttackReading | None:

@@ -119,6 +119,8 @@ def _verdict(evidence: EvidenceReport) -> str:
     said += f"<p>{len(evidence.results)} attacks and checks, {kept} of them promised and kept."
     if above:
         said += f" Not promised, and above the limit: {escape(kinds_of(above))}."
+    for each in evidence.apart:
+        said += f'</p><p class="verdict bad">These two must not both be public: {escape(each)}.'
     return f"{said}</p>"
 
 

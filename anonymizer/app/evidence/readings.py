@@ -284,6 +284,16 @@ READINGS = {
         n="n_vehicles",
         against=_OTHERS,
     ),
+    "positions with counts": AttackReading(
+        _LEARN,
+        "Do counts of the same devices tell where in its region a device is?",
+        ("belief_together",),
+        ("belief_alone", "belief_control"),
+        n="n_victims",
+        exposed="tenth_together",
+        exposed_control="tenth_control",
+        against="without these counts",
+    ),
     "identifiers": AttackReading(_ONE, "Does the release contain identifiers?"),
     "l": AttackReading(_LEARN, "Does a class have fewer than l sensitive values?"),
     "entropy l": AttackReading(_LEARN, "Are the sensitive values of a class too uneven?"),
@@ -312,6 +322,13 @@ READINGS = {
     "truth": AttackReading(_TRUE, "Are the other columns as in the original?"),
 }
 """By the name of an attack; what stands in brackets behind a name is left out."""
+
+JOINT = {
+    "releases together": "the releases of",
+    "positions with records": "positions and the records of",
+    "positions with counts": "positions and counts of",
+}
+"""Attacks on two publications together, and what they are."""
 
 CONTROLS = {
     "releases of two vehicles": "releases together",

@@ -14,7 +14,9 @@ from anonymizer.app.audit.findings import Finding
 from anonymizer.cli.audit import app
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
-from anonymizer.settings import CountSettings
+from anonymizer.settings import CountSettings, Settings
+from tests.app.audit.test_stream_audit import WORLD, audit_of, audited
+from tests.app.worlds import Paper, World, ideal_sessions
 
 NETWORK = load_network("grid:12x12")
 SETTINGS = CountSettings(cells=64, k=10, every_s=60.0)
@@ -119,3 +121,53 @@ def test_the_command_reports_both_attacks(tmp_path: Path) -> None:
     ]  # fmt: skip
     printed = CliRunner().invoke(app, [*words[:-1], "-"], catch_exceptions=False)
     assert json.loads(printed.stdout) == json.loads(out.read_text())
+
+
+def gathered(folder: Path, *, cells: int, k: int) -> Finding:
+    """Audit devices that stand together, first here and then there, in regions as large as the map.
+
+    The regions tell nothing, so that all that is learned is from the counts. Some more devices
+    stand all over the map: else all cells would be counted together.
+    """
+    n_devices, n_ticks = 160, 40
+    network = load_network("grid:20x20")
+    node = np.where(np.arange(n_ticks)[:, None] < n_ticks // 2, 0, 380) + np.arange(n_devices) % 4
+    node[:, :40] = np.arange(40) * 10
+    world, paper = World(network, node, np.ones(node.shape, bool)), Paper()
+    names = [f"p{d}" for d in range(n_devices)]
+    paper.device_of = {f"p{d}": f"device-{d}" for d in range(n_devices)}
+    for tick in range(n_ticks):
+        paper.publish(tick, names, list(range(400)))
+    paper.write(folder)
+    counts = {"enabled": True, "every_s": 4.0, "cells": cells, "k": k}
+    settings = Settings.model_validate({"counts": counts})
+    report = audited(folder, world.trace(), network, settings=settings)
+    [finding] = [each for each in report.findings if each.attack == "positions with counts"]
+    return finding
+
+
+def test_counts_that_tell_where_devices_are_must_not_stand_beside_their_regions(
+    tmp_path: Path,
+) -> None:
+    finding = gathered(tmp_path, cells=16, k=2)
+    figures = finding.figures
+    assert figures["n_victims"] == 160
+    assert figures["belief_alone"] == pytest.approx(1 / 16, rel=0.2)
+    # Three in four are together, and the counts say where; the others are a stranger's guess.
+    assert float(figures["belief_together"] or 0) > 5 / 16
+    # The same counts of another time are of the other place.
+    assert float(figures["belief_control"] or 1) < 0.1
+    assert finding.holds is False
+    assert not finding.required
+
+
+def test_counts_of_all_together_add_nothing(tmp_path: Path) -> None:
+    finding = gathered(tmp_path, cells=16, k=100)
+    assert finding.figures["belief_together"] == pytest.approx(1 / 16, rel=0.2)
+    assert finding.holds
+
+
+def test_without_counts_nothing_is_read_together(tmp_path: Path) -> None:
+    paper = ideal_sessions(WORLD)
+    report = audit_of(paper, tmp_path)
+    assert "positions with counts" not in {each.attack for each in report.findings}

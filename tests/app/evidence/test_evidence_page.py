@@ -174,3 +174,38 @@ def test_the_page_fits_screens_and_paper_and_each_drawing_has_a_name(tmp_path: P
             assert ground == f"rgb({rgb})"
         assert viewer.complaints() == []
         assert all(url.startswith("file:") for url in viewer.asked())
+
+
+TOGETHER: dict[str, Figure] = {
+    "belief_together": 0.4, "belief_alone": 0.1, "belief_control": 0.1, "n_victims": 50,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_must_not_both_be_public_is_said_first(tmp_path: Path, *, holds: bool) -> None:
+    finding = Finding(attack="positions with counts", figures=TOGETHER, bar="x", holds=holds)
+    found = of(tmp_path, finding)
+    said = "These two must not both be public: positions and counts of audit.json."
+    assert (said in page(found).split("<h2>")[0]) is not holds
+    assert bool(found.apart) is not holds
+    assert found.holds  # it was not promised
+
+
+@pytest.mark.parametrize(
+    ("alone", "control", "told"), [(0.0, 0.0, True), (0.5, 0.0, False), (0.0, 0.45, False)]
+)
+def test_two_streams_are_kept_apart_if_they_tell_more_together_than_each_or_chance(
+    tmp_path: Path, *, alone: float, control: float, told: bool
+) -> None:
+    def read(attack: str, share: float) -> Finding:
+        return Finding(
+            attack=attack, attribute="age", figures={"share_read": share, "n_vehicles": 100}
+        )
+
+    found = of(
+        tmp_path,
+        read("bus alone", alone),
+        read("releases together", 0.5),
+        read("releases of two vehicles", control),
+    )
+    assert bool(found.apart) is told
