@@ -43,6 +43,10 @@ class DensityRule:
         values = np.maximum(np.asarray(self.values, np.int32), np.int32(self.floor))
         return values[np.searchsorted(np.asarray(self.steps), density, side="right")]
 
+    def beyond(self, density: Int32Array, k_extra: int) -> Int32Array:
+        """Return k for each density without `k_extra` devices, which must not lower it."""
+        return self.k_for(np.maximum(density - np.int32(k_extra), 0))
+
 
 class Shortage(NamedTuple):
     """No group can be formed: `n_present` devices are connected, and a group needs `n_needed`."""
@@ -59,7 +63,8 @@ def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Sho
     density
         Where the devices are.
     rule, k_extra
-        A group holds at least the largest k of its members, and `k_extra` devices beyond it.
+        A group holds at least the largest k of its members, and `k_extra` devices beyond it; see
+        `DensityRule.beyond`.
 
     Returns
     -------
@@ -76,7 +81,7 @@ def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Sho
     node = density.counted_at[density.counted_at >= 0]
     if not len(node):
         return None
-    k = rule.k_for(density.n_near[node]).astype(np.int64) + k_extra
+    k = rule.beyond(density.n_near[node], k_extra).astype(np.int64) + k_extra
     component = density.network.component_of[node]
     order = np.lexsort((k, component))
     k, component = k[order], component[order]

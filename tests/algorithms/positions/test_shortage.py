@@ -35,6 +35,6 @@ def test_there_is_a_shortage_where_no_choice_of_devices_makes_a_group(
     nodes: list[int], k_extra: int
 ) -> None:
     density = standing(nodes)
-    ks = sorted(int(RULE.k_for(density.n_near[[node]])[0]) + k_extra for node in nodes)
+    ks = sorted(int(RULE.beyond(density.n_near[[node]], k_extra)[0]) + k_extra for node in nodes)
     enough = any(sum(k <= most for k in ks) >= most for most in ks)
     assert (shortage(density, RULE, k_extra=k_extra) is None) == (enough or not nodes)

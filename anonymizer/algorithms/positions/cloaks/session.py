@@ -34,6 +34,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import (
+    AREA_LEVEL,
     Company,
     Levels,
     lowest_shared_level,
@@ -133,7 +134,9 @@ class SessionCloak:
     max_nodes
         A group whose region would need more nodes publishes nothing more until it ends.
     k_extra
-        Members beyond k, to allow for devices that the adversary controls.
+        Members beyond k, to allow for devices that the adversary controls. So many lower no k, and
+        take no room: where devices crowd around a member, its group has up to twice as many more,
+        unless the whole component has too few.
     serials
         Numbers of the groups, in the order in which they are formed; no other cloak of the service
         uses them.
@@ -376,8 +379,9 @@ class SessionCloak:
             near = np.where(
                 parked[slot], density.near_only(parked)[node], density.near_only(~parked)[node]
             )
-        k = self._rule.k_for(near)
-        row, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
+        k_extra = np.int32(self._k_extra)
+        k = self._rule.beyond(near, self._k_extra)
+        row, first = partition(self._point_of[node], k + k_extra + self._crowd(density, node), part)
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[row], first[:-1])
         # The others are not published, and change nothing that is.
@@ -401,6 +405,16 @@ class SessionCloak:
             )
         )
         self._index()
+
+    def _crowd(self, density: DensityMap, node: Int32Array) -> Int32Array:
+        """Return how many devices crowd around each, who may have come to take others' room."""
+        if not self._k_extra:
+            return np.zeros(len(node), np.int32)
+        area_of = self._levels.at[min(AREA_LEVEL, len(self._levels.at) - 1)]
+        n_in = np.bincount(area_of, density.n_at)[area_of[node]]
+        n_around = np.maximum(n_in, density.n_near[node]) - 1
+        crowd: Int32Array = np.minimum(n_around, 2 * self._k_extra).astype(np.int32)
+        return crowd
 
     def _new_serials(self, n: int, now: float) -> IntArray:
         """Return numbers for new groups."""

@@ -56,7 +56,7 @@ class _Echo(NamedTuple):
     encode: Encoder
     of_kafka: bool
 
-    def message(self, circle: "Circle", time: float, name: str) -> Outgoing:
+    def message(self, circle: RegionCircle, time: float, name: str) -> Outgoing:
         """Return what it says of a pseudonym."""
         topic = f"{self.topic}/{name}" if self.of_kafka else self.topic.replace(PSEUDONYM, name)
         payload = self.encode(CoarsePoint(*circle, time, name, topic))

@@ -18,6 +18,8 @@ CITY = load_network("city:120")
 ROADS = arcs(CITY)
 MODES = pytest.mark.parametrize("mode", ["snapshot", "session"])
 N_DEVICES = 300
+LARGE = load_network("city:10000")
+SYBILS = range(5)
 
 
 def operator(mode: str, **region: Any) -> Operator:  # noqa: ANN401  a settings table
@@ -95,3 +97,37 @@ def test_without_k_extra_a_sybil_next_to_each_device_leaves_fewer_than_k_real_on
 
     assert n_real(k_extra=0) == 1
     assert n_real(k_extra=2) >= 2
+
+
+def nodes_of_a_victim(nodes: list[int]) -> int:
+    """Return how many nodes the region has in which device 0 is published first."""
+    settings = Settings.model_validate({"region": {"k_extra": len(SYBILS)}})
+    cloaking = cloaking_operator(settings, LARGE)
+    slot, node = np.arange(len(nodes), dtype=np.int32), np.array(nodes, np.int32)
+    for now in range(120):
+        result = cloaking.tick(slot, np.full(len(slot), float(now)), node, now=now)
+        for group in shared_of(result, now):
+            if 0 in group.members:
+                return len(group.region)
+    raise AssertionError("the victim is not published")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("n_devices", [200, 1000])
+@pytest.mark.parametrize("how_near", ["at the same node", "around"])
+def test_devices_within_k_extra_around_a_victim_leave_nine_tenths_of_its_region(
+    n_devices: int, how_near: str
+) -> None:
+    left = []
+    for seed in range(96):
+        nodes = np.random.default_rng(seed).integers(LARGE.n_nodes, size=n_devices).tolist()
+        around = [nodes[0]]
+        for at in around:
+            first, end = LARGE.first_arc_of[at : at + 2].tolist()
+            around += [v for v in LARGE.neighbour_of[first:end].tolist() if v not in around]
+            if len(around) > len(SYBILS):
+                break
+        chosen = [nodes[0]] * 6 if how_near == "at the same node" else around
+        beside = nodes_of_a_victim([*nodes, *(chosen[1 + i] for i in SYBILS)])
+        left.append(beside / nodes_of_a_victim(nodes))
+    assert np.mean(left) >= 0.9

@@ -19,6 +19,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import starts_of
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
+from tests import naive
 from tests.algorithms.positions.cloaks.driving import (
     TWO,
     Drive,
@@ -336,8 +337,8 @@ def test_where_there_are_too_few_devices_none_is_published() -> None:
 
 @pytest.mark.parametrize(("n_devices", "sizes"), [(3, []), (4, [4]), (8, [4, 4])])
 def test_groups_have_k_extra_members_beyond_k(n_devices: int, sizes: list[int]) -> None:
-    drive = Drive(GRID, session_cloak(GRID, rule=TWO, k_extra=2))
-    groups = drive.tick({d: d for d in range(n_devices)}, now=0)
+    drive = Drive(WIDE, session_cloak(WIDE, rule=TWO, k_extra=2))
+    groups = drive.tick({d: 48 * (d // 3) + 4 * (d % 3) for d in range(n_devices)}, now=0)
     assert [len(group.members) for group in groups] == sizes
     assert {group.k for group in groups} <= {2}
 
@@ -585,6 +586,22 @@ def test_devices_within_k_extra_make_no_place_smaller() -> None:
         around = levels(5, *CITY.neighbour_of[CITY.first_arc_of[v] :][:5].tolist())
         assert all(now >= before for now, before in zip(around, honest, strict=True))
     assert levels(0, *range(100, 105)) != honest
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_devices_within_k_extra_that_crowd_around_a_victim_take_nobody_s_room(seed: int) -> None:
+    rng, rule, k_extra = np.random.default_rng(seed), DensityRule((4, 10), (6, 4, 2)), 5
+    nodes = rng.integers(CITY.n_nodes, size=60).tolist()
+    first, end = CITY.first_arc_of[nodes[0] : nodes[0] + 2].tolist()
+    sybils = rng.choice([nodes[0], *CITY.neighbour_of[first:end].tolist()], k_extra).tolist()
+    cloak = session_cloak(CITY, rule=rule, k_extra=k_extra)
+    groups = Drive(CITY, cloak).tick(dict(enumerate([*nodes, *sybils])), now=0)
+    [group] = [each for each in groups if 0 in each.members]
+    near = [nodes[0], *CITY.neighbour_of[first:end].tolist()]
+    n_near = sum(node in near for node in nodes)
+    k = naive.k_for(n_near, steps=rule.steps, values=rule.values, floor=rule.floor)
+    assert group.k >= k
+    assert sum(member < len(nodes) for member in group.members) >= k + k_extra
 
 
 def test_sparse_groups_have_larger_places_than_dense_ones() -> None:

@@ -67,7 +67,7 @@ def test_the_k_of_a_group_is_the_largest_that_any_member_demands(k_extra: int) -
     density = drive.operator.density
     for group in drive.tick(where, now=0):
         near = density.n_near[[where[m] for m in group.members]]
-        assert group.k == RULE.k_for(near).max()
+        assert group.k == RULE.k_for(near - k_extra).max()
 
 
 def test_the_same_group_results_whichever_member_reports() -> None:
