@@ -22,7 +22,7 @@ from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.node_ids import node_ids
-from anonymizer.networks.publication import roads_of
+from anonymizer.networks.roads import roads_of
 
 Geometry: TypeAlias = dict[str, Any]
 """Of GeoJSON: `type` and `coordinates`."""
