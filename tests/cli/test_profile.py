@@ -77,7 +77,8 @@ def test_prices_are_those_of_the_releases_that_anonymize_makes(table: Path, tmp_
         done = anonymizer(
             *("anonymize", table, "--id", "name", "--qi", "age,zip", "--sa", "illness"),
             *("-k", "5", "-d", "1", "--method", "mondrian", "--out", tmp_path / "out.csv"),
-            *("--report", report, *options),
+            *("--report", report),
+            *options,
         )
         assert done.returncode == 0, done.stderr
         assert prices[asked]["gcp"] == json.loads(report.read_text())["gcp"]["range"]
