@@ -83,6 +83,8 @@ class Price(_Part):
     ----------
     asked
         What is asked beyond k.
+    weighted
+        Column whose loss counts three times; None: all count the same.
     why_not
         Why there is no such release; None: there is one.
     gcp, suppressed_share, n_classes, risk_average
@@ -94,6 +96,7 @@ class Price(_Part):
     """
 
     asked: str
+    weighted: str | None = None
     why_not: str | None = None
     gcp: float | None = None
     suppressed_share: float | None = None
@@ -271,7 +274,8 @@ def _prices(
         }
     for words, plan in asked.items():
         progress(words)
-        yield _price(table, declared, words, plan)
+        price = _price(table, declared, words, plan)
+        yield price.model_copy(update={"weighted": next(iter(plan.weights), None)})
 
 
 def _price(table: TextTable, declared: Declared, asked: str, plan: ReleasePlan) -> Price:

@@ -15,7 +15,7 @@ from anonymizer.errors import InputError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
-    from anonymizer.app.table_profile import ProfileReport
+    from anonymizer.app.table_profile import Price, ProfileReport
 
 
 def profile(
@@ -116,7 +116,7 @@ def _tables(found: "ProfileReport", title: str) -> list[Table]:
             prices.add_row(escape(price.asked), escape(price.why_not))
             continue
         prices.add_row(
-            escape(price.asked),
+            escape(price.asked + _bought(price, found.prices[0])),
             f"{price.gcp:.3f}",
             f"{price.suppressed_share:.1%}",
             f"{price.n_classes:,}",
@@ -124,6 +124,14 @@ def _tables(found: "ProfileReport", title: str) -> list[Table]:
             "" if price.t is None else f"{price.t:.2f}",
         )
     return [columns, together, prices]
+
+
+def _bought(price: "Price", plain: "Price") -> str:
+    """Say how the loss of the column changes that a weight is for."""
+    name = price.weighted
+    if name is None or name not in plain.ncp:
+        return ""
+    return f": its loss {plain.ncp[name]:.3f} to {price.ncp[name]:.3f}"
 
 
 _PRICED = ("GCP", "left out", "classes", "average risk", "t")

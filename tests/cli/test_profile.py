@@ -63,6 +63,7 @@ def test_prices_are_those_of_the_releases_that_anonymize_makes(table: Path, tmp_
     )
     assert done.returncode == 0, done.stderr
     assert "prices" in done.stdout
+    assert "weight age = 3: its loss" in " ".join(done.stdout.split())
     prices = {
         each["asked"]: each for each in json.loads((tmp_path / "p.json").read_text())["prices"]
     }
@@ -77,10 +78,12 @@ def test_prices_are_those_of_the_releases_that_anonymize_makes(table: Path, tmp_
         done = anonymizer(
             *("anonymize", table, "--id", "name", "--qi", "age,zip", "--sa", "illness"),
             *("-k", "5", "-d", "1", "--method", "mondrian", "--out", tmp_path / "out.csv"),
-            *("--report", report, *options),
+            *("--report", report),
+            *options,
         )
         assert done.returncode == 0, done.stderr
         assert prices[asked]["gcp"] == json.loads(report.read_text())["gcp"]["range"]
+    assert prices["weight zip = 3"]["weighted"] == "zip"
     assert prices["t = 0.2"]["t"] <= 0.2 + 1e-9
     assert prices["weight age = 3"]["ncp"]["age"] < prices["nothing more"]["ncp"]["age"]
 

@@ -347,8 +347,9 @@ def _utility(report: TableAuditReport) -> str:
     if report.columns:
         wrong = [each.distribution for each in report.columns]
         pairs = [each.pairs for each in report.columns if each.pairs is not None]
-        said = f" Who counts single columns of it gets {min(wrong):.0%} to {max(wrong):.0%} wrong"
-        said += f", and {min(pairs):.0%} to {max(pairs):.0%} of two columns." if pairs else "."
+        said = " Who counts its rows by a column gets "
+        said += f"{min(wrong):.0%} to {max(wrong):.0%} of them wrong"
+        said += f", by two columns {min(pairs):.0%} to {max(pairs):.0%}." if pairs else "."
     if report.model is not None:
         of = report.model
         said += (

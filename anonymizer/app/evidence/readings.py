@@ -113,7 +113,6 @@ READINGS = {
         "Is the person of a row named, by somebody who knows that they are in the table?",
         ("average",),
         ("guess",),
-        "n",
         against="a guess among all of the table",
     ),
     "journalist": AttackReading(
@@ -121,7 +120,6 @@ READINGS = {
         "Is the person of a row named, by somebody who knows the population?",
         ("average",),
         ("guess",),
-        "n",
         against="a guess among the population",
     ),
     "k-map": AttackReading(_ONE, "How many people of the population fit a class at least?"),
@@ -130,7 +128,6 @@ READINGS = {
         "Is it told that somebody is in the table, because of what they are?",
         ("average",),
         ("drawn",),
-        "n",
         against="the share of the population that is in it",
     ),
     "values": AttackReading(
