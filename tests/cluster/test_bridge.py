@@ -214,8 +214,8 @@ async def test_each_bridge_passes_zones_of_devices_on_to_the_source_of_their_pos
     for source in range(N_SOURCES):
         for bridge, each in said(source):
             of_bridge[bridge, each.topic, each.payload] += 1
-            position = each.topic.replace("zones", "in").encode()
-            assert crc32(position) % N_SOURCES == source
+            device_id = each.topic.removeprefix("zones/").encode()
+            assert crc32(device_id) % N_SOURCES == source, "that of its positions"
     assert of_bridge == Counter(
         (bridge, each.topic, each.payload)
         for bridge in ("one", "two")

@@ -59,14 +59,13 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.tick.admission import Admission
 from anonymizer.pipeline.positions.tick.factory import (
     admission_parameters,
     districts_of,
     fixed_fleet,
     pace_of,
 )
-from anonymizer.pipeline.positions.tick.fleet import Fleet, secret_of_fixed
+from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions, Matching, matching_with
 from anonymizer.pipeline.positions.tick.tick_accounts import Accounts

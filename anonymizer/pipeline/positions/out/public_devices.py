@@ -15,7 +15,7 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
 from anonymizer.pipeline.positions.decode.input_counts import InputCounts
-from anonymizer.pipeline.positions.tick.admission import timeliness
+from anonymizer.pipeline.positions.tick.intake import timeliness
 from anonymizer.pipeline.positions.tick.tick_accounts import TickPart
 
 if TYPE_CHECKING:

@@ -41,9 +41,8 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.out.encoding import Contract, contract_of
-from anonymizer.pipeline.positions.tick.admission import AdmissionParameters
 from anonymizer.pipeline.positions.tick.engine import EngineParameters
-from anonymizer.pipeline.positions.tick.fleet import FleetParameters
+from anonymizer.pipeline.positions.tick.fleet import AdmissionParameters, FleetParameters
 from anonymizer.pipeline.positions.tick.intake import IntakeParameters
 
 if TYPE_CHECKING:

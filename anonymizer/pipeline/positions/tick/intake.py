@@ -14,9 +14,11 @@ import numpy as np
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.id_succession import Succession
 from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.decode.input_counts import LocatedInputs
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
@@ -25,10 +27,13 @@ from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces, zone_places
 
 if TYPE_CHECKING:
-    from anonymizer.settings import TripSettings
+    from anonymizer.settings import PresenceSettings, TripSettings
 
 Locate: TypeAlias = Callable[[Positions], Int32Array]
 """Returns the node of each position, negative for none, shape (n,)."""
+
+_MAX_AHEAD_S = 5.0
+"""How far a device's clock may be ahead of the gateway's."""
 
 
 class Lasting(Protocol):
@@ -147,12 +152,14 @@ class Intake:
         inputs: LocatedInputs | None = None,
         device_zones: DeviceZones | None = None,
     ) -> None:
-        self._lasting = lasting
+        self._lasting, self._ledger = lasting, ledger
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
         self.succession = Succession()
         self._watches_ids = parameters.watches_ids
-        self._trips = TripGuard(parameters.trips, ledger)
-        self.delay_s = self._trips.delay_s
+        trips = parameters.trips
+        self._trips = TripGuard(trips, ledger) if trips.enabled else None
+        self.delay_s = trips.latency_s
+        self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = matching.locate
         self._places = matching.make_places(keys) if matching.make_places else None
         self._inputs, self._device_zones = inputs, device_zones
@@ -160,14 +167,14 @@ class Intake:
     @property
     def n_held(self) -> int:
         """Positions that wait for their trip to go on."""
-        return self._trips.n_held
+        return 0 if self._trips is None else self._trips.n_held
 
     def nodes_early(self, positions: Positions) -> Int32Array | None:
         """Return the nodes of positions whose tick is not over; None if trips decide first.
 
         `locate` takes them as `Positions.node`, so that less is left to do when the tick ends.
         """
-        return None if self._trips.is_on else self._find(positions)
+        return None if self._trips is not None else self._find(positions)
 
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
@@ -181,7 +188,8 @@ class Intake:
         """
         if self._watches_ids:
             self._follow_ids(positions, now)
-        positions = self._trips.pass_on(positions, now=now)
+        if self._trips is not None:
+            positions = self._trips.pass_on(positions, now=now)
         slot, ts, event_s = positions.slot, positions.ts, now - self.delay_s
         node = positions.node if positions.node is not None else self._find(positions)
         if self._inputs is not None:
@@ -193,7 +201,7 @@ class Intake:
             counted_at = self._places.cover(
                 positions, node, now=event_s, passing_s=self._lasting.holds_s
             )
-        id_since = self.ids.since(slot, ts, now=event_s)
+        id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
         return LocatedPositions(positions, node, counted_at, hidden, id_since, now, event_s)
 
     def _follow_ids(self, positions: Positions, now: float) -> None:
@@ -209,7 +217,7 @@ class Intake:
             lat,
             lon,
             now=now,
-            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips.forget_s,
+            known_after_s=self._lasting.holds_s + pace.epoch_s + self._trips_last_s,
             ttl_s=pace.ttl_s,
         )
 
@@ -225,8 +233,10 @@ class Intake:
         present
             Slots that the operator still uses, shape (slots,).
         """
-        freed = self._trips.freed(freed, now=now, present=present)
-        self.ids.forget(freed)
+        if self._trips is not None:
+            freed = self._trips.freed(freed, now=now, present=present)
+        if self.ids.any_change:
+            self.ids.forget(freed)
         if self._watches_ids:
             self.succession.free(freed)
         for zones in (self._places, self._device_zones):
@@ -236,7 +246,8 @@ class Intake:
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
-        self._trips.close()
+        if self._trips is not None:
+            self._trips.close()
 
     def state(self) -> dict[str, Any]:
         """Return what later ticks depend on. It holds positions: store it like raw ones."""
@@ -244,7 +255,12 @@ class Intake:
         return {name: None if part is None else part.state() for name, part in parts.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state, between two ticks. Whether ids change is watched anew."""
+        """Go on from a state, between two ticks. Whether ids change is watched anew.
+
+        Positions that wait for their trips are suppressed if trips are protected no more.
+        """
+        if self._trips is None and state["trips"] is not None:
+            self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, state["trips"]["n_held"])
         for name, part in self._parts().items():
             if part is not None and state[name] is not None:
                 part.restore(state[name])
@@ -284,6 +300,22 @@ def matching_with(
     else:
         locate = coordinate_locator(zoned, snap_limit_m=snap_limit_m)
     return Matching(locate, zone_places(zoned, secret=secret))
+
+
+def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:
+    """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds.
+    presence
+        Which times are plausible.
+    now
+        Unix seconds at which the tick closes.
+    """
+    stated = np.where(np.isnan(ts), now, ts)
+    return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=presence.max_behind_s)
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

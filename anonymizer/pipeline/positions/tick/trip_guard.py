@@ -42,30 +42,22 @@ class Positions(NamedTuple):
 class TripGuard:
     """Holds positions for the delay of the settings; suppresses those near the end of a trip.
 
-    Positions leave it `delay_s` later. If it is switched off, they pass at once.
+    Positions leave it a delay later, `latency_s` of the settings.
     """
 
     def __init__(self, settings: "TripSettings", ledger: Ledger) -> None:
-        self.delay_s = settings.latency_s
-        self.forget_s = max(settings.gap_s, settings.delay_s) if settings.enabled else 0.0
+        self.forget_s = max(settings.gap_s, settings.delay_s)
         """A device that is silent for longer is forgotten."""
-        self._ends = TripEnds(settings.rule) if settings.enabled else None
+        self._ends = TripEnds(settings.rule)
         self._ledger = ledger
-
-    @property
-    def is_on(self) -> bool:
-        """Whether positions are held at all."""
-        return self._ends is not None
 
     @property
     def n_held(self) -> int:
         """Positions that are held."""
-        return 0 if self._ends is None else self._ends.n_held
+        return self._ends.n_held
 
     def pass_on(self, positions: Positions, *, now: float) -> Positions:
         """Take the positions of a tick; return those, of any tick, that may now be published."""
-        if self._ends is None:
-            return positions
         slot, ts, lat, lon, tag, heading, _ = positions
         tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now, heading=heading)
         for outcome, settled in (
@@ -99,32 +91,22 @@ class TripGuard:
         present
             Slots that the caller still uses, shape (slots,).
         """
-        if self._ends is None:
-            return freed
         forgotten = self._ends.expire(now - self.forget_s)
         self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(forgotten.trip_end))
         slot = np.union1d(freed, forgotten.slot).astype(np.int32)
-        used = self.knows(slot)
+        used = self._ends.knows(slot)
         used[slot < len(present)] |= present[slot[slot < len(present)]]
         return slot[~used]
 
-    def knows(self, slot: Int32Array) -> BoolArray:
-        """Return which slots have a trip, shape (n,)."""
-        return np.zeros(len(slot), bool) if self._ends is None else self._ends.knows(slot)
-
-    def state(self) -> dict[str, Any] | None:
+    def state(self) -> dict[str, Any]:
         """Return what changes from tick to tick. It holds positions: store it like raw ones."""
-        return None if self._ends is None else self._ends.state()
+        return self._ends.state()
 
-    def restore(self, state: dict[str, Any] | None) -> None:
-        """Go on from a state; what it holds is suppressed if this is switched off by now."""
-        if state is not None and self._ends is None:
-            self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, state["n_held"])
-        elif state is not None and self._ends is not None:
-            self._ends.restore(state)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._ends.restore(state)
 
     def close(self) -> None:
         """Suppress the held positions: it will not be known whether their trips continued."""
-        if self._ends is not None:
-            left = self._ends.expire(np.inf)
-            self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(left.trip_end))
+        left = self._ends.expire(np.inf)
+        self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(left.trip_end))
