@@ -110,8 +110,8 @@ def report(
         _sign(as_json, sign)
     for criterion, answer in evidence.answers.items():
         typer.echo(f"{criterion}: {answer}")
-    for each in evidence.apart:
-        typer.echo(f"these two must not both be public: {each}")
+    for pair in evidence.apart:
+        typer.echo(f"these two must not both be public: {pair}")
     typer.echo(f"{out}, {as_json}: {len(evidence.results):,} attacks")
     if assessment is not None:
         typer.echo(f"{assessment}: {texts[assessment].count(OPEN)} questions are open")
