@@ -21,8 +21,9 @@ from anonymizer.client.listening import (
     collect,
 )
 from anonymizer.client.network import Network, read_network
+from anonymizer.client.quality import Quality
 from anonymizer.client.recordings import read_recording
-from anonymizer.client.releases import Quality, Releases
+from anonymizer.client.releases import Releases
 from anonymizer.client.tables import Table
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,6 +13,13 @@ from anonymizer.client import measures
 from anonymizer.client.cells import Cells
 from anonymizer.client.messages import Columns
 from anonymizer.client.network import Geometry, Network, region_nodes
+from anonymizer.client.quality import (
+    NORMAL,
+    Quality,
+    density_error,
+    flow_error,
+    mean_error,
+)
 from anonymizer.client.tables import Column, Table, times
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.errors import InputError
@@ -25,36 +32,6 @@ _FLOW_S = 30.0
 """Flows are judged by what moves within so many seconds: half of an epoch, by default."""
 _MOMENTS, _NEAR_S = 6, 1800.0
 """Of so many moments, at most so many seconds away, the density is much the same."""
-
-
-class Quality(NamedTuple):
-    """How good a release is for counting devices in cells.
-
-    Attributes
-    ----------
-    devices
-        Number of published devices, mean over the moments. How many are not published, a release
-        does not say.
-    coverage
-        Share of the cells in which a published device may be.
-    age_mean_s, age_p95_s
-        How long ago what is known of a device was current, as by `ages`.
-    density_error
-        Share of the devices that `heat_map` is expected to count in a wrong cell.
-    flow_error
-        The same of the moves of `flows` within half a minute; NaN if no pseudonym lasts so long.
-    speed_error
-        Expected difference of the speed of a device from the mean of its road by `speeds`, in the
-        unit of the reading; NaN if none is published.
-    """
-
-    devices: float
-    coverage: float
-    age_mean_s: float
-    age_p95_s: float
-    density_error: float
-    flow_error: float
-    speed_error: float
 
 
 class Releases:
@@ -406,7 +383,7 @@ class Releases:
         moments, rng = _moments(at), np.random.default_rng(0)
         placed = list(self._placed(cells, moments, spread))
         flow = [
-            measures.flow_error(
+            flow_error(
                 cells,
                 each,
                 self._pairs(each.moment, each.moment + _FLOW_S),
@@ -421,10 +398,10 @@ class Releases:
         except InputError:
             speed = np.nan
         else:
-            speed = measures.NORMAL * measures.mean_error(speeds["se"], speeds["devices"])
+            speed = NORMAL * mean_error(speeds["se"], speeds["devices"])
         ages = self.ages(moments)
         known = ages["devices"] > 0
-        n, shown, error = np.array([measures.density_error(each, len(cells)) for each in placed]).T
+        n, shown, error = np.array([density_error(each, len(cells)) for each in placed]).T
         counted = max(float(n.sum()), 1.0)
         return Quality(
             devices=float(n.mean()),
@@ -432,7 +409,7 @@ class Releases:
             age_mean_s=float(ages["mean_s"][known].mean()) if known.any() else np.nan,
             age_p95_s=float(ages["p95_s"][known].mean()) if known.any() else np.nan,
             density_error=float(error.sum() / counted / 2) if n.any() else np.nan,
-            flow_error=measures.mean_error(*np.array(flow).T),
+            flow_error=mean_error(*np.array(flow).T),
             speed_error=speed,
         )
 

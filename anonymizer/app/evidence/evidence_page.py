@@ -135,7 +135,9 @@ def _answer(evidence: EvidenceReport, criterion: Criterion) -> str:
     if best is not None and (best.success or best.control):
         shown += f"<p>{escape(best.asks)} {escape(gained(best))}</p>{gauge(next(lanes([best])))}"
     elif mine and not broken:
-        shown += f"<p>Tried: {escape(kinds_of(mine))}.</p>"
+        shown += "".join(
+            f"<p>{escape(each.asks)} {escape(verdict(each).capitalize())}.</p>" for each in mine
+        )
     return (
         f'<li class="{kind}"><h3>{escape(ASKS[criterion])}</h3>'
         f'<p class="answer">{escape(criterion.capitalize())}: {escape(ANSWERS[answer])}</p>'

@@ -126,7 +126,7 @@ def gained(result: Result) -> str:
     if result.low > result.control:
         sure = "more than chance explains"
     elif result.high < result.control:
-        sure = "less than its control"
+        sure = "less than chance would reach"
     else:
         sure = "no more than chance explains"
     return (

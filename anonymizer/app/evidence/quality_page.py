@@ -8,8 +8,8 @@ from anonymizer.app.evidence.evidence_page import framed
 
 _TITLE = "What can be counted with this release"
 _COLUMNS = {
-    "coverage": "cells with devices",
-    "density_error": "devices in a wrong cell",
+    "coverage": "squares with devices",
+    "density_error": "devices in a wrong one",
     "flow_error": "moves that are wrong",
 }
 _NOTES = """\
@@ -48,7 +48,7 @@ def quality_page(quality: Mapping[float, Mapping[str, float]], *, made: str, rel
     )
     parts = [
         f"<h1>{_TITLE}</h1><p>{escape(release)}, {escape(made)}.</p>",
-        f'<p class="verdict">{_right(first["density_error"], size_m)}</p>',
+        f'<p class="answer">{_right(first["density_error"], size_m)}</p>',
         f"<p>{age}{_speed(first['speed_error'])}</p>",
         f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>",
         f"<h2>How to read this</h2><ul>{''.join(f'<li>{each}</li>' for each in _NOTES)}</ul>",

@@ -57,7 +57,7 @@ class AttackReading(NamedTuple):
 _ONE, _LINK, _LEARN, _TRUE = Criterion
 NEVER = "none"
 """What the control of something is that must never happen."""
-_ONE_IN_K, _BLIND = "a guess among k alike, 1/k", "a blind guess"
+_ONE_IN_K, _BLIND = "a blind guess among those who look alike", "a blind guess"
 _WITHOUT, _OTHERS = "without the release", "the release of another vehicle"
 
 READINGS = {
@@ -79,7 +79,7 @@ READINGS = {
     ),
     "session": AttackReading(
         _ONE,
-        "Do fewer than k pseudonyms share all their regions?",
+        "Do fewer than k made-up names share all their regions?",
         ("share_below_k",),
         exposed="twins_to_k_min",
         chance=0,
@@ -87,14 +87,14 @@ READINGS = {
     ),
     "intersection": AttackReading(
         _ONE,
-        "Do the regions of a pseudonym, taken together, leave fewer than k devices?",
+        "Do the regions of a made-up name, taken together, leave fewer than k devices?",
         ("share_below_k",),
         chance=0,
         against=NEVER,
     ),
     "matching": AttackReading(
         _ONE,
-        "Is the true name of a pseudonym told, by somebody who knows where all were?",
+        "Does somebody who knows where all devices were find the one behind a made-up name?",
         ("posterior_of_truth_mean",),
         n="n_pseudonyms",
         exposed="effective_to_k_min",
@@ -102,7 +102,7 @@ READINGS = {
     ),
     "re-identification": AttackReading(
         _ONE,
-        "Is the best guess of a pseudonym's name right?",
+        "Does the best guess find the device behind a made-up name?",
         ("success",),
         ("expected",),
         "n",
@@ -148,7 +148,7 @@ READINGS = {
     ),
     "linking": AttackReading(
         _LINK,
-        "Is a pseudonym recognized as the next one of the same device?",
+        "Is the next made-up name of a device recognized?",
         ("success",),
         ("expected",),
         "n",

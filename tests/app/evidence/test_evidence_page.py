@@ -48,7 +48,7 @@ def test_the_first_screen_names_what_is_broken_under_its_own_question(
 def test_the_first_screen_says_how_much_is_gained_and_how_sure_that_is(tmp_path: Path) -> None:
     told = first_screen(page(of(tmp_path, Finding(attack="linking", figures=GUESSED))))
     card = told[Criterion.LINKABILITY]
-    assert "Yes in 30.0% of the cases (a guess among k alike, 1/k: 10.0%)" in card
+    assert "Yes in 30.0% of the cases (a blind guess among those who look alike: 10.0%)" in card
     assert "more than chance explains: after 100 tries" in card
     assert "between 21.9% and 39.6% (95 % sure)" in card
     assert "not tried" in told[Criterion.SINGLING_OUT]
@@ -65,7 +65,7 @@ def test_a_broken_promise_is_told_before_an_attack_that_gains_more(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("success", "sure"),
-    [(0.12, "no more than chance explains"), (0.3, "more than chance"), (0.01, "less than its")],
+    [(0.12, "no more than chance explains"), (0.3, "more than chance"), (0.01, "less than chance")],
 )
 def test_chance_is_told_from_a_find(success: float, sure: str, tmp_path: Path) -> None:
     told = gained(result(tmp_path, "linking", success=success, expected=0.1, n=100))
@@ -101,7 +101,7 @@ def test_a_drawing_tells_in_words_all_that_it_shows(tmp_path: Path) -> None:
     svg = drawing([*lanes([linking])], title="Linkability")
     assert (
         'aria-label="Linkability: linking: 30.0%, between 21.9% and 39.6%, '
-        'a guess among k alike, 1/k 10.0%"'
+        'a blind guess among those who look alike 10.0%"'
     ) in svg
     assert svg.count('class="success"') == svg.count('class="control"') == 1
     assert svg.count('class="interval"') == 1
