@@ -195,7 +195,7 @@ MODULES = (
             ("np.stack([messages.topic_hash(), payload]", "np.stack([payload, payload]"),
             ("        state.close(due.joined, closing)\n", ""),
             ("forget_before=due.window - FORGET_AFTER", "forget_before=due.window + 1"),
-            ("            if again:", "            if False:"),
+            (".divided(messages, repeated=repeated)", ".divided(messages)"),
         ),
     ),
     Module(
@@ -454,6 +454,22 @@ MODULES = (
                 "found = [slot for _, slot in known]",
             ),
             ("home_of[freed] = 0", "pass"),
+        ),
+    ),
+    Module(
+        "cluster/positions/device_routing.py",
+        ("cluster/positions/test_device_routing.py",),
+        (
+            ("is_mobile and self._are_named_by_payloads", "False"),
+            ("treatment == Treatment.CLOAKED or", "False or"),
+        ),
+    ),
+    Module(
+        "cluster/positions/stage_counts.py",
+        ("cluster/positions/test_stage_counts.py",),
+        (
+            ("if all(map(len, numbers)) else None", "if True else None"),
+            ('self._budget.restore(state["budget"])', "pass"),
         ),
     ),
     Module(
