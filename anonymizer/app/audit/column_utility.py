@@ -64,16 +64,22 @@ def _correlations(
     if len(numeric) < 2:
         return {}
     kept = class_of >= 0
-    true = np.corrcoef([schema.qis[j].position[records.qi[:, j]] for j in numeric])
-    places = [mean_places(seen.qi[j], schema.qis[j].position)[class_of[kept]] for j in numeric]
-    spread = np.array([place.std() for place in places])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        read: FloatArray = np.asarray(np.corrcoef(places))
-    # A column whose labels are all the same tells of no correlation.
-    read[spread == 0, :], read[:, spread == 0] = 0.0, 0.0
-    change = np.abs(np.nan_to_num(read) - np.nan_to_num(true))
+    true = _correlation([schema.qis[j].position[records.qi[:, j]] for j in numeric])
+    read = _correlation(
+        [mean_places(seen.qi[j], schema.qis[j].position)[class_of[kept]] for j in numeric]
+    )
+    change = np.abs(read - true)
     np.fill_diagonal(change, 0.0)
     return {j: float(change[i].max()) for i, j in enumerate(numeric)}
+
+
+def _correlation(columns: Sequence[FloatArray]) -> FloatArray:
+    """Return the correlation of columns; 0 with one whose values are all the same."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: FloatArray = np.nan_to_num(np.corrcoef(columns))
+    alike = np.array([np.ptp(column) == 0 for column in columns])
+    found[alike, :], found[:, alike] = 0.0, 0.0
+    return found
 
 
 def model_utility(

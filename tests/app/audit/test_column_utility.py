@@ -75,6 +75,19 @@ def test_a_release_of_the_rows_themselves_is_no_distance_away() -> None:
         assert utility.correlation == pytest.approx(0)
 
 
+def test_a_column_of_one_value_correlates_with_nothing() -> None:
+    x = np.repeat(np.arange(10), 4).astype(np.int32)
+    schema = Schema(
+        qis=(Attribute("a", np.arange(10.0)), Attribute("b", np.array([0.1, 0.2]))),
+        sensitive=(),
+        sources=((0,), (1,)),
+    )
+    columns = np.column_stack([x, np.zeros(40, np.int32)])
+    table = Records(columns, np.zeros((40, 0), np.int32), np.arange(40, dtype=np.int32))
+    found = utility_of(table, schema, publish(table, schema, x), x)
+    assert [each.correlation for each in found] == [0, 0]
+
+
 def test_one_class_of_all_keeps_no_correlation_and_no_pair() -> None:
     x = np.repeat(np.arange(10), 4).astype(np.int32)
     schema = Schema(
