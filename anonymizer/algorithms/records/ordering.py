@@ -258,9 +258,11 @@ def numbered(columns: Int32Array | IntArray) -> IntArray:
     Compared column by column, the first one first. O(n columns).
     """
     number = np.zeros(len(columns), np.int64)
+    if not len(columns):
+        return number
     for column in columns.T:
-        number = number * (int(column.max(initial=0)) + 1) + column
-        size = int(number.max(initial=0)) + 1
+        number = number * (int(column.max()) + 1) + column
+        size = int(number.max()) + 1
         if size <= _TABLE_FACTOR * len(columns):
             there = np.zeros(size, np.bool_)
             there[number] = True

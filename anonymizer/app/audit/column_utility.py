@@ -17,6 +17,8 @@ from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import SettingsError
 
 _FOLDS = 5
+_ROUNDING = 1e-12
+"""Values that differ by less, in proportion, are the same."""
 
 
 def utility_of(
@@ -61,7 +63,7 @@ def _correlations(
     numeric: Sequence[int],
 ) -> dict[int, float]:
     """Return the largest change of a correlation with another number, by quasi-identifier."""
-    if len(numeric) < 2:
+    if len(numeric) < 2 or not (class_of >= 0).any():
         return {}
     kept = class_of >= 0
     true = _correlation([schema.qis[j].position[records.qi[:, j]] for j in numeric])
@@ -77,7 +79,7 @@ def _correlation(columns: Sequence[FloatArray]) -> FloatArray:
     """Return the correlation of columns; 0 with one whose values are all the same."""
     with np.errstate(invalid="ignore", divide="ignore"):
         found: FloatArray = np.nan_to_num(np.corrcoef(columns))
-    alike = np.array([np.ptp(column) == 0 for column in columns])
+    alike = np.array([np.ptp(each) <= _ROUNDING * np.abs(each).max() for each in columns])
     found[alike, :], found[:, alike] = 0.0, 0.0
     return found
 
