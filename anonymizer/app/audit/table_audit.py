@@ -18,9 +18,9 @@ from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measured
-from anonymizer.app.audit.column_utility import model_utility, utility_of
 from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
 from anonymizer.app.audit.table_risks import company_of, risk_findings
+from anonymizer.app.audit.table_utility import model_utility, utility_of
 from anonymizer.app.table_options import AT_RISK, LabelForm
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise

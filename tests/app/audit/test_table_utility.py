@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.released_classes import publish
-from anonymizer.app.audit.column_utility import model_utility, utility_of
+from anonymizer.app.audit.table_utility import model_utility, utility_of
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
 from tests.algorithms.records.made import SCHEMA, records
