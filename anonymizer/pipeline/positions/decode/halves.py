@@ -18,6 +18,10 @@ class _Kept(NamedTuple):
     lon: float = nan
     lon_ts: float = -inf
 
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return "_Kept(...)"
+
 
 class Halves:
     """The newest halves of devices: raw coordinates, until their devices are silent.

@@ -43,6 +43,10 @@ def test_halves_within_the_bound_are_one_position_at_the_later_time() -> None:
     assert halves.joined("a", Fix(nan, 4.0, None)) == Outcome.INVALID__SCHEMA
 
 
+def test_a_half_that_waits_shows_no_place() -> None:
+    assert repr(module._Kept(61.5, 1.0, 24.25, 1.0)) == "_Kept(...)"
+
+
 def test_what_is_forgotten_joins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     halves = Halves(100.0)
     halves.forget(at_s=0.0, kept_s=60.0)
