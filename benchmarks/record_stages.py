@@ -19,7 +19,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.release_messages import decode_release
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.settings import Settings, StreamSettings
 from benchmarks.tables import Cell, Table
 from simulator.record_fleet import REGIONS, SETTINGS, TYPES
@@ -205,7 +205,7 @@ class Run:
             self._bytes[kind] += len(send.value)
             if send.to == "release":
                 found = decode_release(send.value)
-                if isinstance(found, Release):
+                if isinstance(found, PublishedWindow):
                     self.summaries.append(dict(found.summary))
             if kind in {"out", "release"}:
                 continue

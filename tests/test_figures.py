@@ -6,7 +6,7 @@ import pytest
 
 from anonymizer.settings.json_schema import json_schema
 from tests.console import ROOT
-from tools.figures import files_entered, n_keys, n_lines_loaded
+from tools.figures import files_entered, n_keys, n_lines_loaded, names_of_two_classes
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,10 @@ def test_who_wants_a_part_does_not_load_the_house(wanted: str, most: int) -> Non
 def test_settings_are_no_more_than_they_were() -> None:
     """Whoever adds a key names the one that it replaces."""
     assert n_keys(json_schema()) <= 217
+
+
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    assert names_of_two_classes() == []
 
 
 def test_the_page_of_the_architecture_names_every_file_that_a_position_enters() -> None:

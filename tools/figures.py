@@ -6,9 +6,11 @@ a function runs while a `PositionFlow` makes a release of two positions; compile
 other unseen, so their files are not among them.
 """
 
+import ast
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,7 @@ def figures() -> Iterator[tuple[str, str]]:
     for wanted in _LOADED:
         yield f"import closure: {wanted}", _size(_loaded(wanted))
     yield "entered by one tick of positions", _size(files_entered())
+    yield "names of two public classes", str(len(names_of_two_classes()))
     yield "options of the command line", str(_n_options(app))
     yield "keys of the settings", str(n_keys(json_schema()))
     families = metrics_page().partition("## Outcomes and reasons")[0].count("\n| `anonymizer_")
@@ -84,6 +87,14 @@ def figures() -> Iterator[tuple[str, str]]:
 def files_entered() -> list[Path]:
     """Return the files of which a function runs while a tick makes a release."""
     return _told(_TELL_ENTERED)
+
+
+def names_of_two_classes() -> list[str]:
+    """Return the names that two public classes of the package share."""
+    trees = [ast.parse(path.read_text()) for path in _OWN.rglob("*.py")]
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    n_of = Counter(node.name for node in found if not node.name.startswith("_"))
+    return sorted(name for name, n in n_of.items() if n > 1)
 
 
 def n_lines_loaded(wanted: str) -> int:

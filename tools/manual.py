@@ -24,7 +24,7 @@ from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.resident import Counts, Input, Place, Resident
 from anonymizer.cluster.stage import Stage
-from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
+from anonymizer.cluster.worker_metrics import StageAccounts, WorkDone, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
@@ -218,14 +218,14 @@ def _worker_families() -> list[Metric]:
     """Return the metrics of a worker of a cluster that has one partition."""
     topic, partition = "topic", 0
     resident = Resident(_no_stage, _NoJournal(), lambda *_: [], Counts())
-    observed = Observed(
+    observed = WorkDone(
         n_taken={topic: 0},
         n_sent=Counter({"lane": 0}),
         lag={(topic, partition): 0},
         residents={(topic, partition, b""): resident},
     )
     events = {("source", "ticks"): 0}
-    accounts = Accounts(0, 0, dict.fromkeys(Outcome, 0), events, [("", Ledger(), 0)])
+    accounts = StageAccounts(0, 0, dict.fromkeys(Outcome, 0), events, [("", Ledger(), 0)])
     return _own(new_registry(WorkerCollector(observed, lambda: accounts, exact=True)))
 
 

@@ -39,7 +39,7 @@ _LEAST_SHARE = 0.05
 """No half is thought to have less than half of this share of its area's devices."""
 
 
-class Halves(NamedTuple):
+class AreaHalves(NamedTuple):
     """The areas of a network and their halves, from the whole network down to pairs of nodes.
 
     Attributes
@@ -69,7 +69,7 @@ class DensityFit(NamedTuple):
     variance: FloatArray
 
 
-def halve(x: FloatArray, y: FloatArray) -> Halves:
+def halve(x: FloatArray, y: FloatArray) -> AreaHalves:
     """Return the halves of a network: across the longer side of each area, at its middle node.
 
     Parameters
@@ -95,7 +95,7 @@ def halve(x: FloatArray, y: FloatArray) -> Halves:
     n_levels = len(rows)
     entries = (np.concatenate(rows), np.tile(np.arange(n), n_levels)) if rows else ([], [])
     values = np.concatenate(sides) if rows else np.zeros(0)
-    return Halves(csr_array((values, entries), shape=(first[-1], n)), np.array(first, np.int64))
+    return AreaHalves(csr_array((values, entries), shape=(first[-1], n)), np.array(first, np.int64))
 
 
 def shares_of(regions: csr_array, weight: FloatArray) -> csr_array:
@@ -118,7 +118,7 @@ def shares_of(regions: csr_array, weight: FloatArray) -> csr_array:
 
 
 def fit_density(
-    halves: Halves, shares: csr_array, counts: Sequence[FloatArray], weight: FloatArray
+    halves: AreaHalves, shares: csr_array, counts: Sequence[FloatArray], weight: FloatArray
 ) -> DensityFit:
     """Return what the regions of some moments say about the density.
 
@@ -148,7 +148,7 @@ def fit_density(
     return DensityFit(weight * _denser(_factors(halves, weight), halves, shift), left)
 
 
-def _unevenness(halves: Halves, evidence: FloatArray) -> float:
+def _unevenness(halves: AreaHalves, evidence: FloatArray) -> float:
     """Return the variance of e, 0 to 1, of what `_evidence` says at some moments.
 
     Only levels count whose halves are much larger than regions: each area's variance beyond that
@@ -168,7 +168,7 @@ def _unevenness(halves: Halves, evidence: FloatArray) -> float:
 
 
 def count_variance(
-    halves: Halves, shares: csr_array, n: FloatArray, cell_of: csr_array, fit: DensityFit
+    halves: AreaHalves, shares: csr_array, n: FloatArray, cell_of: csr_array, fit: DensityFit
 ) -> FloatArray:
     """Return by how much the density makes numbers of devices in cells vary, shape (cells,).
 
@@ -195,13 +195,13 @@ def count_variance(
     return found
 
 
-def possible_weight(halves: Halves, fit: DensityFit, rng: np.random.Generator) -> FloatArray:
+def possible_weight(halves: AreaHalves, fit: DensityFit, rng: np.random.Generator) -> FloatArray:
     """Return a density that may be the true one, up to a factor, shape (nodes,)."""
     error = rng.normal(0.0, np.sqrt(fit.variance))
     return fit.weight * _denser(_factors(halves, fit.weight), halves, error)
 
 
-def _denser(factors: csr_array, halves: Halves, error: FloatArray) -> FloatArray:
+def _denser(factors: csr_array, halves: AreaHalves, error: FloatArray) -> FloatArray:
     """Return by which factor each node is denser, given e of each area."""
     found = np.ones(factors.shape[1])
     for first, end in pairwise(halves.first_area_of.tolist()):
@@ -216,7 +216,7 @@ def _extent(at: FloatArray, area: IntArray) -> FloatArray:
     return high - low
 
 
-def _factors(halves: Halves, weight: FloatArray) -> csr_array:
+def _factors(halves: AreaHalves, weight: FloatArray) -> csr_array:
     """Return the relative change of the density at each node if e rises by 1."""
     side = halves.side
     whole = abs(side) @ weight
@@ -226,7 +226,9 @@ def _factors(halves: Halves, weight: FloatArray) -> csr_array:
     return found
 
 
-def _evidence(halves: Halves, shares: csr_array, n: FloatArray, weight: FloatArray) -> FloatArray:
+def _evidence(
+    halves: AreaHalves, shares: csr_array, n: FloatArray, weight: FloatArray
+) -> FloatArray:
     """Return what is told of each area's e, how surely, and its devices, shape (3, areas).
 
     The first has the mean e x the second, and the second for its variance: that of chance.

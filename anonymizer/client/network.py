@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
-from anonymizer.algorithms.uneven_density import Halves, halve
+from anonymizer.algorithms.uneven_density import AreaHalves, halve
 from anonymizer.client.cells import Cells, grid, h3_cells, zones
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
@@ -74,7 +74,7 @@ class Network:
         return len(self.u)
 
     @cached_property
-    def halves(self) -> Halves:
+    def halves(self) -> AreaHalves:
         """The areas of the network and their halves."""
         return halve(*self.plane_m)
 

@@ -33,7 +33,7 @@ from anonymizer.cluster.resident import Input, Resident
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Topic, partition_of
 from anonymizer.cluster.transactions import Places, Transactions, translated
-from anonymizer.cluster.worker_metrics import Observed
+from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.errors import TransportError
 from anonymizer.transport.kafka_problems import KafkaLostError
 
@@ -106,7 +106,7 @@ class Runner:
         prepare: Callable[[], None] = lambda: None,
         each_second: Callable[[], None] = lambda: None,
     ) -> None:
-        self.observed = Observed()
+        self.observed = WorkDone()
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s

@@ -36,7 +36,7 @@ from anonymizer.cluster.resident import StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
-from anonymizer.cluster.worker_metrics import Accounts, WorkerCollector
+from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
@@ -138,7 +138,7 @@ class Worker:
         state_dir: Path,
     ) -> None:
         topics = topic_by_kind(settings)
-        self._accounts = Accounts(0, 0, {}, {})
+        self._accounts = StageAccounts(0, 0, {}, {})
         self._runner = Runner(
             client_options(settings),
             group=f"{settings.cluster.prefix}.workers",
@@ -240,7 +240,7 @@ class Worker:
             kind, _ = stage_of(key)
             n_events.update({(kind, name): n for name, n in _counters(stage).items()})
         parts = [(stream, ledger, n_held_of[stream]) for stream, ledger in ledgers.items()]
-        self._accounts = Accounts(n_received, n_held, n_of, n_events, parts)
+        self._accounts = StageAccounts(n_received, n_held, n_of, n_events, parts)
 
 
 def stage_makers(

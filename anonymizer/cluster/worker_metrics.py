@@ -28,7 +28,7 @@ class Deletions:
 
 
 @dataclass
-class Observed:
+class WorkDone:
     """What a worker has done, for its metrics.
 
     Attributes
@@ -82,7 +82,7 @@ _PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "windows", "unverified_
 _IMBALANCE = "anonymizer_record_parts_imbalance"
 
 
-class Accounts(NamedTuple):
+class StageAccounts(NamedTuple):
     """Accounts of the stages that a worker owns, at one moment.
 
     Attributes
@@ -123,7 +123,7 @@ class WorkerCollector(Collector):
     """
 
     def __init__(
-        self, observed: Observed, accounts: Callable[[], Accounts], *, exact: bool
+        self, observed: WorkDone, accounts: Callable[[], StageAccounts], *, exact: bool
     ) -> None:
         self._observed, self._accounts, self._exact = observed, accounts, exact
 
@@ -225,7 +225,7 @@ class WorkerCollector(Collector):
         yield at
 
 
-def _of_accounts(accounts: Accounts) -> Iterator[Metric]:
+def _of_accounts(accounts: StageAccounts) -> Iterator[Metric]:
     received = CounterMetricFamily("anonymizer_received", "Positions received.")
     received.add_metric([], accounts.n_received)
     yield received

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.store.sqlite_file import APPLICATION_ID, READABLE, store_error
 
 # Only whole windows: a query with a larger k would have a different answer for a part of one.
@@ -41,14 +41,14 @@ class ReleaseReader:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def within(self, stream: str, *, start: float, end: float, limit: int) -> list[Release]:
+    def within(self, stream: str, *, start: float, end: float, limit: int) -> list[PublishedWindow]:
         """Return the releases whose windows are within a time span, oldest first."""
         return self._releases(
             f"{_WHOLE} AND name = ? AND starts >= ? AND ends <= ? ORDER BY starts LIMIT ?",
             (stream, start, end, limit),
         )
 
-    def newest(self, streams: Sequence[str], *, limit: int, offset: int) -> list[Release]:
+    def newest(self, streams: Sequence[str], *, limit: int, offset: int) -> list[PublishedWindow]:
         """Return the releases of some streams, newest first."""
         marks = ", ".join("?" * len(streams))
         return self._releases(
@@ -66,7 +66,7 @@ class ReleaseReader:
             ).fetchone()
         return int(n)
 
-    def classes(self, release: Release) -> list[bytes]:
+    def classes(self, release: PublishedWindow) -> list[bytes]:
         """Return the published payloads of a release; fewer if some are being erased."""
         with self._reading() as db:
             rows = db.execute(
@@ -76,14 +76,14 @@ class ReleaseReader:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def _releases(self, query: str, values: tuple[Any, ...]) -> list[Release]:
+    def _releases(self, query: str, values: tuple[Any, ...]) -> list[PublishedWindow]:
         with self._reading() as db:
             rows = db.execute(
                 f"SELECT name, window, starts, ends, closed_at, summary {query}",
                 values,
             ).fetchall()
         return [
-            Release(name, window, start, end, closed_at, json.loads(summary))
+            PublishedWindow(name, window, start, end, closed_at, json.loads(summary))
             for name, window, start, end, closed_at, summary in rows
         ]
 

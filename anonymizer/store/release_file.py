@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from anonymizer.pipeline.records.release_messages import ReleasedClasses
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.store.sqlite_file import open_file, purge, transaction, usable
 
 _OFFSETS = """
@@ -62,7 +62,7 @@ class ReleaseFile:
 
     def add(
         self,
-        parts: Sequence[ReleasedClasses | Release],
+        parts: Sequence[ReleasedClasses | PublishedWindow],
         *,
         topic: str,
         offsets: Mapping[int, int],
@@ -74,7 +74,7 @@ class ReleaseFile:
         """
         with transaction(self._db, self._path):
             for part in parts:
-                if isinstance(part, Release):
+                if isinstance(part, PublishedWindow):
                     self._add_window(part)
                 else:
                     self._add_classes(part, now)
@@ -90,7 +90,7 @@ class ReleaseFile:
                 (before,),
             )
 
-    def _add_window(self, release: Release) -> None:
+    def _add_window(self, release: PublishedWindow) -> None:
         self._db.execute(
             "INSERT OR IGNORE INTO windows VALUES (?, ?, ?, ?, ?, ?)",
             (

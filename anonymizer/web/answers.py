@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from anonymizer.algorithms.records.generalized_values import Language
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
-from anonymizer.pipeline.records.store_port import Release, ReleaseStore
+from anonymizer.pipeline.records.store_port import PublishedWindow, ReleaseStore
 from anonymizer.web.schemas import (
     ClusteringSummary,
     Generalization,
@@ -118,7 +118,7 @@ def release_list(
     return ReleaseList(data=data, count=len(data), total=store.count(names))
 
 
-def _entry(release: Release, utc_offset_h: float) -> ReleaseEntry:
+def _entry(release: PublishedWindow, utc_offset_h: float) -> ReleaseEntry:
     zone = timezone(timedelta(hours=utc_offset_h))
 
     def local(unix_s: float) -> str:

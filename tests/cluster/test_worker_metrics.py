@@ -3,7 +3,7 @@
 from collections import Counter
 
 from anonymizer.cluster.resident import Input, Resident
-from anonymizer.cluster.worker_metrics import Accounts, Deletions, Observed, WorkerCollector
+from anonymizer.cluster.worker_metrics import Deletions, StageAccounts, WorkDone, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
@@ -17,7 +17,7 @@ def parts() -> Ledger:
     return ledger
 
 
-ACCOUNTS = Accounts(
+ACCOUNTS = StageAccounts(
     10,
     3,
     {Outcome.PUBLISHED: 5, Outcome.LATE: 1},
@@ -26,13 +26,13 @@ ACCOUNTS = Accounts(
 )
 
 
-def observed() -> Observed:
+def observed() -> WorkDone:
     def resident(at_s: float) -> Resident:
         made = resident_of()
         made.take(Input(4, b"a", at_s))
         return made
 
-    return Observed(
+    return WorkDone(
         n_taken={"x.sources": 7},
         n_sent=Counter({"lane": 9}),
         owned=frozenset({("x.sources", 0), ("x.sources", 2)}),

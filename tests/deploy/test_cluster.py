@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from anonymizer.cli.main import app
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.limits import check_cluster
-from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
+from anonymizer.cluster.worker_metrics import StageAccounts, WorkDone, WorkerCollector
 from anonymizer.settings import load_settings
 from tests.deploy.files import DEPLOY, dashboard_queries, read_yaml
 
@@ -30,8 +30,8 @@ def exported() -> set[str]:
         waited_s=lambda: 0.0,
         exact=True,
     )
-    nothing = Accounts(n_received=0, n_held=0, n_of={}, n_events={})
-    worker = WorkerCollector(Observed(), lambda: nothing, exact=True)
+    nothing = StageAccounts(n_received=0, n_held=0, n_of={}, n_events={})
+    worker = WorkerCollector(WorkDone(), lambda: nothing, exact=True)
     return names_of(bridge.collect()) | names_of(worker.collect())
 
 

@@ -13,7 +13,7 @@ from anonymizer.pipeline.records.release_messages import (
     encode_classes,
     encode_window,
 )
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.store import ReleaseFile, ReleaseReader
 
 TOPIC = "t.releases"
@@ -31,20 +31,22 @@ def file(path: Path) -> Iterator[ReleaseFile]:
     opened.close()
 
 
-def window(number: int, *, n_classes: int, closed_at: float = 1000.0) -> Release:
+def window(number: int, *, n_classes: int, closed_at: float = 1000.0) -> PublishedWindow:
     summary = {"records": 9.0, "published": 8.0, "classes": float(n_classes), "k": 4.0}
-    return Release("fleet", number, number * 10.0, number * 10.0 + 10, closed_at, summary)
+    return PublishedWindow("fleet", number, number * 10.0, number * 10.0 + 10, closed_at, summary)
 
 
-def add(file: ReleaseFile, *parts: ReleasedClasses | Release, now: float = 1000.0) -> None:
+def add(file: ReleaseFile, *parts: ReleasedClasses | PublishedWindow, now: float = 1000.0) -> None:
     file.add(parts, topic=TOPIC, offsets={1: 5}, now=now)
 
 
 @pytest.mark.parametrize(
     "part", [ReleasedClasses("fleet", -3, [b"a", b""]), window(7, n_classes=2)]
 )
-def test_parts_of_releases_are_read_as_they_were_written(part: ReleasedClasses | Release) -> None:
-    value = encode_window(part) if isinstance(part, Release) else encode_classes(part)
+def test_parts_of_releases_are_read_as_they_were_written(
+    part: ReleasedClasses | PublishedWindow,
+) -> None:
+    value = encode_window(part) if isinstance(part, PublishedWindow) else encode_classes(part)
     assert decode_release(value) == part
 
 
@@ -58,7 +60,7 @@ def test_other_bytes_are_no_part_of_a_release(value: bytes) -> None:
 def test_a_window_is_shown_when_all_its_parts_are_there_in_any_order(
     file: ReleaseFile, path: Path, first: int
 ) -> None:
-    parts: list[ReleasedClasses | Release] = [
+    parts: list[ReleasedClasses | PublishedWindow] = [
         ReleasedClasses("fleet", 7, [b"a", b"b"]),
         window(7, n_classes=3),
         ReleasedClasses("fleet", 7, [b"c"]),

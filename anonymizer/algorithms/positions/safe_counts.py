@@ -23,7 +23,7 @@ _STEP = 1e-4
 """Of speeds and dwells in a tally; published means are rounded to more."""
 
 
-class Tally(NamedTuple):
+class CellTally(NamedTuple):
     """How many devices were seen in each cell of an interval, without any protection.
 
     Its sums are of integers: those of parts of the devices add up to the sums of all.
@@ -50,7 +50,7 @@ class Tally(NamedTuple):
 
     def __repr__(self) -> str:
         """Reveal no place."""
-        return f"Tally({int(self.n_in.sum())})"
+        return f"CellTally({int(self.n_in.sum())})"
 
 
 class SafeFigures(NamedTuple):
@@ -130,7 +130,7 @@ def tally(
     n_cells: int,
     speed_mps: FloatArray,
     dwell_s: FloatArray,
-) -> Tally:
+) -> CellTally:
     """Return the tally of some devices in one interval.
 
     Parameters
@@ -143,7 +143,7 @@ def tally(
     """
     known = before != NO_CELL
     pair, n = np.unique(cell[known] * n_cells + before[known], return_counts=True)
-    return Tally(
+    return CellTally(
         np.bincount(cell, minlength=n_cells),
         pair,
         n,
@@ -152,20 +152,20 @@ def tally(
     )
 
 
-def together(tallies: Sequence[Tally]) -> Tally:
+def together(tallies: Sequence[CellTally]) -> CellTally:
     """Return the tally of all devices of some tallies of one interval, at least one."""
     pair, of = np.unique(np.concatenate([each.pair for each in tallies]), return_inverse=True)
     n = np.zeros(len(pair), np.int64)
     np.add.at(n, of, np.concatenate([each.n_of_pair for each in tallies]))
     sums = {
         name: np.sum([getattr(each, name) for each in tallies], axis=0)
-        for name in Tally._fields
+        for name in CellTally._fields
         if name not in {"pair", "n_of_pair"}
     }
-    return Tally(pair=pair, n_of_pair=n, **sums)
+    return CellTally(pair=pair, n_of_pair=n, **sums)
 
 
-def figures(counted: Tally, k: int) -> SafeFigures:
+def figures(counted: CellTally, k: int) -> SafeFigures:
     """Return what is published about the devices of a tally."""
     n_cells = len(counted.n_in)
     first = runs_of(counted.n_in, k)

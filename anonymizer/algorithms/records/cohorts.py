@@ -41,7 +41,7 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.cohort_labels import Labels
 from anonymizer.algorithms.records.criteria import class_loss
-from anonymizer.algorithms.records.cumulative import NO_COMPANY, Lasting, Memory
+from anonymizer.algorithms.records.cumulative import NO_COMPANY, LastingColumns, Memory
 from anonymizer.algorithms.records.founding import WAITING, Founding, lasting_only
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem, with_criteria
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
@@ -77,7 +77,7 @@ class Cohorts:
         new: BoolArray = np.append(self.company == NO_COMPANY, False)[self.of]
         return new
 
-    def shown(self, records: Records, schema: Schema, lasting: Lasting) -> Records:
+    def shown(self, records: Records, schema: Schema, lasting: LastingColumns) -> Records:
         """Return the records, the values that are withheld missing."""
         qi = records.qi.copy()
         for a, j in enumerate(lasting.qis):
@@ -87,7 +87,7 @@ class Cohorts:
 
 def assigned(
     memory: Memory,
-    lasting: Lasting,
+    lasting: LastingColumns,
     records: Records,
     schema: Schema,
     found: Callable[[], Int32Array],
@@ -147,7 +147,7 @@ def assigned(
 
 def formed(
     cohorts: Cohorts,
-    lasting: Lasting,
+    lasting: LastingColumns,
     records: Records,
     schema: Schema,
     heard: tuple[Records, Schema],
@@ -201,7 +201,7 @@ def formed(
 
 
 def with_covers(
-    records: Records, class_of: Int32Array, cohorts: Cohorts, lasting: Lasting
+    records: Records, class_of: Int32Array, cohorts: Cohorts, lasting: LastingColumns
 ) -> tuple[Records, Int32Array]:
     """Return the records with rows for the covers of their classes, and the class of each row.
 
@@ -255,7 +255,7 @@ def published_loss(problem: Problem, class_of: Int32Array, class_of_rows: Int32A
 
 
 def remembered_covers(
-    memory: Memory, lasting: Lasting, cohorts: Cohorts, *, first_company: int
+    memory: Memory, lasting: LastingColumns, cohorts: Cohorts, *, first_company: int
 ) -> Memory:
     """Return the memory with the cover and the cohort of every record that has one.
 
@@ -291,7 +291,7 @@ def remembered_covers(
 
 
 def _covers_of(
-    memory: Memory, lasting: Lasting, persons: IntArray, cohort: IntArray
+    memory: Memory, lasting: LastingColumns, persons: IntArray, cohort: IntArray
 ) -> list[tuple[Int32Array, ...]]:
     """Return the codes of each cohort's cover in each lasting quasi-identifier, rising.
 

@@ -26,7 +26,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Lasting:
+class LastingColumns:
     """The columns whose values last, as declared.
 
     Attributes
@@ -79,7 +79,7 @@ class Memory:
         return len(self.company)
 
 
-def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> Lasting:
+def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> LastingColumns:
     """Return the columns of these names.
 
     Raises
@@ -96,12 +96,12 @@ def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> L
     attributes = [*(schema.qis[j] for j in qis), *(schema.sensitive[j] for j in sensitive)]
     floor = [promise.d] * len(qis) + [promise.l] * len(sensitive)
     missing = np.array([a.missing for a in attributes], np.int32)
-    return Lasting(qis, sensitive, missing, np.array(floor, np.int64))
+    return LastingColumns(qis, sensitive, missing, np.array(floor, np.int64))
 
 
 def advance(
     memory: Memory,
-    lasting: Lasting,
+    lasting: LastingColumns,
     records: Records,
     class_of: Int32Array,
     *,
@@ -150,8 +150,8 @@ def advance(
 
 
 def sensitive_part(
-    memory: Memory, lasting: Lasting, among: Sequence[int]
-) -> tuple[Memory, Lasting]:
+    memory: Memory, lasting: LastingColumns, among: Sequence[int]
+) -> tuple[Memory, LastingColumns]:
     """Return the part of a memory, and of the columns, that concerns some sensitive attributes.
 
     `among` are their indices in the schema; the columns refer to a schema of these alone.
@@ -164,11 +164,11 @@ def sensitive_part(
     first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     at = np.arange(first_of[-1]) + np.repeat(memory.first_of[rows] - first_of[:-1], sizes)
     sensitive = tuple(list(among).index(lasting.sensitive[at]) for at in chosen)
-    only = Lasting((), sensitive, lasting.missing[columns], lasting.floor[columns])
+    only = LastingColumns((), sensitive, lasting.missing[columns], lasting.floor[columns])
     return Memory(first_of, memory.code[at], memory.company), only
 
 
-def remaining(memory: Memory, lasting: Lasting) -> IntArray:
+def remaining(memory: Memory, lasting: LastingColumns) -> IntArray:
     """Return how many values are left for each person and column; `UNKNOWN` if unpublished.
 
     Shape (persons, columns).
@@ -177,13 +177,13 @@ def remaining(memory: Memory, lasting: Lasting) -> IntArray:
     return np.where(left == 0, UNKNOWN, left)
 
 
-def short(memory: Memory, lasting: Lasting) -> BoolArray:
+def short(memory: Memory, lasting: LastingColumns) -> BoolArray:
     """Return the persons with fewer values left than the floor in a column, shape (persons,)."""
     left = remaining(memory, lasting)
     return np.asarray(((left != UNKNOWN) & (left < lasting.floor)).any(axis=1))
 
 
-def pack(memory: Memory, lasting: Lasting) -> list[bytes]:
+def pack(memory: Memory, lasting: LastingColumns) -> list[bytes]:
     """Return the memory of each person as bytes, to be stored by key.
 
     The company in 8 bytes, then for each column 4 bytes for the number of codes left, then 4 bytes
@@ -202,7 +202,7 @@ def pack(memory: Memory, lasting: Lasting) -> list[bytes]:
     ]
 
 
-def unpack(stored: Sequence[bytes | None], lasting: Lasting) -> Memory:
+def unpack(stored: Sequence[bytes | None], lasting: LastingColumns) -> Memory:
     """Return the memory of persons from the bytes of `pack`; None: never published.
 
     Raises

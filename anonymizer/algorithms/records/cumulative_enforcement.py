@@ -13,7 +13,7 @@ from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.cumulative import (
     NO_COMPANY,
-    Lasting,
+    LastingColumns,
     Memory,
     advance,
     codes_in_classes,
@@ -49,7 +49,7 @@ class Enforced:
 
 
 def violators(
-    memory: Memory, lasting: Lasting, records: Records, class_of: Int32Array
+    memory: Memory, lasting: LastingColumns, records: Records, class_of: Int32Array
 ) -> BoolArray:
     """Return the records whose persons would be left below the floor by publishing these classes.
 
@@ -61,7 +61,7 @@ def violators(
 
 def enforce(
     memory: Memory,
-    lasting: Lasting,
+    lasting: LastingColumns,
     records: Records,
     schema: Schema,
     promise: Promise,
@@ -114,7 +114,7 @@ def enforce(
 
 
 def keep_company(
-    memory: Memory, lasting: Lasting, records: Records, schema: Schema, promise: Promise
+    memory: Memory, lasting: LastingColumns, records: Records, schema: Schema, promise: Promise
 ) -> Int32Array:
     """Return the classes of members who stay together; the rest, to be partitioned, `SUPPRESSED`.
 
@@ -134,7 +134,7 @@ def keep_company(
 
 def _leaving(
     memory: Memory,
-    lasting: Lasting,
+    lasting: LastingColumns,
     records: Records,
     schema: Schema,
     promise: Promise,
@@ -151,7 +151,7 @@ def _leaving(
 
 def _targets(
     memory: Memory,
-    lasting: Lasting,
+    lasting: LastingColumns,
     records: Records,
     problem: Problem,
     class_of: Int32Array,

@@ -21,7 +21,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import MOST_CLASSES, Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.store_port import PartRow
-from anonymizer.pipeline.records.topics import RecordRouter, Route, topic_filter
+from anonymizer.pipeline.records.topics import RecordRoute, RecordRouter, topic_filter
 from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
@@ -176,7 +176,7 @@ def joined_windows(
 
 
 def _part(
-    stream: Stream, route: Route, payload: bytes, router: RecordRouter
+    stream: Stream, route: RecordRoute, payload: bytes, router: RecordRouter
 ) -> tuple[bytes, float, bytes] | Outcome:
     """Return the key of the vehicle, the time and the cells of a part, or why it is none."""
     reader = stream.readers[route.source]

@@ -67,7 +67,7 @@ from anonymizer.pipeline.positions.tick.factory import (
 )
 from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
-from anonymizer.pipeline.positions.tick.intake import LocatedPositions, Matching, matching_with
+from anonymizer.pipeline.positions.tick.intake import LocatedPositions, MapMatching, matching_with
 from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from anonymizer.settings import Settings
 
@@ -128,7 +128,7 @@ class SourceStage:
         number: int,
         secret: bytes,
         router: Router,
-        matching: Matching,
+        matching: MapMatching,
         make_decoder: Callable[[Ledger], Decoder],
         make_public: Callable[[Ledger], PublicDevices],
         make_fixed: Callable[[Ledger], Fleet] | None,

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from anonymizer.algorithms.positions.safe_counts import Tally, together
+from anonymizer.algorithms.positions.safe_counts import CellTally, together
 from anonymizer.cluster.positions.stage_messages import SourceTally, packed_tally, tally_in
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -106,11 +106,11 @@ class LaneCounts:
                 continue
             end_s = (interval + 1) * self._every_s
             if self._private is None:
-                tallies = [each for each in whole if isinstance(each, Tally)]
+                tallies = [each for each in whole if isinstance(each, CellTally)]
                 found += [self._cells, self._safe.message(together(tallies), end_s)]
                 self.n_published += 1
             else:
-                numbers = [each for each in whole if not isinstance(each, Tally)]
+                numbers = [each for each in whole if not isinstance(each, CellTally)]
                 found += [self._cells, self._noisy(self._private, numbers, end_s)]
         self._settled = last
         return found

@@ -21,15 +21,15 @@ from anonymizer.pipeline.positions.out.current_groups import (
 from anonymizer.settings import Settings
 
 CURRENT = b"N"
-"""First byte of an encoded `Stated`."""
+"""First byte of an encoded `StatedPiece`."""
 COLLECTING_LANE = 0
 """The district that publishes what all state."""
 _PIECE_BYTES = 512 * 1024
-"""Of the messages in one `Stated`, unless one is larger: Kafka takes 1 MiB by default."""
+"""Of the messages in one `StatedPiece`, unless one is larger: Kafka takes 1 MiB by default."""
 _NEVER = -(1 << 62)
 
 
-class Stated(NamedTuple):
+class StatedPiece(NamedTuple):
     """A piece of what holds in a district.
 
     Attributes
@@ -52,19 +52,19 @@ class Stated(NamedTuple):
 
     def __repr__(self) -> str:
         """Show no content."""
-        return f"Stated({self.lane}, {self.turn}, {len(self.payloads)} messages)"
+        return f"StatedPiece({self.lane}, {self.turn}, {len(self.payloads)} messages)"
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_PIECES = msgspec.msgpack.Decoder(Stated)
+_PIECES = msgspec.msgpack.Decoder(StatedPiece)
 
 
-def encode_stated(stated: Stated) -> bytes:
+def encode_stated(stated: StatedPiece) -> bytes:
     """Return a piece as bytes."""
     return CURRENT + _ENCODER.encode(stated)
 
 
-def decode_stated(value: bytes, *, n_lanes: int) -> Stated:
+def decode_stated(value: bytes, *, n_lanes: int) -> StatedPiece:
     """Return the piece that was encoded.
 
     Raises
@@ -98,7 +98,7 @@ class LaneCurrent:
         self._live = LiveMessages(grace_s=2 * settings.tick.interval_s)
         self._turn = _NEVER
 
-    def see(self, messages: Iterable[Outgoing], *, now: float) -> Iterator[Stated]:
+    def see(self, messages: Iterable[Outgoing], *, now: float) -> Iterator[StatedPiece]:
         """Take in the messages of a tick; yield what holds if an interval has begun.
 
         Parameters
@@ -115,7 +115,7 @@ class LaneCurrent:
             cuts = [*(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(payloads)]
             for first, end in zip([0, *cuts], cuts, strict=False):
                 is_last = end == len(payloads)
-                yield Stated(self._number, turn, now, is_last, payloads[first:end])
+                yield StatedPiece(self._number, turn, now, is_last, payloads[first:end])
 
     def state(self) -> dict[str, Any]:
         """Return what changes from tick to tick."""
@@ -153,7 +153,7 @@ class CollectedCurrent:
         self._last = [_NEVER] * n_lanes
         self._published = _NEVER
 
-    def take(self, stated: Stated) -> list[Outgoing]:
+    def take(self, stated: StatedPiece) -> list[Outgoing]:
         """Take in a piece; return the messages of all turns that every district has come to.
 
         Those of a district come in order, and some again.

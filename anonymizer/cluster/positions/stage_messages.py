@@ -12,7 +12,7 @@ import numpy as np
 from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
 from anonymizer.algorithms.positions.readings import Known
-from anonymizer.algorithms.positions.safe_counts import Tally
+from anonymizer.algorithms.positions.safe_counts import CellTally
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 
@@ -59,7 +59,7 @@ class SourceTally(NamedTuple):
     """
 
     interval: int
-    counted: Tally | IntArray | None
+    counted: CellTally | IntArray | None
 
 
 class Batch(NamedTuple):
@@ -172,7 +172,7 @@ def packed_tally(tally: SourceTally | None) -> list[Any] | None:
     if tally is None:
         return None
     counted = tally.counted
-    return [tally.interval, list(counted) if isinstance(counted, Tally) else counted]
+    return [tally.interval, list(counted) if isinstance(counted, CellTally) else counted]
 
 
 def tally_in(packed: list[Any] | None) -> SourceTally | None:
@@ -180,7 +180,7 @@ def tally_in(packed: list[Any] | None) -> SourceTally | None:
     if packed is None:
         return None
     interval, columns = packed
-    return SourceTally(interval, Tally(*columns) if isinstance(columns, list) else columns)
+    return SourceTally(interval, CellTally(*columns) if isinstance(columns, list) else columns)
 
 
 def _packed_readings(readings: Readings) -> list[Any] | None:

@@ -10,13 +10,13 @@ import numpy as np
 from anonymizer.algorithms.windows import NEVER, Seen
 from anonymizer.cluster.records.window_messages import (
     UNPLANNED,
-    Answer,
     Close,
     Held,
     Memories,
     Plan,
+    RangeAnswer,
+    RangeRows,
     Recall,
-    Rows,
     Survey,
     Values,
     encode,
@@ -192,7 +192,7 @@ class JoinedStream(OpenStream):
             joined.values_of,
         )
 
-    def plan(self, plan: Plan) -> Iterator[Rows]:
+    def plan(self, plan: Plan) -> Iterator[RangeRows]:
         """Take the plan of the window that closes; yield the rows for each range."""
         closing = self._closing
         if closing is None or closing.window != plan.window or closing.range_of is not None:
@@ -208,7 +208,7 @@ class JoinedStream(OpenStream):
         for range_ in range(closing.n_ranges):
             pieces = closing.pieces(range_)
             for number, rows in enumerate(pieces):
-                yield Rows(
+                yield RangeRows(
                     self._number,
                     self._joiner,
                     plan.window,
@@ -224,7 +224,7 @@ class JoinedStream(OpenStream):
                     [memories[i] for i in rows.tolist()] if memories else [],
                 )
 
-    def book(self, answer: Answer) -> None:
+    def book(self, answer: RangeAnswer) -> None:
         """Settle the rows of an answer, and remember their vehicles."""
         closing, piece = self._closing, (answer.range_, answer.piece)
         if closing is None or closing.window != answer.window or piece in closing.answered:

@@ -13,9 +13,9 @@ from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_raw
 from anonymizer.cluster.records.joined_stream import JoinedStream
 from anonymizer.cluster.records.window_messages import (
-    Answer,
     Close,
     Plan,
+    RangeAnswer,
     Recall,
     Survey,
     TickState,
@@ -131,7 +131,7 @@ class JoinerStage:
         with reading():
             message = decode(value)
             stream = self._streams[message.stream]
-            if not isinstance(message, Close | Plan | Answer | Recall):
+            if not isinstance(message, Close | Plan | RangeAnswer | Recall):
                 refuse()
         self._now = max(self._now, at_s)
         if isinstance(message, Close):
@@ -144,7 +144,7 @@ class JoinerStage:
                 for rows in stream.plan(message)
             ]
             return sends + _surveyed(stream.next_survey())
-        if isinstance(message, Answer):
+        if isinstance(message, RangeAnswer):
             stream.book(message)
             return _surveyed(stream.next_survey())
         return [Send("planner", message.stream, encode(stream.held(message)))]

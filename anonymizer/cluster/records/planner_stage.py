@@ -38,8 +38,8 @@ from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.algorithms.windows import NEVER, Seen, Windows
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.records.range_rows import (
+    ClassSpan,
     Gathered,
-    Stretch,
     concluded,
     figures,
     settled,
@@ -75,7 +75,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.release_messages import encode_window
 from anonymizer.pipeline.records.silence import silent_in
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.pipeline.records.window_classes import Verified
 from anonymizer.settings import Settings
 
@@ -278,7 +278,7 @@ class PlannerStage:
         next_message = max(survey.next_message for survey in self._surveys.values())
         answers: dict[int, tuple[UInt8Array, Memories]] = {}
         for each, at in zip(met, first[len(ranges) :], strict=True):
-            stretch = Stretch(self.number, self._last, len(ranges), at, n_classes, next_message)
+            stretch = ClassSpan(self.number, self._last, len(ranges), at, n_classes, next_message)
             sends, memories = concluded(
                 each.rows, each.classes, stretch, number=self.number, n_blocks=self._n_range_stages
             )
@@ -333,7 +333,7 @@ class PlannerStage:
             self._counts["classes"] += int(summary["classes"])
             span = self._stream.rule.span(self._last)
             name = self._stream.settings.name
-            release = Release(name, self._last, *span, self._now, summary)
+            release = PublishedWindow(name, self._last, *span, self._now, summary)
             yield Send("release", self.number, encode_window(release))
         yield from self._go_on()
 

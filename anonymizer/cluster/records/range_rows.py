@@ -11,7 +11,7 @@ from anonymizer.cluster.positions.raw_batches import encode_out, in_parts
 from anonymizer.cluster.records.window_messages import (
     Formed,
     Memories,
-    Rows,
+    RangeRows,
     Shuffled,
     encode,
 )
@@ -61,7 +61,7 @@ class Gathered:
 
     @classmethod
     def of(
-        cls, stream: Stream, senders: Sequence[Rows] | Sequence[Formed], *, seed: int
+        cls, stream: Stream, senders: Sequence[RangeRows] | Sequence[Formed], *, seed: int
     ) -> "Gathered":
         """Return the rows of some senders, at least one, all of one window."""
         first = senders[0]
@@ -116,7 +116,7 @@ class Gathered:
         ]
 
     def only(self, chosen: BoolArray) -> tuple[list[Int32Array], IntArray, BoolArray, Memories]:
-        """Return columns, keys, own records and memories of some rows, as in `Rows`."""
+        """Return columns, keys, own records and memories of some rows, as in `RangeRows`."""
         at = np.flatnonzero(chosen)
         stored = [self.stored[i] for i in at.tolist()] if self.stored else []
         own = self.own[at] if len(self.own) else self.own
@@ -154,7 +154,7 @@ def figures(met: Gathered, classes: Verified) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ClassSpan:
     """Where some classes are among all of their window.
 
     Attributes
@@ -196,7 +196,7 @@ def size_of(block: int, n_classes: int, n_blocks: int) -> int:
 
 
 def concluded(
-    rows: Gathered, classes: Verified, stretch: Stretch, *, number: int, n_blocks: int
+    rows: Gathered, classes: Verified, stretch: ClassSpan, *, number: int, n_blocks: int
 ) -> tuple[list[Send], list[bytes | None]]:
     """Return the messages of classes, and what to store of the vehicle of each row.
 
@@ -213,7 +213,7 @@ def concluded(
 
 
 def _written(
-    rows: Gathered, classes: Verified, stretch: Stretch, *, number: int, n_blocks: int
+    rows: Gathered, classes: Verified, stretch: ClassSpan, *, number: int, n_blocks: int
 ) -> list[Send]:
     """Return the messages of classes, to be published or to be shuffled with those of others."""
     if not classes.n_classes:

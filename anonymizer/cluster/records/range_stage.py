@@ -14,19 +14,19 @@ from anonymizer.algorithms.windows import NEVER
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
 from anonymizer.cluster.records.range_rows import (
+    ClassSpan,
     Gathered,
-    Stretch,
     concluded,
     figures,
     published,
     size_of,
 )
 from anonymizer.cluster.records.window_messages import (
-    Answer,
     Ask,
     Finished,
     Formed,
-    Rows,
+    RangeAnswer,
+    RangeRows,
     Settled,
     Shuffled,
     decode,
@@ -77,7 +77,7 @@ class _Range:
     n_pieces: dict[int, int] = field(default_factory=dict)
     found: _Found | None = None
 
-    def add(self, rows: Rows, value: bytes) -> bool:
+    def add(self, rows: RangeRows, value: bytes) -> bool:
         """Add rows; return whether they are new."""
         key = rows.joiner, rows.piece
         is_new = key not in self.values
@@ -89,10 +89,10 @@ class _Range:
         """Return whether all joiners have sent all their rows."""
         return len(self.n_pieces) == n_joiners and len(self.values) == sum(self.n_pieces.values())
 
-    def rows(self) -> list[Rows]:
+    def rows(self) -> list[RangeRows]:
         """Return the rows of all senders, in their order."""
         found = (decode(self.values[key]) for key in sorted(self.values))
-        return [rows for rows in found if isinstance(rows, Rows)]
+        return [rows for rows in found if isinstance(rows, RangeRows)]
 
 
 class RangeStage:
@@ -137,10 +137,10 @@ class RangeStage:
         """Take what a joiner or a planner sends; return what follows from it."""
         with reading():
             message = decode(value)
-            if not isinstance(message, Rows | Settled | Shuffled | Ask):
+            if not isinstance(message, RangeRows | Settled | Shuffled | Ask):
                 refuse()
             _ = self._streams[message.stream]
-        if isinstance(message, Rows):
+        if isinstance(message, RangeRows):
             return self._add(message, value)
         if isinstance(message, Settled):
             return list(self._publish(message))
@@ -148,7 +148,7 @@ class RangeStage:
             return self._shuffle(message)
         return self._say_again(message)
 
-    def _add(self, rows: Rows, value: bytes) -> list[Send]:
+    def _add(self, rows: RangeRows, value: bytes) -> list[Send]:
         key = rows.stream, rows.range_
         if rows.window <= self._done.get(key, rows.window - 1):
             return []
@@ -161,7 +161,7 @@ class RangeStage:
         self._counts["unverified_classes"] += found.classes.n_refused
         return [self._formed(rows, found)]
 
-    def _formed(self, rows: Rows, found: _Found) -> Send:
+    def _formed(self, rows: RangeRows, found: _Found) -> Send:
         """Return what the planner has to know of a range of which there are some rows."""
         sent = Formed(
             rows.stream,
@@ -232,7 +232,7 @@ class RangeStage:
         del self._ranges[key]
         self._done[key] = message.window
         self._counts["classes"] += found.classes.n_classes
-        stretch = Stretch(
+        stretch = ClassSpan(
             message.stream,
             of.window,
             senders[0].n_ranges,
@@ -251,7 +251,7 @@ class RangeStage:
             memories[i] = blob
         answers = found.rows.by_sender(outcome, memories)
         for rows, (of_sender, to_store) in zip(senders, answers, strict=True):
-            answer = Answer(
+            answer = RangeAnswer(
                 message.stream,
                 of.window,
                 message.range_,
@@ -288,7 +288,7 @@ class RangeStage:
             of = self._ranges[stream, range_] = _Range(window)
             for value in values:
                 rows = decode(value)
-                if isinstance(rows, Rows):
+                if isinstance(rows, RangeRows):
                     of.add(rows, value)
         self._done = {(stream, range_): window for stream, range_, window in state["done"]}
         self._blocks = {

@@ -7,7 +7,7 @@ from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.record_parts import VehicleReader
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.records.topics import RecordRouter, Route
+from anonymizer.pipeline.records.topics import RecordRoute, RecordRouter
 from anonymizer.settings import StreamSettings
 
 _NO_SECRET = b""
@@ -57,7 +57,7 @@ class VehicleRouting:
                 found[row] = int.from_bytes(vehicle[:_NUMBER_BYTES]) % n_joiners
         return found
 
-    def _named(self, route: Route, payload: bytes) -> bytes:
+    def _named(self, route: RecordRoute, payload: bytes) -> bytes:
         """Return the key of the vehicle that a payload names, empty if it names none."""
         vehicle = self._reader_of[route.stream, route.source].read(payload)
         return self._router.key(route.stream, vehicle)

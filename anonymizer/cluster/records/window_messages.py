@@ -5,10 +5,10 @@ like raw records. Every one may come twice: what is known already is ignored.
 
 A window is closed in this order. Joiners state every tick what they have placed. The planner of
 the stream says `Close`, and gets a `Survey` from each joiner; it states the `Plan`, by which each
-joiner sends `Rows` to each range. A range tells the planner in `Formed` how many classes it has,
-and hands over what meets at its borders. The planner says `Settled`, the range publishes, and tells
-each joiner the `Answer`. Of a window with several ranges the classes are shuffled before they are
-published: whoever made one sends it in `Shuffled` to the range stage that has its number.
+joiner sends `RangeRows` to each range. A range tells the planner in `Formed` how many classes it
+has, and hands over what meets at its borders. The planner says `Settled`, the range publishes, and
+tells each joiner the `RangeAnswer`. Of a window with several ranges the classes are shuffled before
+they are published: whoever made one sends it in `Shuffled` to the range stage that has its number.
 
 A planner that knows nothing asks every joiner in `Recall`, and gets `Held`. If a window is under
 way, it then asks the ranges in `Ask`, which state `Formed` again, or that all is `Finished`.
@@ -109,7 +109,7 @@ class Plan(NamedTuple):
         return f"Plan({self.window}, {self.n_asked})"
 
 
-class Rows(NamedTuple):
+class RangeRows(NamedTuple):
     """A piece of the records of a joiner for a range.
 
     Attributes
@@ -146,7 +146,7 @@ class Rows(NamedTuple):
 
     def __repr__(self) -> str:
         """Reveal no record."""
-        return f"Rows({self.joiner}, {self.window}, {self.range_}, {self.piece})"
+        return f"RangeRows({self.joiner}, {self.window}, {self.range_}, {self.piece})"
 
 
 class Formed(NamedTuple):
@@ -155,7 +155,7 @@ class Formed(NamedTuple):
     Attributes
     ----------
     n_ranges, silent, values_of
-        As in `Rows`.
+        As in `RangeRows`.
     n_classes
         Classes that the range publishes itself.
     summary
@@ -163,7 +163,7 @@ class Formed(NamedTuple):
     n_refused
         Classes that verification refused.
     columns, key, own, memories
-        The rows that meet others, as in `Rows`.
+        The rows that meet others, as in `RangeRows`.
     class_of, left_out
         Class of each in the range, or `SUPPRESSED`, and whether earlier windows are the reason.
     """
@@ -216,7 +216,7 @@ class Settled(NamedTuple):
         return f"Settled({self.window}, {self.range_})"
 
 
-class Answer(NamedTuple):
+class RangeAnswer(NamedTuple):
     """What became of a piece of the rows of a joiner, and what to remember of their vehicles.
 
     Attributes
@@ -235,7 +235,7 @@ class Answer(NamedTuple):
 
     def __repr__(self) -> str:
         """Reveal no record."""
-        return f"Answer({self.window}, {self.range_}, {self.piece})"
+        return f"RangeAnswer({self.window}, {self.range_}, {self.piece})"
 
 
 class Shuffled(NamedTuple):
@@ -323,10 +323,10 @@ _BYTE_OF: dict[type, bytes] = {
     Close: b"C",
     Survey: b"V",
     Plan: b"N",
-    Rows: b"W",
+    RangeRows: b"W",
     Formed: b"M",
     Settled: b"S",
-    Answer: b"A",
+    RangeAnswer: b"A",
     Shuffled: b"P",
     Recall: b"Q",
     Held: b"H",
@@ -339,10 +339,10 @@ _Message = (
     | Close
     | Survey
     | Plan
-    | Rows
+    | RangeRows
     | Formed
     | Settled
-    | Answer
+    | RangeAnswer
     | Shuffled
     | Recall
     | Held
@@ -358,8 +358,8 @@ _LONG = frozenset(byte for kind, byte in _BYTE_OF.items() if kind not in _SHORT)
 def takes_long(value: bytes) -> bool:
     """Return whether a stage may work for seconds on an input.
 
-    After these it may join a window, divide it, or form classes: after an `Answer`, too, where the
-    next window is to be closed, and after an `Ask` since the stage was restarted.
+    After these it may join a window, divide it, or form classes: after a `RangeAnswer`, too, where
+    the next window is to be closed, and after an `Ask` since the stage was restarted.
     """
     return value[:1] in _LONG
 

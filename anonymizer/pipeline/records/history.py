@@ -15,7 +15,7 @@ from anonymizer.algorithms.records.cohorts import (
     with_covers,
 )
 from anonymizer.algorithms.records.cumulative import (
-    Lasting,
+    LastingColumns,
     Memory,
     advance,
     lasting_columns,
@@ -77,7 +77,7 @@ class Remembered:
     memory: Memory
 
     @property
-    def lasting(self) -> Lasting:
+    def lasting(self) -> LastingColumns:
         """The columns that last."""
         return _lasting(self.stream)
 
@@ -219,7 +219,7 @@ def remembered(stream: Stream, stored: Sequence[bytes | None]) -> Remembered | N
     return Remembered(stream, unpack(stored, _lasting(stream)))
 
 
-def _lasting(stream: Stream) -> Lasting:
+def _lasting(stream: Stream) -> LastingColumns:
     return lasting_columns(stream.schema, stream.promise, stream.lasting)
 
 

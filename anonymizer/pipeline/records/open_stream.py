@@ -20,11 +20,11 @@ from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.store_port import PartRow
-from anonymizer.pipeline.records.topics import Route
+from anonymizer.pipeline.records.topics import RecordRoute
 from anonymizer.settings import LimitSettings
 
 
-class Kept(NamedTuple):
+class KeptPart(NamedTuple):
     """A part that is held from now on, and the number of the held part that it replaces, or 0."""
 
     part: PartRow
@@ -92,8 +92,8 @@ class OpenStream:
         return self.records.n_parts + self._n_closing
 
     def place(
-        self, messages: Sequence[tuple[Route, bytes]], *, now: float, at_s: float
-    ) -> list[Kept]:
+        self, messages: Sequence[tuple[RecordRoute, bytes]], *, now: float, at_s: float
+    ) -> list[KeptPart]:
         """Join the parts in messages, and settle those that are not kept; return the others.
 
         Parameters
@@ -103,7 +103,7 @@ class OpenStream:
         now, at_s
             The wall clock in unix seconds, and the seconds of a monotonic clock.
         """
-        kept: list[Kept] = []
+        kept: list[KeptPart] = []
         settled = [
             outcome
             for route, payload in messages
@@ -151,7 +151,7 @@ class OpenStream:
         self._n_closing = state["n_closing"]
 
     def _place(
-        self, route: Route, payload: bytes, now: float, at_s: float, kept: list[Kept]
+        self, route: RecordRoute, payload: bytes, now: float, at_s: float, kept: list[KeptPart]
     ) -> Outcome:
         """Join the part in a message, or say why it is not kept; return what is settled by it."""
         read = self._read(route, payload, at_s)
@@ -165,10 +165,12 @@ class OpenStream:
         outcome, gone = self.records.put(row)
         if gone != row.number:
             self._next_part += 1
-            kept.append(Kept(row, gone))
+            kept.append(KeptPart(row, gone))
         return outcome
 
-    def _read(self, route: Route, payload: bytes, at_s: float) -> tuple[bytes, Part] | Outcome:
+    def _read(
+        self, route: RecordRoute, payload: bytes, at_s: float
+    ) -> tuple[bytes, Part] | Outcome:
         """Return the key of the vehicle of a message, and the part."""
         if not route.vehicle and not route.topic:
             return Outcome.INVALID__NO_DEVICE

@@ -21,7 +21,7 @@ from anonymizer.algorithms.records.generalized_values import (
 )
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import mean_of
-from anonymizer.pipeline.records.store_port import Release, ReleaseStore
+from anonymizer.pipeline.records.store_port import PublishedWindow, ReleaseStore
 
 MOST_RELEASES = 1000
 """Greatest number of releases in one answer."""
@@ -50,7 +50,7 @@ class Answer:
     cells: Sequence[Cell]
     k: int
     n_records: int
-    releases: Sequence[Release]
+    releases: Sequence[PublishedWindow]
 
     @property
     def n_published(self) -> int:
@@ -164,7 +164,7 @@ class Queries:
     def _begins(self, day: date) -> float:
         return (day - _EPOCH).days * _DAY_S - self.stream.settings.utc_offset_h * 3600
 
-    def _published(self, release: Release) -> "_Published | None":
+    def _published(self, release: PublishedWindow) -> "_Published | None":
         """Return the cells of a release; None if it is being erased or was declared differently."""
         key = (release.window, release.closed_at)
         with self._lock:

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 
 _CLASSES, _WINDOW = b"P", b"Q"
 _Window = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
@@ -62,7 +62,7 @@ def encode_classes(classes: ReleasedClasses) -> bytes:
     return _CLASSES + _ENCODER.encode(_Classes(*classes[:2], list(classes.payloads)))
 
 
-def encode_window(release: Release) -> bytes:
+def encode_window(release: PublishedWindow) -> bytes:
     """Return a closed window as bytes; `summary["classes"]` is the number of its classes."""
     return _WINDOW + _ENCODER.encode(
         _Head(
@@ -76,7 +76,7 @@ def encode_window(release: Release) -> bytes:
     )
 
 
-def decode_release(value: bytes) -> ReleasedClasses | Release:
+def decode_release(value: bytes) -> ReleasedClasses | PublishedWindow:
     """Return what was encoded.
 
     Raises
@@ -91,7 +91,7 @@ def decode_release(value: bytes) -> ReleasedClasses | Release:
             return ReleasedClasses(classes.stream, classes.window, classes.payloads)
         if value[:1] == _WINDOW:
             head = _READ_HEAD.decode(rest)
-            return Release(
+            return PublishedWindow(
                 head.stream, head.window, head.start, head.end, head.closed_at, head.summary
             )
     except (ValueError, msgspec.MsgspecError):

@@ -184,7 +184,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class PublishedWindow:
     """A published window: one whose classes have all been published.
 
     Attributes
@@ -230,14 +230,18 @@ class Release:
 class ReleaseStore(Protocol):
     """Stores releases; every call may come from another thread."""
 
-    def within(self, stream: str, *, start: float, end: float, limit: int) -> Sequence[Release]:
+    def within(
+        self, stream: str, *, start: float, end: float, limit: int
+    ) -> Sequence[PublishedWindow]:
         """Return the releases whose windows are within a time span, oldest first."""
 
-    def newest(self, streams: Sequence[str], *, limit: int, offset: int) -> Sequence[Release]:
+    def newest(
+        self, streams: Sequence[str], *, limit: int, offset: int
+    ) -> Sequence[PublishedWindow]:
         """Return the releases of some streams, newest first."""
 
     def count(self, streams: Sequence[str]) -> int:
         """Return the number of releases of some streams."""
 
-    def classes(self, release: Release) -> Sequence[bytes]:
+    def classes(self, release: PublishedWindow) -> Sequence[bytes]:
         """Return the published payloads of a release; fewer if some are being erased."""

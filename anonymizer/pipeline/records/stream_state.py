@@ -11,7 +11,7 @@ from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
-from anonymizer.pipeline.records.open_stream import Kept, OpenStream
+from anonymizer.pipeline.records.open_stream import KeptPart, OpenStream
 from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
 from anonymizer.pipeline.records.window_model import WindowModel
 from anonymizer.settings import LimitSettings
@@ -101,7 +101,7 @@ class StreamState(OpenStream):
         """Number of parts that are neither published nor settled."""
         return super().n_held + self._n_unpublished
 
-    def store(self, kept: Sequence[Kept]) -> None:
+    def store(self, kept: Sequence[KeptPart]) -> None:
         """Note parts that are to be stored, and those that they replace."""
         for part, gone in kept:
             self._added[part.number] = part

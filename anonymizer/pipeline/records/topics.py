@@ -19,7 +19,7 @@ _MOST_KEPT_S = 120.0
 after the length of the shortest window if that is less."""
 
 
-class Route(NamedTuple):
+class RecordRoute(NamedTuple):
     """The stream, source and vehicle of a topic's messages.
 
     Attributes
@@ -39,7 +39,7 @@ class Route(NamedTuple):
 
     def __repr__(self) -> str:
         """Do not reveal the vehicle."""
-        return "Route(...)"
+        return "RecordRoute(...)"
 
 
 def topic_filter(source: SourceSettings) -> str:
@@ -95,11 +95,11 @@ class RecordRouter:
         self._kept_s = min([_MOST_KEPT_S, *(stream.window_s for stream in streams)])
         self._routes = RouteCache(self._find)
 
-    def routes_of(self, topic: str) -> tuple[Route, ...]:
+    def routes_of(self, topic: str) -> tuple[RecordRoute, ...]:
         """Return the route of a topic in each stream that reads it; none if no source matches."""
         return self._routes[topic]
 
-    def routes(self, messages: PackedDeliveries) -> Iterator[tuple[tuple[Route, ...], bytes]]:
+    def routes(self, messages: PackedDeliveries) -> Iterator[tuple[tuple[RecordRoute, ...], bytes]]:
         """Yield the routes and the payload of each message."""
         stream, routes_of = messages.stream, self._routes
         for topic, end, payload, stop in messages.columns.bounds.tolist():
@@ -108,7 +108,7 @@ class RecordRouter:
 
     def divided(
         self, messages: PackedDeliveries, *, repeated: Sequence[bool] | None = None
-    ) -> tuple[dict[int, list[tuple[Route, bytes]]], Counter[tuple[int, Outcome]]]:
+    ) -> tuple[dict[int, list[tuple[RecordRoute, bytes]]], Counter[tuple[int, Outcome]]]:
         """Return the parts for each stream, and what is settled already.
 
         Parameters
@@ -121,7 +121,7 @@ class RecordRouter:
         parts, settled
             By stream, routes and payloads; by stream, -1 for none, and outcome, how many.
         """
-        parts: dict[int, list[tuple[Route, bytes]]] = {}
+        parts: dict[int, list[tuple[RecordRoute, bytes]]] = {}
         settled: Counter[tuple[int, Outcome]] = Counter()
         again = repeated if repeated is not None else repeat(False)
         for (routes, payload), is_again in zip(self.routes(messages), again, strict=False):
@@ -139,19 +139,19 @@ class RecordRouter:
         """Forget vehicles that are silent, see `RouteCache.forget`."""
         self._routes.forget(at_s=at_s, kept_s=self._kept_s)
 
-    def _find(self, topic: str) -> tuple[Route, ...]:
-        found: dict[int, Route] = {}
+    def _find(self, topic: str) -> tuple[RecordRoute, ...]:
+        found: dict[int, RecordRoute] = {}
         named = topic.encode("utf-8", "surrogatepass")
         for pattern, stream, source, in_payload in self._patterns:
             match = pattern.fullmatch(topic)
             if match is None or stream in found:
                 continue
             if in_payload:
-                found[stream] = Route(stream, source, b"", named)
+                found[stream] = RecordRoute(stream, source, b"", named)
                 continue
             # With an empty level, two vehicles could have the same id.
             vehicle = "/".join(match.groups()) if all(match.groups()) else ""
-            found[stream] = Route(stream, source, self.key(stream, vehicle))
+            found[stream] = RecordRoute(stream, source, self.key(stream, vehicle))
         return tuple(found.values())
 
     def key(self, stream: int, vehicle: str) -> bytes:

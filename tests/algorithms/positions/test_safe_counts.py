@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.safe_counts import (
     NO_CELL,
+    CellTally,
     SafeFigures,
-    Tally,
     figures,
     runs_of,
     tally,
@@ -189,7 +189,7 @@ def test_tallies_of_parts_are_together_the_tally_of_all(
 ) -> None:
     cell, before, speed, dwell, part = (np.array(column) for column in zip(*said, strict=True))
 
-    def of(these: BoolArray) -> Tally:
+    def of(these: BoolArray) -> CellTally:
         values = {"speed_mps": speed[these], "dwell_s": dwell[these]}
         return tally(cell[these], before[these], n_cells=N_CELLS, **values)
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.safe_counts import NO_CELL, Tally, tally
+from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tally
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.stage_counts import LaneCounts
 from anonymizer.cluster.positions.stage_messages import SourceTally
@@ -25,7 +25,7 @@ def lane() -> LaneCounts:
     return LaneCounts(SETTINGS, NETWORK, n_sources=2)
 
 
-def seen(*cells: int) -> Tally:
+def seen(*cells: int) -> CellTally:
     n = len(cells)
     return tally(
         np.array(cells, np.int64),

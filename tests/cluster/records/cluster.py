@@ -23,7 +23,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
-from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.settings import Settings
 from tests import naive
 
@@ -123,7 +123,7 @@ class Cluster:
         self.next_tick = [0] * N_BRIDGES
         self.n_crashes = self.n_lost = self.n_received = 0
         self.out: list[bytes] = []
-        self.releases: list[ReleasedClasses | Release] = []
+        self.releases: list[ReleasedClasses | PublishedWindow] = []
 
     @property
     def joiners(self) -> list[JoinerStage]:
@@ -267,5 +267,5 @@ def by_tick(
 
 def summaries(cluster: Cluster) -> list[Mapping[str, Any]]:
     """Return the summaries of the released windows, in their order."""
-    found = [each for each in cluster.releases if isinstance(each, Release)]
+    found = [each for each in cluster.releases if isinstance(each, PublishedWindow)]
     return [each.summary for each in sorted(found, key=lambda each: each.window)]

@@ -23,7 +23,7 @@ from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
-from anonymizer.cluster.records.window_messages import Answer, Rows, decode
+from anonymizer.cluster.records.window_messages import RangeAnswer, RangeRows, decode
 from anonymizer.cluster.records.window_ranges import Places, check_streams, companies_of
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -236,7 +236,7 @@ def rows_of(cluster: Cluster, stream: Stream) -> list[Row]:
         for value, _ in process.log:
             if key[0] == "joiner" and value[:1] == b"A":
                 found = decode(value)
-                assert isinstance(found, Answer)
+                assert isinstance(found, RangeAnswer)
                 answers[found.window, found.range_, key[1], found.piece] = found.outcome
     rows = []
     seen = set()
@@ -246,7 +246,7 @@ def rows_of(cluster: Cluster, stream: Stream) -> list[Row]:
             if key[0] != "range" or value[:1] != b"W":
                 continue
             sent = decode(value)
-            assert isinstance(sent, Rows)
+            assert isinstance(sent, RangeRows)
             name = sent.window, sent.range_, sent.joiner, sent.piece
             if name in seen:
                 continue

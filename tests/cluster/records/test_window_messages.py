@@ -8,15 +8,15 @@ import pytest
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.cluster.positions.stage_messages import BATCH, REPORT
 from anonymizer.cluster.records.window_messages import (
-    Answer,
     Ask,
     Close,
     Finished,
     Formed,
     Held,
     Plan,
+    RangeAnswer,
+    RangeRows,
     Recall,
-    Rows,
     Settled,
     Shuffled,
     Survey,
@@ -36,10 +36,10 @@ COLUMNS = [CODES]
 MESSAGES = (
     Survey(0, 1, 2, 3, 4, 5, KEY, 6, CODES, VALUES),
     Plan(0, 2, 1, [], CODES, VALUES),
-    Rows(0, 1, 2, 3, 4, 5, 6, [], VALUES, COLUMNS, KEY, OWN, MEMORIES),
+    RangeRows(0, 1, 2, 3, 4, 5, 6, [], VALUES, COLUMNS, KEY, OWN, MEMORIES),
     Formed(0, 2, 3, 6, [], VALUES, 1, {}, 0, COLUMNS, KEY, OWN, MEMORIES, CODES, OWN),
     Settled(0, 2, 3, 1, 1, 1, OUTCOME, MEMORIES),
-    Answer(0, 2, 3, 4, 5, OUTCOME, MEMORIES),
+    RangeAnswer(0, 2, 3, 4, 5, OUTCOME, MEMORIES),
     Shuffled(0, 2, 5, [1], b"secret"),
     Held(0, 1, 2, 3, 4, b"secret"),
 )

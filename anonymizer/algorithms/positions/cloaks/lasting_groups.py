@@ -9,7 +9,7 @@ from anonymizer.domain.release import starts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class LastingGroups:
     """Living groups, with their members (slots) in compressed sparse rows.
 
     Attributes
@@ -35,11 +35,11 @@ class Groups:
     member: Int32Array
     level: IntArray
 
-    def only(self, chosen: BoolArray) -> "Groups":
+    def only(self, chosen: BoolArray) -> "LastingGroups":
         """Return the chosen groups."""
         sizes = np.diff(self.first_member_of)
         of_chosen = np.repeat(chosen, sizes)
-        return Groups(
+        return LastingGroups(
             self.k[chosen],
             self.ends_at[chosen],
             self.due_at[chosen],
@@ -50,10 +50,10 @@ class Groups:
             self.level[of_chosen],
         )
 
-    def joined(self, other: "Groups") -> "Groups":
+    def joined(self, other: "LastingGroups") -> "LastingGroups":
         """Return these groups and then the others."""
         sizes = np.concatenate([np.diff(self.first_member_of), np.diff(other.first_member_of)])
-        return Groups(
+        return LastingGroups(
             np.concatenate([self.k, other.k]),
             np.concatenate([self.ends_at, other.ends_at]),
             np.concatenate([self.due_at, other.due_at]),
@@ -65,7 +65,7 @@ class Groups:
         )
 
 
-NO_GROUPS = Groups(
+NO_GROUPS = LastingGroups(
     np.zeros(0, np.int32),
     np.zeros(0),
     np.zeros(0),

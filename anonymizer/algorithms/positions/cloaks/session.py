@@ -40,7 +40,7 @@ from anonymizer.algorithms.positions.atoms import (
     lowest_shared_level,
     shared_levels,
 )
-from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, Groups
+from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, LastingGroups
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
@@ -200,7 +200,7 @@ class SessionCloak:
 
     def state(self) -> State:
         """Return what changes from tick to tick."""
-        groups = {name: getattr(self._groups, name) for name in Groups.__slots__}
+        groups = {name: getattr(self._groups, name) for name in LastingGroups.__slots__}
         return {
             "cell_ends_at": self._cell_ends_at,
             "n_formed": self._n_formed,
@@ -213,7 +213,7 @@ class SessionCloak:
         self._cell_ends_at = state["cell_ends_at"]
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
-        self._groups = Groups(*(state[name] for name in Groups.__slots__))
+        self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
         self._ttl_s = np.inf
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
         self._index()
@@ -393,7 +393,7 @@ class SessionCloak:
         level = self._levels_for(member, first, published)
         beat_s = self._beats_s(level, first, ends_at - now)
         self._groups = self._groups.joined(
-            Groups(
+            LastingGroups(
                 k_of_group[good],
                 ends_at,
                 now + self._turns_s(beat_s, ends_at - now),

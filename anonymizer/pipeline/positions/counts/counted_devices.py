@@ -9,7 +9,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.changing_ids import LASTS, on_air
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.district_routing import KeyArray
-from anonymizer.algorithms.positions.safe_counts import NO_CELL, Tally, tally
+from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tally
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -63,7 +63,7 @@ class CountedInterval(NamedTuple):
     dwell_s: FloatArray
     n_cells: int
 
-    def tally(self) -> Tally:
+    def tally(self) -> CellTally:
         """Return how many devices were seen in each cell."""
         return tally(
             self.cell,

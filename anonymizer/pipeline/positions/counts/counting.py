@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
-from anonymizer.algorithms.positions.safe_counts import SafeFigures, Tally, figures
+from anonymizer.algorithms.positions.safe_counts import CellTally, SafeFigures, figures
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
@@ -178,7 +178,7 @@ class SafeMessages:
         self._version = version
         self._encode = msgspec.json.Encoder().encode
 
-    def message(self, counted: Tally, end_s: float) -> Outgoing:
+    def message(self, counted: CellTally, end_s: float) -> Outgoing:
         """Return the message about an interval.
 
         Parameters

@@ -17,8 +17,8 @@ from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.region_shapes import (
     NO_SHAPE,
+    RegionShapes,
     Shape,
-    Shapes,
     shapes_of,
 )
 from anonymizer.pipeline.positions.tick.group_readings import GroupValues
@@ -91,7 +91,7 @@ class Contract:
     """
 
     network: str
-    shapes: Shapes
+    shapes: RegionShapes
 
 
 def contract_of(settings: "Settings", network: RoadNetwork) -> Contract:

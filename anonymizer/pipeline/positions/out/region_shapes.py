@@ -35,14 +35,14 @@ class Shape(msgspec.Struct, frozen=True, gc=False):
 NO_SHAPE = Shape()
 
 
-class Shapes(Protocol):
+class RegionShapes(Protocol):
     """Makes the shapes of regions."""
 
     def of(self, node: Int32Array) -> Shape:
         """Return the shape of a region, given its nodes."""
 
 
-def shapes_of(network: RoadNetwork, kind: ShapeKind, *, h3_resolution: int) -> Shapes:
+def shapes_of(network: RoadNetwork, kind: ShapeKind, *, h3_resolution: int) -> RegionShapes:
     """Return what makes the shapes of regions in a network with coordinates.
 
     Raises

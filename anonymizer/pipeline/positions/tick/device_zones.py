@@ -13,7 +13,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
-from anonymizer.pipeline.positions.tick.zone_shares import Held, ZoneShares
+from anonymizer.pipeline.positions.tick.zone_shares import ZoneHolder, ZoneShares
 from anonymizer.settings.base import id_levels
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class DeviceZones:
             return
         while self._arrived:
             name, payload, by, beside, again = self._arrived.popleft()
-            held = Held(self._devices.publisher(name), self._devices.key(name))
+            held = ZoneHolder(self._devices.publisher(name), self._devices.key(name))
             if held.publisher in self._shut_out or (again and not self._left_out.has(held)):
                 continue
             device = held.device
@@ -170,7 +170,7 @@ class DeviceZones:
         else:
             self._compile_recent()
 
-    def _take(self, held: Held, said: dict[str, bytes]) -> None:
+    def _take(self, held: ZoneHolder, said: dict[str, bytes]) -> None:
         """Take what is said about a device in place of what was said before."""
         self._recent.add(held.device)
         stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
@@ -187,7 +187,7 @@ class DeviceZones:
             self._drop(without)
             self._leave_out(without)
 
-    def _drop(self, held: Held) -> None:
+    def _drop(self, held: ZoneHolder) -> None:
         """Forget a device: it has withdrawn its zones, or its place is another's now."""
         self._places.leave(held)
         self._left_out.leave(held)
@@ -195,7 +195,7 @@ class DeviceZones:
         self._said_of.pop(held.device, None)
         self._recent.add(held.device)
 
-    def _leave_out(self, held: Held) -> None:
+    def _leave_out(self, held: ZoneHolder) -> None:
         """Hide a device by name; if there are too many names, all devices of who states most."""
         without = None if self._overflowed else self._left_out.take(held)
         if without is None:
@@ -232,9 +232,9 @@ class DeviceZones:
         self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
         self._shut_out = set(state["shut_out"])
         for publisher, device in state["left_out"]:
-            self._leave_out(Held(publisher, device))
+            self._leave_out(ZoneHolder(publisher, device))
         for publisher, device, said in state["said"]:  # the settings may by now allow fewer
-            self._take(Held(publisher, device), dict(said))
+            self._take(ZoneHolder(publisher, device), dict(said))
         self._compile_all()
 
     def _compile_all(self) -> None:
@@ -271,7 +271,7 @@ class DeviceZones:
         return zones if len(zones) else None
 
     def _owner(self, publisher: int, device: int) -> int:
-        if publisher in self._shut_out or self._left_out.has(Held(publisher, device)):
+        if publisher in self._shut_out or self._left_out.has(ZoneHolder(publisher, device)):
             return _HIDDEN
         return self._owner_of.get(device, _NO_ZONES)
 

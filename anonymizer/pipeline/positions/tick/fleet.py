@@ -29,7 +29,7 @@ from anonymizer.pipeline.positions.tick.intake import (
     IntakeParameters,
     Lasting,
     LocatedPositions,
-    Matching,
+    MapMatching,
     matching_with,
     timeliness,
 )
@@ -87,7 +87,7 @@ class Admission:
     def __init__(
         self,
         parameters: AdmissionParameters,
-        matching: Matching,
+        matching: MapMatching,
         ledger: Ledger,
         *,
         devices: DeviceTable,

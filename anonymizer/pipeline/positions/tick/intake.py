@@ -68,7 +68,7 @@ class IntakeParameters:
     watches_ids: bool = True
 
 
-class Matching(NamedTuple):
+class MapMatching(NamedTuple):
     """How positions are matched with a network; several intakes may share it.
 
     Attributes
@@ -144,7 +144,7 @@ class Intake:
     def __init__(
         self,
         parameters: IntakeParameters,
-        matching: Matching,
+        matching: MapMatching,
         ledger: Ledger,
         lasting: Lasting,
         *,
@@ -280,7 +280,7 @@ def matching_with(
     snap_limit_m: float,
     secret: bytes,
     node_of_row: Int32Array | None = None,
-) -> Matching:
+) -> MapMatching:
     """Return how positions are matched with a network.
 
     Parameters
@@ -299,7 +299,7 @@ def matching_with(
         locate = row_locator(zoned, node_of_row)
     else:
         locate = coordinate_locator(zoned, snap_limit_m=snap_limit_m)
-    return Matching(locate, zone_places(zoned, secret=secret))
+    return MapMatching(locate, zone_places(zoned, secret=secret))
 
 
 def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:

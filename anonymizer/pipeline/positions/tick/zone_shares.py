@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Held(NamedTuple):
+class ZoneHolder(NamedTuple):
     """A device, and who states its zones; keys, see `DeviceTable.key`."""
 
     publisher: int
@@ -40,11 +40,11 @@ class ZoneShares:
         """Return the number of devices that have a place."""
         return self._n
 
-    def has(self, held: Held) -> bool:
+    def has(self, held: ZoneHolder) -> bool:
         """Return whether a device has a place."""
         return held.device in self._of.get(held.publisher, ())
 
-    def take(self, held: Held) -> Held | None:
+    def take(self, held: ZoneHolder) -> ZoneHolder | None:
         """Give a device a place; return who is left without one: it, another, or None."""
         own = len(self._of.get(held.publisher, ()))
         if self.has(held):
@@ -54,14 +54,14 @@ class ZoneShares:
             if own + 1 >= self._most:
                 return held
             largest = next(reversed(self._with[self._most]))
-            left = Held(largest, next(reversed(self._of[largest])))
+            left = ZoneHolder(largest, next(reversed(self._of[largest])))
             self.leave(left)
         self._of.setdefault(held.publisher, {})[held.device] = None
         self._n += 1
         self._moved(held.publisher, own, own + 1)
         return left
 
-    def leave(self, held: Held) -> None:
+    def leave(self, held: ZoneHolder) -> None:
         """Free the place of a device, if it has one."""
         if not self.has(held):
             return
@@ -72,14 +72,14 @@ class ZoneShares:
         if not own:
             del self._of[held.publisher]
 
-    def of(self, publisher: int) -> list[Held]:
+    def of(self, publisher: int) -> list[ZoneHolder]:
         """Return the devices of a publisher that have a place."""
-        return [Held(publisher, device) for device in self._of.get(publisher, ())]
+        return [ZoneHolder(publisher, device) for device in self._of.get(publisher, ())]
 
-    def all(self) -> list[Held]:
+    def all(self) -> list[ZoneHolder]:
         """Return who has a place: `take` in this order yields an object that goes on alike."""
         return [
-            Held(publisher, device)
+            ZoneHolder(publisher, device)
             for size in sorted(self._with)
             for publisher in self._with[size]
             for device in self._of[publisher]

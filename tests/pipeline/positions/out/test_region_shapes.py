@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.region_shapes import ShapeKind, Shapes, shapes_of
+from anonymizer.pipeline.positions.out.region_shapes import RegionShapes, ShapeKind, shapes_of
 
 NETWORK = load_network("grid:6x6")
 KINDS: tuple[ShapeKind, ...] = get_args(ShapeKind)
 
 
-def shapes(kind: ShapeKind) -> Shapes:
+def shapes(kind: ShapeKind) -> RegionShapes:
     return shapes_of(NETWORK, kind, h3_resolution=9)
 
 

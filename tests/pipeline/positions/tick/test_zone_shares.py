@@ -5,18 +5,20 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.positions.tick.zone_shares import Held, ZoneShares
+from anonymizer.pipeline.positions.tick.zone_shares import ZoneHolder, ZoneShares
 
-HELD = st.builds(Held, st.integers(0, 4), st.integers(0, 9))
+HELD = st.builds(ZoneHolder, st.integers(0, 4), st.integers(0, 9))
 STEPS = st.lists(st.tuples(st.booleans(), HELD), max_size=60)
 
 
-def after(steps: list[tuple[bool, Held]], n_places: int) -> tuple[ZoneShares, set[Held]]:
+def after(
+    steps: list[tuple[bool, ZoneHolder]], n_places: int
+) -> tuple[ZoneShares, set[ZoneHolder]]:
     """Return the shares after taking (true) and leaving, and who has a place by what was said."""
-    shares, have = ZoneShares(n_places), set[Held]()
+    shares, have = ZoneShares(n_places), set[ZoneHolder]()
     for takes, held in steps:
         # A device has one publisher.
-        held = Held(held.publisher, 10 * held.publisher + held.device)  # noqa: PLW2901
+        held = ZoneHolder(held.publisher, 10 * held.publisher + held.device)  # noqa: PLW2901
         if not takes:
             shares.leave(held)
             have.discard(held)
@@ -30,7 +32,7 @@ def after(steps: list[tuple[bool, Held]], n_places: int) -> tuple[ZoneShares, se
 
 @given(STEPS, st.integers(1, 8))
 def test_who_has_a_place_is_what_was_said_and_never_more_than_there_are(
-    steps: list[tuple[bool, Held]], n_places: int
+    steps: list[tuple[bool, ZoneHolder]], n_places: int
 ) -> None:
     shares, have = after(steps, n_places)
     assert set(shares.all()) == have
@@ -41,10 +43,10 @@ def test_who_has_a_place_is_what_was_said_and_never_more_than_there_are(
 
 @given(STEPS, st.integers(1, 8), HELD)
 def test_a_place_is_refused_only_to_who_has_an_equal_share(
-    steps: list[tuple[bool, Held]], n_places: int, last: Held
+    steps: list[tuple[bool, ZoneHolder]], n_places: int, last: ZoneHolder
 ) -> None:
     shares, before = after(steps, n_places)
-    held = Held(last.publisher, 1000)
+    held = ZoneHolder(last.publisher, 1000)
     n_of = Counter(each.publisher for each in before)
     largest = max(n_of.values(), default=0)
     without = shares.take(held)
@@ -59,7 +61,7 @@ def test_a_place_is_refused_only_to_who_has_an_equal_share(
 
 @given(STEPS, STEPS, st.integers(1, 8))
 def test_shares_that_are_made_again_go_on_alike(
-    steps: list[tuple[bool, Held]], more: list[tuple[bool, Held]], n_places: int
+    steps: list[tuple[bool, ZoneHolder]], more: list[tuple[bool, ZoneHolder]], n_places: int
 ) -> None:
     shares, _ = after(steps, n_places)
     again = ZoneShares(n_places)
@@ -77,7 +79,7 @@ def test_who_has_most_yields_after_another_with_as_many_has_left_a_place() -> No
     shares = ZoneShares(6)
     for publisher in (0, 1):
         for device in range(3):
-            assert shares.take(Held(publisher, 10 * publisher + device)) is None
-    shares.leave(Held(0, 2))
-    assert shares.take(Held(2, 20)) is None
-    assert shares.take(Held(3, 30)) == Held(1, 12)
+            assert shares.take(ZoneHolder(publisher, 10 * publisher + device)) is None
+    shares.leave(ZoneHolder(0, 2))
+    assert shares.take(ZoneHolder(2, 20)) is None
+    assert shares.take(ZoneHolder(3, 30)) == ZoneHolder(1, 12)
