@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from anonymizer.api.anonymizing import (
-        AnonymizedTable,
-        AnonymizeReport,
-        TableAuditReport,
-        anonymize,
-        audit_table,
-    )
+    from anonymizer.api.anonymizing import AnonymizedTable, AnonymizeReport, anonymize
+    from anonymizer.api.auditing import TableAuditReport, audit_table
     from anonymizer.api.cloaking import (
         AuditReport,
         CloakedTrace,
@@ -69,9 +64,8 @@ __all__ = [
 _MODULE_OF = {
     name: module
     for module, names in {
-        "anonymizer.api.anonymizing": (
-            "AnonymizeReport", "AnonymizedTable", "TableAuditReport", "anonymize", "audit_table",
-        ),
+        "anonymizer.api.anonymizing": ("AnonymizeReport", "AnonymizedTable", "anonymize"),
+        "anonymizer.api.auditing": ("TableAuditReport", "audit_table"),
         "anonymizer.api.cloaking": (
             "AuditReport", "CloakReport", "CloakedTrace", "Finding", "audit_stream", "cloak",
         ),

@@ -20,9 +20,8 @@ from anonymizer.app.audit.baselines import PlanarLaplace
 from anonymizer.app.audit.publications import Traffic, last_records
 from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, stretches
 from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 from experiments.known_positions import likelihood_of_regions, linked
 from experiments.noisy_tracking import NoisyPlaces, track_noisy
 

@@ -146,6 +146,7 @@ except anonymizer.SettingsError as error:
     "name",
     [
         "anonymizer.api.anonymizing",
+        "anonymizer.api.auditing",
         "anonymizer.api.cloaking",
         "anonymizer.networks.formats",
         "anonymizer.settings.toml_file",

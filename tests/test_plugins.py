@@ -34,7 +34,8 @@ CLOAKS = """
 import numpy as np
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import Cloaked, Release, starts_of
+from anonymizer.domain.arrays import starts_of
+from anonymizer.domain.release import Cloaked, Release
 
 class Groups(MemorylessCloak):
     reciprocal = True

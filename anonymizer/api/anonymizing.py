@@ -1,6 +1,6 @@
-"""Public functions for records: anonymize a table, audit a release of one.
+"""Public function for records: anonymize a table.
 
-They call what `anonymizer anonymize` and `anonymizer audit table` call, with the same defaults.
+It calls what `anonymizer anonymize` calls, with the same defaults.
 """
 
 import warnings
@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from anonymizer.api.keywords import AuditKeywords, TableKeywords, takes_keywords
-from anonymizer.app import anonymize as app
-from anonymizer.app.anonymize import AnonymizeReport, declared_of, make_plan, make_promise
-from anonymizer.app.audit.findings import TableAuditReport
-from anonymizer.app.table_options import AuditOptions, TableOptions, names_of
-from anonymizer.errors import InputError
+from anonymizer.api.keywords import TableKeywords, takes_keywords
+from anonymizer.app.anonymize import table_anonymization
+from anonymizer.app.anonymize.plan import declared_of, make_plan
+from anonymizer.app.anonymize.release_report import AnonymizeReport
+from anonymizer.app.table_options import TableOptions
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
 
-__all__ = ["AnonymizeReport", "AnonymizedTable", "TableAuditReport", "anonymize", "audit_table"]
+__all__ = ["AnonymizeReport", "AnonymizedTable", "anonymize", "columns_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -134,8 +133,8 @@ def anonymize(
     """
     asked = TableOptions(**options)
     declared, plan = declared_of(asked), make_plan(asked)
-    read = as_table(table, _columns_of(declared, plan.measures), name="table")
-    made = app.anonymize(read, declared, plan)
+    read = as_table(table, columns_of(declared, plan.measures), name="table")
+    made = table_anonymization.anonymize(read, declared, plan)
     n, n_all = made.report.n - made.report.n_published, made.report.n
     if 2 * n > n_all:
         warnings.warn(
@@ -150,94 +149,6 @@ def anonymize(
     )
 
 
-@takes_keywords(AuditOptions)
-def audit_table(
-    release: AnonymizedTable | DataFrame | FilePath,
-    original: DataFrame | FilePath,
-    *,
-    auditor_map: DataFrame | FilePath | None = None,
-    population: DataFrame | FilePath | int | None = None,
-    **options: Unpack[AuditKeywords],
-) -> TableAuditReport:
-    """Check a release of a table against its original, and attack it.
-
-    Parameters
-    ----------
-    release
-        What `anonymize` returned, its frame, or a file of it.
-    original
-        The table that was anonymized.
-    auditor_map
-        The row of the release of each row of the table. May be left out where `release` is what
-        `anonymize` returned.
-    k, d, l, max_share, max_source_share, min_spread, entropy_l, t, bands
-        The criteria that are required; the rest is reported. With d of 2 or more the linkability
-        attack must find nothing between sources, with l of 2 or more nothing sensitive.
-    qi, sa, id, sources, hierarchies, orders, domains, categories, labels, missing, as_published
-        As for `anonymize`.
-    keep, measures
-        Likewise; a column of the release that is named nowhere fails the audit.
-    own, seed
-        Also attack as somebody to whom the rows of so many people belong, some drawn by the seed.
-    population
-        The people of whom those of the table are a part, one row a person, or their number: for the
-        journalist's risk, k-map and presence.
-    at_risk
-        Count the records whose person is named with a larger probability.
-    target
-        Sensitive attribute that a decision tree learns to predict, from the release and from the
-        original.
-
-    Returns
-    -------
-    report
-        `report.holds` says whether all that is required holds; `report.findings` has each attack.
-
-    Raises
-    ------
-    InputError
-        If the release, the original or a file cannot be used.
-    SettingsError
-        If an option is out of its range, or the extra `tables` is not installed.
-
-    Examples
-    --------
-    >>> import anonymizer, polars
-    >>> people = polars.DataFrame({"age": [34, 36, 51, 58], "zip": ["1a", "1b", "2a", "2b"]})
-    >>> release = anonymizer.anonymize(
-    ...     people, qi=["age", "zip"], k=2, max_share=1, max_source_share=1
-    ... )
-    >>> anonymizer.audit_table(release, people, qi=["age", "zip"], k=2, d=2).holds
-    True
-    """
-    required = AuditOptions(**options)
-    declared, promise = declared_of(required), make_promise(required)
-    measures = names_of(required.measures)
-    if isinstance(release, AnonymizedTable):
-        auditor_map = release.auditor_map if auditor_map is None else auditor_map
-        release = release.frame
-    if auditor_map is None:
-        raise InputError("auditor_map: is needed to audit a table")
-    from anonymizer.app.audit import table_audit  # noqa: PLC0415  who anonymizes needs no attacks
-
-    return table_audit.audit_table(
-        as_table(original, _columns_of(declared, measures), name="original"),
-        as_table(release, name="release"),
-        declared,
-        promise,
-        auditor_map=as_table(auditor_map, ["in_row", "out_row"], name="auditor_map"),
-        bands=required.bands or {},
-        labels=required.labels,
-        measures=measures,
-        n_own=required.own,
-        seed=required.seed,
-        population=population
-        if population is None or isinstance(population, int)
-        else as_table(population, declared.qis, name="population"),
-        at_risk=required.at_risk,
-        target=required.target,
-    )
-
-
-def _columns_of(declared: Declared, measures: Sequence[str]) -> list[str]:
+def columns_of(declared: Declared, measures: Sequence[str]) -> list[str]:
+    """Return the columns of a table that are read, each once."""
     return list(dict.fromkeys([*declared.columns, *measures]))

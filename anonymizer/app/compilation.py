@@ -29,6 +29,7 @@ from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.networks.grids import grid
 from anonymizer.pipeline import packed
 from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.newest_messages import newest_of_each_topic
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.decode import compiled_reader, senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
@@ -125,7 +126,7 @@ def _compile_packets() -> None:
 
 
 def _compile_packed() -> None:
-    packed.newest_of_each_topic([_messages()] * 2, is_shared=None, most=1, max_bytes=99)
+    newest_of_each_topic([_messages()] * 2, is_shared=None, most=1, max_bytes=99)
 
 
 _JOBS: Mapping[str, Callable[[], None]] = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from anonymizer.app.anonymize import AnonymizeReport
+    from anonymizer.app.anonymize.release_report import AnonymizeReport
 
 
 @takes_options(
@@ -67,8 +67,9 @@ def anonymize(
     require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
     from rich.console import Console
 
-    from anonymizer.app.anonymize import ReleasePaths, declared_of, make_plan, write_release
-    from anonymizer.app.anonymize import anonymize as run
+    from anonymizer.app.anonymize.plan import declared_of, make_plan
+    from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
+    from anonymizer.app.anonymize.table_anonymization import anonymize as run
     from anonymizer.files.tables import read_table
 
     places = ReleasePaths(

@@ -253,7 +253,7 @@ def table(
         anonymizer audit table people.csv out.csv --auditor-map map.csv --qi age,job,zip
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
-    from anonymizer.app.anonymize import declared_of, make_promise
+    from anonymizer.app.anonymize.plan import declared_of, make_promise
     from anonymizer.app.audit.table_audit import audit_table
     from anonymizer.files.tables import read_table
 

@@ -298,7 +298,7 @@ def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -
 def _table_bench(
     options: TuneOptions, table: Path, trained: "Trained", console: "Console"
 ) -> "Bench":
-    from anonymizer.app.anonymize import declared_of
+    from anonymizer.app.anonymize.plan import declared_of
     from anonymizer.app.tuning.bench import bench_of_table
     from anonymizer.files.tables import read_table
 

@@ -15,10 +15,9 @@ from scipy.sparse import csr_array
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
 from anonymizer.algorithms.uneven_density import AreaHalves, halve
 from anonymizer.client.cells import Cells, grid, h3_cells, zones
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
 from anonymizer.domain.network_version import network_version
-from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.node_ids import node_ids

@@ -1,4 +1,4 @@
-"""Names of the array types that cross module boundaries."""
+"""Array types that cross module boundaries, and compressed sparse rows."""
 
 from typing import TypeAlias
 
@@ -12,3 +12,8 @@ Int8Array: TypeAlias = NDArray[np.int8]
 Int32Array: TypeAlias = NDArray[np.int32]
 RecordArray: TypeAlias = NDArray[np.void]
 UInt8Array: TypeAlias = NDArray[np.uint8]
+
+
+def starts_of(sizes: IntArray) -> IntArray:
+    """Return the start of each row of compressed sparse rows, and the end of the last one."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    UInt8Array,
+    starts_of,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,8 +97,3 @@ class Cloaked:
 
     release: Release
     outcome: UInt8Array
-
-
-def starts_of(sizes: IntArray) -> IntArray:
-    """Return the start of each row of compressed sparse rows, and the end of the last one."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -12,10 +12,9 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing

@@ -4,16 +4,15 @@ Topics and payloads name devices. A name that was seen before is found without a
 Names are chosen by devices, so the table is bounded by bytes and by age.
 """
 
-import secrets
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.pipeline.name_hashes import KEY, Bytes, hash_all, hash_span
 
-Bytes: TypeAlias = NDArray[np.uint8]
 Item = TypeVar("Item", bound=np.generic)
 
 UNKNOWN = -1
@@ -23,13 +22,9 @@ MAX_BYTES = 128 * 1024 * 1024
 ENTRY_BYTES = 80
 """Memory of a name without its bytes; a test measures it."""
 
-_PRIME = (1 << 31) - 1
 _LOW = (1 << 31) - 1
 """Bits of a place that hold 1 + a number; the others hold a part of the hash."""
 _FEWEST = 512
-_KEY = (256 + secrets.randbelow((1 << 30) - 256), 256 + secrets.randbelow((1 << 30) - 256))
-"""Of the hashes, drawn at random: nobody can choose two names with one hash. Below 2**30, so that
-every product stays below 2**63."""
 
 
 class NameTable:
@@ -93,7 +88,7 @@ class NameTable:
             Kind of each name, shape (n,). Equal names of different kinds are different.
         """
         return _find(
-            stream, spans, kind, *_KEY, self._places, self._bytes, self._end, self._kind, self._used
+            stream, spans, kind, *KEY, self._places, self._bytes, self._end, self._kind, self._used
         )
 
     def add(self, stream: Bytes, spans: Int32Array, kind: Int32Array) -> IntArray:
@@ -104,13 +99,13 @@ class NameTable:
         n, end = self._n + len(spans), int(self._end[self._n] + (spans[:, 1] - spans[:, 0]).sum())
         if 2 * n > len(self._places):
             self._places = np.zeros(1 << (2 * n - 1).bit_length(), np.int64)
-            _place(self._bytes, self._end, *_KEY, self._places, self._n)
+            _place(self._bytes, self._end, *KEY, self._places, self._n)
         self._bytes = with_room(self._bytes, end)
         self._end = with_room(self._end, n + 1)
         self._kind = with_room(self._kind, n)
         self._used = with_room(self._used, n)
         numbers, self._n = _add(
-            stream, spans, kind, *_KEY, self._places, self._bytes, self._end, self._kind,
+            stream, spans, kind, *KEY, self._places, self._bytes, self._end, self._kind,
             self._used, self._n, self._max_bytes,
         )  # fmt: skip
         self._is_full |= bool((numbers == UNKNOWN).any())
@@ -146,7 +141,7 @@ class NameTable:
         _move(old, end, kept, self._bytes, self._end)
         self._kind[: len(kept)] = kind[kept]
         self._n = len(kept)
-        _place(self._bytes, self._end, *_KEY, self._places, self._n)
+        _place(self._bytes, self._end, *KEY, self._places, self._n)
         self._since_s, self._is_full = at_s, False
         return kept
 
@@ -158,51 +153,6 @@ def with_room(items: NDArray[Item], n: int) -> NDArray[Item]:
     wider = np.zeros((max(n, 2 * len(items)), *items.shape[1:]), items.dtype)
     wider[: len(items)] = items
     return wider
-
-
-def hash_of(stream: Bytes, spans: Int32Array) -> IntArray:
-    """Return a keyed hash of each name, shape (n,), >= 0.
-
-    Two names of 250 characters have the same one with a probability below 1e-14.
-
-    Parameters
-    ----------
-    stream, spans
-        As of `NameTable.find`.
-    """
-    return _hash_all(stream, spans, *_KEY)
-
-
-@kernel
-def _hash_all(stream: Bytes, spans: Int32Array, base: int, other_base: int) -> IntArray:
-    hashes = np.empty(len(spans), np.int64)
-    for row in range(len(spans)):
-        hashes[row] = _hash(stream, spans[row, 0], spans[row, 1], base, other_base)
-    return hashes
-
-
-@inlined_kernel
-def _hash(stream: Bytes, start: int, end: int, base: int, other_base: int) -> int:
-    """Return two polynomial hashes of a name, in one number.
-
-    Three bytes at a time: a chunk stays below the prime, else two chunks could have one remainder
-    for every base.
-    """
-    one = other = np.int64(end - start + 1)
-    at = start
-    while at + 3 <= end:
-        chunk = (np.int64(stream[at]) << 16) | (np.int64(stream[at + 1]) << 8) | stream[at + 2]
-        one, other = one * base + chunk, other * other_base + chunk
-        # Not the remainder yet, but below 2**33; times a base it stays below 2**63.
-        one, other = (one & _PRIME) + (one >> 31), (other & _PRIME) + (other >> 31)
-        at += 3
-    while at < end:
-        one = one * base + np.int64(stream[at])
-        other = other * other_base + np.int64(stream[at])
-        one, other = (one & _PRIME) + (one >> 31), (other & _PRIME) + (other >> 31)
-        at += 1
-    # Multiplied once more, so that the last bytes spread over all bits of the hash.
-    return int(((one * base) % _PRIME) << 31 | (other * other_base) % _PRIME)
 
 
 @kernel
@@ -219,7 +169,7 @@ def _find(
     used: BoolArray,
 ) -> IntArray:
     """Return the number of each name or `UNKNOWN`; mark those that are found as used."""
-    numbers = _hash_all(stream, spans, base, other_base)
+    numbers = hash_all(stream, spans, base, other_base)
     for row in range(len(spans)):
         sought = stream[spans[row, 0] : spans[row, 1]]
         at = _place_of(sought, kind[row], numbers[row], places, names, name_end, kind_of)
@@ -245,7 +195,7 @@ def _add(
     max_bytes: int,
 ) -> tuple[IntArray, int]:
     """Return the number of each name or `UNKNOWN`, and how many names there are now."""
-    numbers = _hash_all(stream, spans, base, other_base)
+    numbers = hash_all(stream, spans, base, other_base)
     for row in range(len(spans)):
         sought, hashed = stream[spans[row, 0] : spans[row, 1]], numbers[row]
         at = _place_of(sought, kind[row], hashed, places, names, name_end, kind_of)
@@ -295,7 +245,7 @@ def _place(
     """Put the first `n` names into empty places."""
     mask = len(places) - 1
     for number in range(n):
-        hashed = _hash(names, name_end[number], name_end[number + 1], base, other_base)
+        hashed = hash_span(names, name_end[number], name_end[number + 1], base, other_base)
         at = hashed & mask
         while places[at] != 0:
             at = (at + 1) & mask

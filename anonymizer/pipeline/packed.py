@@ -4,17 +4,16 @@ Making an object of a message takes ten times as long as finding its bounds. Und
 messages yield to newer ones of their topic, and only those that stay become objects.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.pipeline.names import Bytes, hash_of
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.ports import Delivery, size_bytes
 
-_ROW_BYTES = 4 * 4 + 8 + 1
+ROW_BYTES = 4 * 4 + 8 + 1
 """Of the columns, for each message."""
 
 
@@ -94,10 +93,6 @@ class PackedDeliveries(Sequence[Delivery]):
         """Reveal neither device nor place."""
         return f"PackedDeliveries({len(self)})"
 
-    def topic_hash(self) -> IntArray:
-        """Return a number for each topic, shape (n,), >= 0, see `names.hash_of`."""
-        return hash_of(np.frombuffer(self.stream, np.uint8), self.columns.bounds)
-
     @property
     def _is_dense(self) -> bool:
         """Whether the bytes contain little else."""
@@ -167,55 +162,11 @@ def waiting_bytes(deliveries: Sequence[Delivery]) -> int:
     if not len(deliveries):
         return 0
     bounds = deliveries.columns.bounds
-    return int(bounds[-1, 3] - bounds[0, 0]) + _ROW_BYTES * len(bounds)
-
-
-def newest_of_each_topic(
-    batches: Sequence[PackedDeliveries],
-    *,
-    is_shared: Callable[[str], bool] | None,
-    most: int,
-    max_bytes: int,
-) -> list[PackedDeliveries]:
-    """Return what is left of each batch if every message yields to a newer one of its topic.
-
-    Parameters
-    ----------
-    batches
-        Messages in order of arrival.
-    is_shared
-        Whether the messages of a topic may come from several devices. They yield to none. None:
-        those of no topic do.
-    most, max_bytes
-        Of what is left, only so many of the newest stay, and of these so many bytes.
-
-    Notes
-    -----
-    A retained message may be older than a live one that arrived before it, so it yields to any.
-    O(n log n).
-    """
-    key = np.concatenate([batch.topic_hash() for batch in batches])
-    retained = np.concatenate([batch.columns.retained for batch in batches])
-    first = np.cumsum([0, *map(len, batches)])
-    for batch, start in zip(batches if is_shared else (), first.tolist(), strict=False):
-        unlike = [i for i, row in enumerate(batch, start) if is_shared and is_shared(row.topic)]
-        key[unlike] = -1 - np.array(unlike, np.int64)
-    # In order of precedence: live ones, the newest first, then retained ones, the oldest first.
-    rank = np.concatenate([np.flatnonzero(~retained)[::-1], np.flatnonzero(retained)])
-    _, at = np.unique(key[rank], return_index=True)
-    left = np.sort(rank[at])[-most:]
-    bounds = np.concatenate([batch.columns.bounds for batch in batches])[left].astype(np.int64)
-    size = bounds[:, 1] - bounds[:, 0] + bounds[:, 3] - bounds[:, 2] + _ROW_BYTES
-    left = left[np.cumsum(size[::-1])[::-1] <= max_bytes]
-    cut = np.searchsorted(left, first)
-    return [
-        batch.only(left[a:b] - start)
-        for batch, start, a, b in zip(batches, first[:-1], cut[:-1], cut[1:], strict=True)
-    ]
+    return int(bounds[-1, 3] - bounds[0, 0]) + ROW_BYTES * len(bounds)
 
 
 @kernel
-def _copied(stream: Bytes, bounds: Int32Array) -> tuple[Bytes, Int32Array]:
+def _copied(stream: UInt8Array, bounds: Int32Array) -> tuple[UInt8Array, Int32Array]:
     """Return new bytes that hold these messages and nothing else, and the bounds there."""
     n_bytes = 0
     for row in range(len(bounds)):

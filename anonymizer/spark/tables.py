@@ -29,8 +29,9 @@ from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.api.keywords import RangeKeywords, takes_keywords
-from anonymizer.app.anonymize import COSTS, ReleasePlan, declared_of, make_plan
+from anonymizer.app.anonymize.class_forming import COSTS
 from anonymizer.app.anonymize.class_labels import labelling_of
+from anonymizer.app.anonymize.plan import ReleasePlan, declared_of, make_plan
 from anonymizer.app.anonymize.table_anonymization import check_target, model_of
 from anonymizer.app.table_options import TableOptions
 from anonymizer.errors import GuaranteeError, InputError, SettingsError

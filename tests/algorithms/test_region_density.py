@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.region_density import estimate_density, shares
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import starts_of
 
 N_NODES = 6
 regions_of = st.lists(

@@ -11,7 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from anonymizer.app.anonymize import ReleasePlan, anonymize
+from anonymizer.app.anonymize.plan import ReleasePlan
+from anonymizer.app.anonymize.table_anonymization import anonymize
 from anonymizer.app.audit.table_audit import audit_table
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError

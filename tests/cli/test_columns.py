@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from anonymizer.algorithms.records.attributes import Interval
-from anonymizer.app.anonymize import declared_of
+from anonymizer.app.anonymize.plan import declared_of
 from anonymizer.app.table_options import ColumnOptions
 from anonymizer.cli.columns import values_of
 from anonymizer.errors import InputError, SettingsError

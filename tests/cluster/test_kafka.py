@@ -19,7 +19,7 @@ from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.kafka import ensure_topics, secret_of
 from anonymizer.cluster.worker_metrics import Deletions
 from anonymizer.errors import SettingsError, TransportError
-from anonymizer.pipeline.pseudonyms import key_of
+from anonymizer.pipeline.devices import key_of
 from anonymizer.settings import Settings
 from tests.cluster.denials import denied
 from tests.cluster.kafka import Kafka

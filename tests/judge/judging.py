@@ -21,7 +21,9 @@ import pytest
 
 from anonymizer.algorithms.records.interval_hierarchy import branches_of
 from anonymizer.algorithms.records.methods import MODELS, weighs
-from anonymizer.app.anonymize import ReleasePaths, ReleasePlan, anonymize, write_release
+from anonymizer.app.anonymize.plan import ReleasePlan
+from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
+from anonymizer.app.anonymize.table_anonymization import anonymize
 from anonymizer.app.table_options import CostName
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError

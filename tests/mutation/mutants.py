@@ -192,7 +192,7 @@ MODULES = (
             ("if len(self._now) >= MOST_RECENT:", "if len(self._now) >= 10**9:"),
             ("if len(self._now) >= MOST_RECENT:", "if len(self._now) >= MOST_RECENT // 3:"),
             ("self._before, self._now = self._now, set()", "self._now = set()"),
-            ("np.stack([messages.topic_hash(), payload]", "np.stack([payload, payload]"),
+            ("np.stack([topic, payload]", "np.stack([payload, payload]"),
             ("        state.close(due.joined, closing)\n", ""),
             ("forget_before=due.window - FORGET_AFTER", "forget_before=due.window + 1"),
             (".divided(messages, repeated=repeated)", ".divided(messages)"),

@@ -15,8 +15,7 @@ from anonymizer.pipeline.accounting import FINAL
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
 from anonymizer.pipeline.positions.counts.public_counts import PublicCounts, exact_figures
-from anonymizer.pipeline.positions.tick.density_bands import N_PARTS
-from anonymizer.pipeline.positions.tick.flow_stats import GROUP, STAGES, TICK
+from anonymizer.pipeline.positions.tick.flow_stats import GROUP, N_PARTS, STAGES, TICK
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 

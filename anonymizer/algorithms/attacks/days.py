@@ -17,9 +17,8 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 
 DAY_S = 86_400.0
 

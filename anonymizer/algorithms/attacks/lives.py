@@ -18,8 +18,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
 
 _USUAL_LEVELS = 3.0
 """Pseudonyms that are added to those of each area, of levels as they are everywhere."""

@@ -13,8 +13,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.masses import FREE, Masses, only
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 
 
 class Weights(NamedTuple):

@@ -22,9 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 
 MOST_MOVES = 16
 """A device that jumps farther in one tick is counted as if it had made this many moves."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M, unit_vectors
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

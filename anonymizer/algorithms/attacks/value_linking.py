@@ -16,9 +16,8 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.readings import ReadingsState
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.readings import ReadingAttribute
-from anonymizer.domain.release import starts_of
 
 _ONE_SIDED = 1.0
 """Distance between a value and a missing one, in ranges: the largest of any two values."""

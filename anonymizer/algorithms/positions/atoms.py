@@ -14,9 +14,8 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.grouping import form_groups
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 
 LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Sizes of the atoms at each level, in multiples of the smallest."""

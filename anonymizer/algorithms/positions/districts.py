@@ -25,9 +25,8 @@ from scipy.spatial import cKDTree
 from anonymizer.algorithms.geodesy import chord_of_m, unit_vectors
 from anonymizer.algorithms.positions.atoms import Levels
 from anonymizer.algorithms.positions.spanning_forest import planar_coordinates
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 
 _DIRECTIONS = np.pi * np.arange(8) / 8
 """Of the lines that are tried, radians."""

@@ -12,9 +12,8 @@ import numpy as np
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.protection.delay_buffer import apart
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 from anonymizer.domain.protection import TripRule
-from anonymizer.domain.release import starts_of
 from anonymizer.domain.trace import Trace
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.domain.arrays import Int32Array, IntArray
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import Int32Array, IntArray, starts_of
 
 SUPPRESSED = -1
 """Class of a suppressed record."""

@@ -26,13 +26,13 @@ from anonymizer.cluster.positions.stage_messages import (
 )
 from anonymizer.cluster.positions.stage_readings import LaneReadings
 from anonymizer.cluster.stage import Send, reading
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import starts_of
+from anonymizer.pipeline.devices import Pseudonyms
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
-from anonymizer.pipeline.pseudonyms import Pseudonyms
 from anonymizer.settings import Settings
 
 

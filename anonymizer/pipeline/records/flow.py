@@ -12,7 +12,7 @@ import numpy as np
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import StreamAccounts, label_of
-from anonymizer.pipeline.names import hash_of
+from anonymizer.pipeline.name_hashes import hash_of
 from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream
@@ -65,10 +65,9 @@ class RecentMessages:
     def repeated(self, messages: PackedDeliveries) -> list[bool]:
         """Return which messages repeat a recent one, and remember them; at QoS 0 none does."""
         bounds, receipt, _ = messages.columns
-        payload = hash_of(
-            np.frombuffer(messages.stream, np.uint8), np.ascontiguousarray(bounds[:, 2:])
-        )
-        hashes = np.stack([messages.topic_hash(), payload], axis=1).tobytes()
+        stream = np.frombuffer(messages.stream, np.uint8)
+        topic, payload = (hash_of(stream, np.ascontiguousarray(bounds[:, at:])) for at in (0, 2))
+        hashes = np.stack([topic, payload], axis=1).tobytes()
         found = [False] * len(messages)
         for row in np.flatnonzero(receipt).tolist():
             this = hashes[_HASH_BYTES * row : _HASH_BYTES * (row + 1)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import NOWHERE, Truth
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import starts_of
 from anonymizer.networks import load_network
 
 GRID = load_network("grid:4x5")

@@ -17,8 +17,7 @@ from anonymizer.algorithms.attacks.pieces import (
     read_pieces,
     read_regions,
 )
-from anonymizer.domain.arrays import FloatArray, IntArray
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.networks import load_network
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
 from tests.algorithms.attacks.naive_following import NaiveChase, naive_association

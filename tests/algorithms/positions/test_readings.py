@@ -15,9 +15,8 @@ from anonymizer.algorithms.positions.readings import (
     Summaries,
     summarize,
 )
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.readings import ReadingAttribute
-from anonymizer.domain.release import starts_of
 
 ALL = ("count", "mean", "min", "max", "p10", "p25", "p50", "p75")
 SPEED = ReadingAttribute("speed_mps", 0.0, 50.0, statistics=ALL)

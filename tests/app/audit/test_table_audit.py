@@ -13,7 +13,9 @@ import polars as pl
 import pytest
 
 from anonymizer.algorithms.records.attributes import Interval
-from anonymizer.app.anonymize import ReleasePaths, ReleasePlan, anonymize, write_release
+from anonymizer.app.anonymize.plan import ReleasePlan
+from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
+from anonymizer.app.anonymize.table_anonymization import anonymize
 from anonymizer.app.audit.findings import Finding, TableAuditReport
 from anonymizer.app.audit.table_audit import audit_table
 from anonymizer.app.table_options import CostName

@@ -9,9 +9,9 @@ import numpy as np
 from anonymizer.algorithms.positions.adka import DensityRule, grow_regions
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import Int32Array, starts_of
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import Cloaked, Release, starts_of
+from anonymizer.domain.release import Cloaked, Release
 
 
 class BfsCloak(MemorylessCloak):

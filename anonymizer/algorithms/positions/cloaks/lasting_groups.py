@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

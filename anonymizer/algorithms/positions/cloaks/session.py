@@ -51,10 +51,10 @@ from anonymizer.algorithms.positions.spanning_forest import (
     fold,
     planar_coordinates,
 )
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import Cloaked, Release, starts_of
+from anonymizer.domain.release import Cloaked, Release
 
 _UNGROUPED = -1
 _NOWHERE = -1

@@ -24,10 +24,10 @@ from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.grouping import TOO_FEW, Groups, form_groups
 from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import Int32Array, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import Cloaked, Release, starts_of
+from anonymizer.domain.release import Cloaked, Release
 
 
 class SnapshotCloak(MemorylessCloak):

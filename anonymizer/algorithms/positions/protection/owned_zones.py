@@ -7,8 +7,7 @@ import numpy as np
 from anonymizer.algorithms.geodesy import unit_vectors
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.protection.zones import Zones, encloses
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 
 
 class OwnedZones:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, starts_of
 
 NO_ZONE = -1
 _NOWHERE = -1

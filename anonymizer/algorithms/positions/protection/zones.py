@@ -18,10 +18,9 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import chord_of_m, unit_vectors
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import Circle, Polygon
-from anonymizer.domain.release import starts_of
 
 IN_ZONE = -2
 """Node of a position inside a zone; negative, so it counts as off the graph."""

@@ -14,8 +14,8 @@ import numpy as np
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
-from anonymizer.pipeline.positions.tick.density_bands import DensityBands
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
+from anonymizer.pipeline.positions.tick.flow_stats import DensityBands
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings

@@ -13,7 +13,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.codecs.layouts import Layout
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
-from anonymizer.pipeline.names import Bytes
+from anonymizer.pipeline.name_hashes import Bytes
 from anonymizer.pipeline.positions.decode.flat_json import json_message
 from anonymizer.pipeline.positions.decode.flat_msgpack import msgpack_message
 from anonymizer.pipeline.positions.decode.json_values import MAX_CODE_BYTES, code

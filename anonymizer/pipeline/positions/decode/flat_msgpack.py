@@ -13,7 +13,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
 from anonymizer.codecs.layouts import Role
 from anonymizer.domain.arrays import IntArray, RecordArray
-from anonymizer.pipeline.names import Bytes
+from anonymizer.pipeline.name_hashes import Bytes
 from anonymizer.pipeline.positions.decode.json_values import text_code
 from anonymizer.pipeline.positions.decode.layout_members import (
     is_noted,

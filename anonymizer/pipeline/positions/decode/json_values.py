@@ -12,7 +12,7 @@ References
 import numpy as np
 
 from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
-from anonymizer.pipeline.names import Bytes
+from anonymizer.pipeline.name_hashes import Bytes
 
 MAX_CODE_BYTES = 14
 """Longest text that a code stands for."""

@@ -3,7 +3,7 @@
 from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
 from anonymizer.codecs.layouts import Role
 from anonymizer.domain.arrays import IntArray, RecordArray
-from anonymizer.pipeline.names import Bytes
+from anonymizer.pipeline.name_hashes import Bytes
 
 _KIND = int(Role.KIND)
 

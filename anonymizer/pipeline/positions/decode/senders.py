@@ -9,7 +9,8 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
-from anonymizer.pipeline.names import MAX_BYTES, UNKNOWN, Bytes, NameTable, with_room
+from anonymizer.pipeline.name_hashes import Bytes
+from anonymizer.pipeline.names import MAX_BYTES, UNKNOWN, NameTable, with_room
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 

@@ -30,7 +30,6 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.tick.density_bands import DensityWatch
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.factory import density_rule, fixed_fleet, mobile_fleet
@@ -38,6 +37,7 @@ from anonymizer.pipeline.positions.tick.fleet import Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.flow_stats import (
     GROUP,
     TICK,
+    DensityWatch,
     FlowStats,
     InformationAges,
     LightAudit,

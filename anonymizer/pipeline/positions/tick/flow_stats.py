@@ -1,14 +1,18 @@
-"""Measurements of a positions flow: durations, sizes of regions, and the privacy achieved."""
+"""Measurements of a positions flow: durations, regions, densities, and the privacy achieved."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.attacks.online_intersection import IntersectionWatch
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.density import ABSENT, DensityMap
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
@@ -17,8 +21,12 @@ from anonymizer.pipeline.accounting import BatchHistogram
 _GOLDEN = (5**0.5 - 1) / 2
 _MOST_SAMPLES = 32
 """Of ages of information in a tick."""
+_LOOKS_EVERY_S = 5.0
+"""Between two looks at the bands of density."""
 TICK, GROUP = "tick", "group"
 """What a published position waited for: the next tick alone, or the beat of its group."""
+N_PARTS = 16
+"""Compact parts of a network whose densities are counted."""
 STAGES = ("decode", "locate", "cloak", "encode", "publish")
 
 _LATENCY_EDGES_S = tuple(1e-4 * 10 ** (i / 8) for i in range(49))  # 0.1 ms to 100 s
@@ -215,3 +223,50 @@ class InformationAges:
         counts = self._counts_until_s >= moment[:, None]
         ages: FloatArray = (moment[:, None] - self._said_s)[counts]
         return ages
+
+
+class DensityBands(NamedTuple):
+    """Where devices are dense and where they are sparse, for the operator.
+
+    A band is a range of densities for which ADKA asks for one k; a part is one of a fixed number of
+    compact pieces of the network, so there are equally many figures in every city. No coordinate is
+    among them: part p holds the cells of safe counts from p / 16 to (p + 1) / 16 of all, of which
+    the gateway publishes the boxes.
+
+    Attributes
+    ----------
+    bands
+        Densities of each band, as `0-3`; the last has no end, as `10+`.
+    n_nodes, n_devices
+        Junctions, and devices that count there, shape (parts, bands).
+    """
+
+    bands: tuple[str, ...]
+    n_nodes: IntArray
+    n_devices: IntArray
+
+
+class DensityWatch:
+    """Counts the bands of a density map, at most once in five seconds. O(nodes) each time."""
+
+    def __init__(self, network: RoadNetwork) -> None:
+        self._part = compact_parts(network, N_PARTS).astype(np.int64)
+        self._looked_s = -np.inf
+        self.bands: DensityBands | None = None
+        """As of the last look; None before the first."""
+
+    def look(self, density: DensityMap, rule: DensityRule, *, now: float) -> None:
+        """Count, if the last look is not of the same five seconds."""
+        if 0 <= now - self._looked_s < _LOOKS_EVERY_S:
+            return
+        self._looked_s = now
+        steps = rule.steps
+        starts = (0, *steps)
+        names = [f"{a}-{b - 1}" for a, b in zip(starts, steps, strict=False)] + [f"{starts[-1]}+"]
+        key = self._part * len(starts) + np.searchsorted(steps, density.n_near, side="right")
+        at = density.counted_at[density.counted_at != ABSENT]
+        n_nodes, n_devices = (
+            np.bincount(each, minlength=N_PARTS * len(starts)).reshape(N_PARTS, -1)
+            for each in (key, key[at])
+        )
+        self.bands = DensityBands(tuple(names), n_nodes, n_devices)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.newest_messages import newest_of_each_topic
 from anonymizer.pipeline.packed import (
     PackedDeliveries,
-    newest_of_each_topic,
     receipts_of,
     waiting_bytes,
 )

@@ -14,9 +14,9 @@ from anonymizer.algorithms.positions.atoms import Atoms, Company, cut_into_atoms
 from anonymizer.algorithms.positions.cloaks import Epochs
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import fold, spanning_forest
+from anonymizer.domain.arrays import starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import starts_of
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
 from tests import naive

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from anonymizer.domain.release import Release, starts_of
+from anonymizer.domain.arrays import starts_of
+from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.tick.flow_stats import InformationAges
 from tests.pipeline.positions.tick.test_silence import Fleet

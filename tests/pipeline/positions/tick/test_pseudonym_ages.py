@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.domain.release import Release, starts_of
+from anonymizer.domain.arrays import starts_of
+from anonymizer.domain.release import Release
 from anonymizer.pipeline.positions.tick.flow_stats import PseudonymAges
 from tests.pipeline.positions.support import NOW, Rig, delivery
 

@@ -1,0 +1,62 @@
+"""Keyed hashes of names, in the bytes as received: nobody can choose two names with one hash."""
+
+import secrets
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.algorithms.kernels import inlined_kernel, kernel
+from anonymizer.domain.arrays import Int32Array, IntArray
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+KEY = (256 + secrets.randbelow((1 << 30) - 256), 256 + secrets.randbelow((1 << 30) - 256))
+"""Bases of the hashes, drawn at random. Below 2**30, so that every product stays below 2**63."""
+_PRIME = (1 << 31) - 1
+
+
+def hash_of(stream: Bytes, spans: Int32Array) -> IntArray:
+    """Return a keyed hash of each name, shape (n,), >= 0.
+
+    Two names of 250 characters have the same one with a probability below 1e-14.
+
+    Parameters
+    ----------
+    stream, spans
+        The bytes, and start and end of each name in them, shape (n, 2) or wider.
+    """
+    return hash_all(stream, spans, *KEY)
+
+
+@kernel
+def hash_all(stream: Bytes, spans: Int32Array, base: int, other_base: int) -> IntArray:
+    """Return what `hash_of` does, by these bases."""
+    hashes = np.empty(len(spans), np.int64)
+    for row in range(len(spans)):
+        hashes[row] = hash_span(stream, spans[row, 0], spans[row, 1], base, other_base)
+    return hashes
+
+
+@inlined_kernel
+def hash_span(stream: Bytes, start: int, end: int, base: int, other_base: int) -> int:
+    """Return two polynomial hashes of a name, in one number.
+
+    Three bytes at a time: a chunk stays below the prime, else two chunks could have one remainder
+    for every base.
+    """
+    one = other = np.int64(end - start + 1)
+    at = start
+    while at + 3 <= end:
+        chunk = (np.int64(stream[at]) << 16) | (np.int64(stream[at + 1]) << 8) | stream[at + 2]
+        one, other = one * base + chunk, other * other_base + chunk
+        # Not the remainder yet, but below 2**33; times a base it stays below 2**63.
+        one, other = (one & _PRIME) + (one >> 31), (other & _PRIME) + (other >> 31)
+        at += 3
+    while at < end:
+        one = one * base + np.int64(stream[at])
+        other = other * other_base + np.int64(stream[at])
+        one, other = (one & _PRIME) + (one >> 31), (other & _PRIME) + (other >> 31)
+        at += 1
+    # Multiplied once more, so that the last bytes spread over all bits of the hash.
+    return int(((one * base) % _PRIME) << 31 | (other * other_base) % _PRIME)
