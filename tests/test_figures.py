@@ -10,7 +10,7 @@ from tools.figures import files_entered, n_keys, n_lines_loaded, names_of_two_cl
 
 
 @pytest.mark.parametrize(
-    ("wanted", "most"), [("client", 7_000), ("tables", 8_800), ("settings", 4_900), ("MQTT", 3_100)]
+    ("wanted", "most"), [("client", 7_500), ("tables", 8_900), ("settings", 5_000), ("MQTT", 3_200)]
 )
 def test_who_wants_a_part_does_not_load_the_house(wanted: str, most: int) -> None:
     assert n_lines_loaded(wanted) <= most

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from anonymizer.client.messages import Collector
-from anonymizer.client.releases import GRACE_S, Releases
+from anonymizer.client.published_records import GRACE_S
+from anonymizer.client.releases import Releases
 from anonymizer.errors import InputError
 from tests.client.paper import message, releases, snapshot
 
