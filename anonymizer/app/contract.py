@@ -32,6 +32,7 @@ from anonymizer.app.contract_messages import (
     REJECTED,
     STATE,
     STATUS,
+    TRIPS,
     WHY_SILENT,
     ZONES_IN,
     MessageKind,
@@ -272,8 +273,15 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
     if settings.forms.home_assistant is not None:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
         yield Channel(settings.topics.state, STATE, incoming=False, retained=True)
+    yield from _of_figures(settings)
+
+
+def _of_figures(settings: Settings) -> Iterator[Channel]:
     if settings.counts.enabled:
         topic = settings.counts.topic
         is_private = settings.counts.privacy == "dp"
         yield Channel(topic, PRIVATE_COUNTS if is_private else COUNTS, incoming=False)
         yield Channel(f"{topic}/cells", CELLS, incoming=False, retained=True)
+    if settings.trips_out.every_s:
+        yield Channel(settings.topics.trips, TRIPS, incoming=False)
+        yield Channel(f"{settings.topics.trips}/cells", CELLS, incoming=False, retained=True)

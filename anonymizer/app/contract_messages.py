@@ -17,6 +17,7 @@ from anonymizer.pipeline.positions.counts.private_counts import PrivateCountsMes
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
 from anonymizer.pipeline.positions.out.other_forms import ENTITY_TYPE, entity
 from anonymizer.pipeline.positions.out.public_devices import PublicMessage
+from anonymizer.pipeline.positions.out.trips import TripsMessage
 from anonymizer.pipeline.records.encoding import ClassMessage
 from anonymizer.settings import PSEUDONYM, InputSettings, Settings
 from anonymizer.settings.json_schema import comments_of
@@ -317,9 +318,31 @@ PRIVATE_COUNTS = MessageKind(
         "devices": [31, -4, 12, 55, 8, -17, 0, 23, 41, 6, 19, -9, 2, 37, 14, 28],
     },
 )
+TRIPS = MessageKind(
+    "Trips",
+    "Trips that ended in a window, in classes of at least k devices.",
+    schema_of(TripsMessage),
+    {
+        "v": CONTRACT_VERSION,
+        "time": 1800003600.0,
+        "window_s": 3600.0,
+        "network": "bec64b210518afc4",
+        "k": 10,
+        "n_cells": 256,
+        "trips": [
+            {
+                "origin": {"first": 64, "last": 95},
+                "destination": {"first": 200, "last": 207},
+                "start": [1800000000.0, 1800003600.0],
+                "devices": 20,
+                "roads": [[1093, 1094], [1094, 1123]],
+            }
+        ],
+    },
+)
 CELLS = MessageKind(
     "Cells",
-    "The cells of the counts, as GeoJSON boxes.",
+    "The cells of counts or trips, as GeoJSON boxes.",
     _object(
         {
             "type": {"const": "FeatureCollection"},

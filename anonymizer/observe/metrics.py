@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
 from anonymizer.pipeline.positions.counts.public_counts import Figures, exact_figures
+from anonymizer.pipeline.positions.out.trips import UNVERIFIED
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 
@@ -115,6 +116,14 @@ class FlowCollector(Collector):
         for reason in ("", BUDGET, STORE, OVERLOAD):
             intervals.add_metric([reason], self._flow.n_count_intervals(reason))
         yield intervals
+        classes = CounterMetricFamily(
+            "anonymizer_trip_classes",
+            "Classes of trips, by why they were suppressed; empty: they were published.",
+            labels=["reason"],
+        )
+        for reason in ("", UNVERIFIED):
+            classes.add_metric([reason], self._flow.n_trip_classes(reason))
+        yield classes
 
     def _gauges(self, figures: Figures) -> Iterator[Metric]:
         devices, on_graph = figures.n_devices, figures.n_devices_on_graph

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from anonymizer.settings.analysts import CurrentSettings as CurrentSettings
     from anonymizer.settings.analysts import PublicNetworkSettings as PublicNetworkSettings
     from anonymizer.settings.analysts import ShapeSettings as ShapeSettings
+    from anonymizer.settings.analysts import TripsOutSettings as TripsOutSettings
     from anonymizer.settings.base import PSEUDONYM as PSEUDONYM
     from anonymizer.settings.broker import BrokerSettings as BrokerSettings
     from anonymizer.settings.cluster import ClusterSettings as ClusterSettings
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
     from anonymizer.settings.web import HttpSettings as HttpSettings
 
 __getattr__ = on_first_use(__name__, {
-    "analysts": ("CountSettings", "CurrentSettings", "PublicNetworkSettings", "ShapeSettings"),
+    "analysts": (
+        "CountSettings", "CurrentSettings", "PublicNetworkSettings", "ShapeSettings",
+        "TripsOutSettings",
+    ),
     "base": ("PSEUDONYM",),
     "broker": ("BrokerSettings",),
     "cluster": ("ClusterSettings",),

@@ -50,13 +50,27 @@ class CurrentSettings(Group):
     """How often they are published. 0: never."""
 
 
+class TripsOutSettings(Group):
+    """Trips with company: from which place to which, when, and on which roads.
+
+    They are on `cloaked/trips`, beside `output.topic`. What a trip is, `[trips]` says.
+    """
+
+    every_s: NotNegative = 0.0
+    """Length of a window: each is published once, when the trips that ended in it are known. 3600
+    is usual: the longer, the smaller the places. Longer trips are left out. 0: never."""
+    k: Annotated[int, Field(ge=2)] = 10
+    """Fewest devices that made the trips of a class, and that took each of its roads;
+    `region.k_extra` is added. A place has at least 2 k nodes of the network."""
+
+
 class FormSettings(Group):
     """Other forms of the messages about positions, for programs that expect them."""
 
     cloudevents: bool = False
-    """Whether messages about groups, fixed devices and counts are CloudEvents 1.0: MQTT 5 user
-    properties state the attributes, and the payload stays as it is (binary content mode). Their
-    `source` is the path of `broker.status_topic`, `/anonymizer`."""
+    """Whether messages about groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5
+    user properties state the attributes, and the payload stays as it is (binary content mode).
+    Their `source` is the path of `broker.status_topic`, `/anonymizer`."""
     ngsi_ld_topic: OutputTopic | None = None
     """Topic on which groups of mobile devices are also published as NGSI-LD entities. They have a
     `location` if `shapes.regions` is `roads` or `bbox`. None: they are not."""

@@ -112,6 +112,7 @@ class OwnTopics(NamedTuple):
     network: str
     rejected: str
     state: str
+    trips: str
 
 
 PSEUDONYM = "{pseudonym}"

@@ -14,6 +14,7 @@ from anonymizer.settings.analysts import (
     FormSettings,
     PublicNetworkSettings,
     ShapeSettings,
+    TripsOutSettings,
 )
 from anonymizer.settings.base import (
     LESS_IS_WEAKER,
@@ -181,6 +182,7 @@ class Settings(Group):
     current: CurrentSettings = CurrentSettings()
     public_network: PublicNetworkSettings = PublicNetworkSettings()
     counts: CountSettings = CountSettings()
+    trips_out: TripsOutSettings = TripsOutSettings()
     forms: FormSettings = FormSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
@@ -225,6 +227,7 @@ class Settings(Group):
             "current": bool(self.current.every_s),
             "device_zones": self.device_zones.enabled,
             "forms": self.forms != FormSettings(),
+            "trips_out": bool(self.trips_out.every_s),
             'inputs.kind = "fixed"': any(each.kind == "fixed" for each in self.inputs),
         }
         if refused := [key for key, is_on in only_mqtt.items() if is_on]:
@@ -281,6 +284,7 @@ class Settings(Group):
             network=_beside(own, "network"),
             rejected=_beside(own, "rejected"),
             state=_beside(own, "state"),
+            trips=_beside(cloaked, "trips"),
         )
 
     @property
@@ -343,7 +347,7 @@ class Settings(Group):
         yield "broker.status_topic", self.broker.status_topic
         for topic in (self.topics.network, self.topics.rejected, self.topics.state):
             yield "broker.status_topic", topic
-        for topic in (self.topics.fixed, self.topics.current):
+        for topic in (self.topics.fixed, self.topics.current, self.topics.trips):
             yield "output.topic", topic
         for name in ("output", "fixed", "counts", "forms"):
             table = getattr(self, name)
@@ -378,6 +382,15 @@ class Settings(Group):
             raise ValueError(
                 "counts: device_intervals bounds what an id adds; leave it out where vehicles"
                 " change their ids (inputs.ids_change_s), then every interval counts each once"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _trips_are_of_vehicles(self) -> Self:
+        if self.trips_out.every_s and any(each.ids_live_s for each in self.inputs):
+            raise ValueError(
+                "trips_out: not where vehicles change their ids (inputs.ids_change_s): one vehicle"
+                " would be company for itself"
             )
         return self
 

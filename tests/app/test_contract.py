@@ -24,6 +24,9 @@ LAT, LON = float(NETWORK.lat[210]), float(NETWORK.lon[210])
 EVERYTHING: dict[str, Any] = {
     "counts": {"enabled": True, "every_s": 0.4, "k": 3, "cells": 16},
     "current": {"every_s": 0.1},
+    "trips_out": {"every_s": 0.4, "k": 3},
+    "trips": {"gap_s": 0.2, "dwell_s": 0.2},
+    "presence": {"max_behind_s": 0.5, "ttl_s": 120.0},
     "device_zones": {"enabled": True},
     "forms": {
         "cloudevents": True,
@@ -44,6 +47,7 @@ EVERYTHING: dict[str, Any] = {
 }
 OUT = {
     "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
+    "cloaked/trips", "cloaked/trips/cells",
     "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
     "anonymizer/rejected", "anonymizer/state", "cloaked/entities",
     "homeassistant/device/anonymizer/config", "cloaked/echo/{pseudonym}",

@@ -49,6 +49,10 @@ def kept(settings: Settings) -> dict[str, str]:
             f"in memory, the last of each device for {ttl:g} s (more where devices report rarely)"
             + (f", and all for {waits:g} s while trip ends are protected" if waits else "")
         )
+        if settings.trips_out.every_s:
+            found["trips"] = (
+                f"in memory, until their window of {settings.trips_out.every_s:g} s is published"
+            )
         lasts = f"{settings.pseudonym.rotate_s:g} s"
         if settings.region.mode == "session":
             lasts = f"{settings.session.epoch_s:g} s (more where devices report rarely)"
@@ -162,6 +166,14 @@ def _counts(settings: Settings) -> Iterator[Output]:
         )
         but = "more than that: budgets of several periods add up"
         yield Output("counts by place", f"`{counts.topic}`", promise, but, "counts")
+    if settings.trips_out.every_s:
+        yield Output(
+            "trips from place to place",
+            f"`{settings.topics.trips}`",
+            f"at least {settings.trips_out.k + extra} devices in each class and on each road",
+            "that the place to which a device goes stays unknown where all of its class go there",
+            "positions",
+        )
     if settings.inputs and settings.output.kafka is None:
         yield Output(
             "counts of rejected positions, by reason",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
+from anonymizer.algorithms.positions.trip_classes import n_cells_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
@@ -59,11 +60,16 @@ class NetworkTopics:
                 self._log.warning("network not published", reason="the broker did not take it")
 
     def _messages(self) -> list[Outgoing]:
-        """Return the cells of the counts and the parts of the network, and then what it is."""
+        """Return the cells of counts and trips, the parts of the network, and what it is."""
         settings, network, found = self._settings, self._network, []
+        cells: dict[str, int] = {}
         if settings.counts.enabled:
+            cells[settings.counts.topic] = settings.counts.cells
+        if settings.trips_out.every_s:
+            cells[settings.topics.trips] = n_cells_of(network, settings.trips_out.k)
+        if cells:
             version = network_version(network)
-            found.append(cells_message(settings.counts, network, version=version))
+            found += [cells_message(*each, network, version=version) for each in cells.items()]
         if settings.public_network.enabled:
             topic = settings.topics.network
             about, bodies = parts(network)

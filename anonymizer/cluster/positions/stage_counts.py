@@ -69,7 +69,7 @@ class LaneCounts:
         self._topic, self._every_s = settings.topic, settings.every_s
         version = network_version(network)
         self._safe = SafeMessages(settings, version=version, k_extra=k_extra)
-        self._cells = cells_message(settings, network, version=version)
+        self._cells = cells_message(settings.topic, settings.cells, network, version=version)
         self._budget = HeldBudget(plan_of(settings))
         self._private = None
         if noise is not None:

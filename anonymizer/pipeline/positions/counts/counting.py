@@ -216,12 +216,23 @@ class SafeMessages:
         ]
 
 
-def cells_message(settings: "CountSettings", network: RoadNetwork, *, version: str) -> Outgoing:
+def cells_message(topic: str, n_cells: int, network: RoadNetwork, *, version: str) -> Outgoing:
     """Return the retained message that says where the cells are: GeoJSON, a box for each.
 
+    Parameters
+    ----------
+    topic
+        Of the figures about the cells; this message is behind it.
+    n_cells
+        A power of two.
+    network, version
+        With coordinates, and its version.
+
+    Notes
+    -----
     A box surrounds the nodes of its cell; a cell without nodes is left out.
     """
-    cell = compact_parts(network, settings.cells)
+    cell = compact_parts(network, n_cells)
     order = np.argsort(cell, kind="stable")
     numbers, start = np.unique(cell[order], return_index=True)
     corners = [
@@ -247,7 +258,7 @@ def cells_message(settings: "CountSettings", network: RoadNetwork, *, version: s
         )
     ]
     body = {"type": "FeatureCollection", "network": version, "features": features}
-    return Outgoing(f"{settings.topic}/cells", msgspec.json.encode(body), retain=True)
+    return Outgoing(f"{topic}/cells", msgspec.json.encode(body), retain=True)
 
 
 def _rounded(values: FloatArray, step: float) -> "list[float | msgspec.UnsetType]":

@@ -121,6 +121,7 @@ def kinds_of(settings: "Settings") -> Mapping[str, str]:
         settings.topics.fixed: region,
         settings.fixed.public_topic: "PublicDevice",
         settings.counts.topic: "PrivateCounts" if settings.counts.privacy == "dp" else "Counts",
+        settings.topics.trips: "Trips",
     }
 
 

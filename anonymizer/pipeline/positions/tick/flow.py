@@ -30,6 +30,7 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
+from anonymizer.pipeline.positions.out.trips import TripsOut
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.factory import density_rule, fixed_fleet, mobile_fleet
@@ -205,6 +206,14 @@ class PositionFlow:
         self._counting = (
             self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None
         )
+        self._trips_out = None
+        if settings.trips_out.every_s:
+            self._trips_out = TripsOut(
+                settings,
+                network,
+                version=network_version(network),
+                keys=self.mobile.devices.keys,
+            )
         self._view = self._look()
 
     def _counting_flow(
@@ -236,6 +245,10 @@ class PositionFlow:
     def n_count_intervals(self, reason: str) -> int:
         """Return how many intervals of counts were suppressed for a reason; empty: published."""
         return 0 if self._counting is None else self._counting.n_intervals[reason]
+
+    def n_trip_classes(self, reason: str) -> int:
+        """Return how many classes of trips were suppressed for a reason; empty: published."""
+        return 0 if self._trips_out is None else self._trips_out.n_classes[reason]
 
     @property
     def n_held(self) -> int:
@@ -381,6 +394,7 @@ class PositionFlow:
             window = {"since": since, "now": now, "wall_ahead_s": ahead_s}
             public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
         counts = self._counts(located[Treatment.MOBILE], freed, wall_ahead_s)
+        counts += self._trips(located[Treatment.MOBILE], freed, wall_ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick, now=now)
@@ -411,6 +425,22 @@ class PositionFlow:
         )
         return _of_nobody(messages)
 
+    def _trips(
+        self, located: LocatedPositions, freed: Int32Array, wall_ahead_s: float
+    ) -> list[TickPart]:
+        """Follow the trips; return the message of a window that is complete, if one is."""
+        if self._trips_out is None:
+            return []
+        return _of_nobody(
+            self._trips_out.tick(
+                located.positions,
+                located.node,
+                now=located.event_s,
+                freed=freed,
+                wall_ahead_s=wall_ahead_s,
+            )
+        )
+
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as they may change: see `settings.reload`.
 
@@ -432,6 +462,8 @@ class PositionFlow:
             self._public.presence = settings.presence
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
+        if self._trips_out is not None:
+            self._trips_out.adopt(settings)
         if settings.watch.sample != self._n_watched:
             self._n_watched = settings.watch.sample
             self.audit = LightAudit(self._n_watched)

@@ -168,7 +168,7 @@ def test_counts_equal_those_of_the_naive_twin(said: list[Seen], shuffle: Any) ->
 
 
 def test_the_cells_are_boxes_around_their_nodes() -> None:
-    message = cells_message(CountSettings(cells=16), NETWORK, version="abc")
+    message = cells_message("cloaked/counts", 16, NETWORK, version="abc")
     assert (message.topic, message.retain) == ("cloaked/counts/cells", True)
     body = json.loads(message.payload)
     assert body["network"] == "abc"

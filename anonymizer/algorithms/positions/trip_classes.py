@@ -1,0 +1,216 @@
+"""Trips with company: classes of trips from one place to another, at least k devices in each.
+
+The network is cut into small cells, in an order in which halves of one area follow each other. The
+trips of a window are divided, by where they began, where they ended and when they began, into
+halves of these halves for as long as both hold k devices [1]_. So every trip is in exactly one
+class, or there are too few of them at all. Of all classes, of one window or of several, two places
+are the same, one is part of the other, or they have nothing in common: what two of them have in
+common is never less than a cell.
+
+References
+----------
+.. [1] K. LeFevre, D. J. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", ICDE
+   2006 (strict partitioning; here along fixed halves, so that no cut tells where somebody is).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.network import RoadNetwork
+
+N_STARTS = 8
+"""Steps of starts: a trip of a window began in it or in the one before, in one of so many equal
+parts."""
+_MOST_CELLS = 4096
+_JUNCTIONS_OF_K = 2
+"""Nodes of a cell, in multiples of k: whoever knows in which cell a device was is right about the
+node in one case of 2 k, if nothing else tells it."""
+
+
+class WindowTrips(NamedTuple):
+    """The trips that ended in a window.
+
+    Attributes
+    ----------
+    device
+        Number of the device of each, shape (trips,).
+    origin, destination, start
+        Cells where it began and ended, and the step of its start, shape (trips,).
+    roads
+        Arcs of its route, each once, outside the cells of its ends.
+    """
+
+    device: IntArray
+    origin: IntArray
+    destination: IntArray
+    start: IntArray
+    roads: Sequence[IntArray]
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"WindowTrips({len(self.device)})"
+
+    def without(self, device: int) -> "WindowTrips":
+        """Return the trips of all other devices."""
+        kept = np.flatnonzero(self.device != device)
+        return WindowTrips(
+            self.device[kept],
+            self.origin[kept],
+            self.destination[kept],
+            self.start[kept],
+            [self.roads[i] for i in kept.tolist()],
+        )
+
+
+class Span(NamedTuple):
+    """Cells or steps from `first` to `last`: a half of a half of all of them."""
+
+    first: int
+    last: int
+
+
+class Box(NamedTuple):
+    """Where trips began, where they ended, and when they began."""
+
+    origin: Span
+    destination: Span
+    start: Span
+
+
+class TripClass(NamedTuple):
+    """What is told of some trips.
+
+    Attributes
+    ----------
+    origin, destination, start
+        Where and when they began, and where they ended.
+    n_devices
+        A multiple of k: so many devices made them, or up to k - 1 more.
+    roads
+        Arcs that at least k of these devices took, rising.
+    """
+
+    origin: Span
+    destination: Span
+    start: Span
+    n_devices: int
+    roads: IntArray
+
+    def holds(self, trips: WindowTrips) -> IntArray:
+        """Return the trips that are in this class."""
+        return np.flatnonzero(
+            np.logical_and.reduce(
+                [
+                    (span.first <= at) & (at <= span.last)
+                    for span, at in zip(self[:3], trips[1:4], strict=True)
+                ]
+            )
+        )
+
+
+def n_cells_of(network: RoadNetwork, k: int) -> int:
+    """Return into how many cells trips divide a network: a power of two, of 2 k nodes at least."""
+    n = min(network.n_nodes // (_JUNCTIONS_OF_K * k), _MOST_CELLS)
+    return 1 << max(n.bit_length() - 1, 0)
+
+
+def trip_classes(trips: WindowTrips, k: int, *, n_cells: int) -> list[TripClass]:
+    """Return the classes of the trips of a window, in the order of their places.
+
+    Parameters
+    ----------
+    k
+        Distinct devices of each class, at least 1.
+    n_cells
+        A power of two.
+
+    Returns
+    -------
+    classes
+        None if all trips are of fewer than k devices.
+
+    Notes
+    -----
+    Of the origin, the destination and the start the one is divided next that was divided least.
+    Whether a half that holds fewer than k is empty makes no difference: then there is no cut.
+    O(n log n) a level.
+    """
+    if len(np.unique(trips.device)) < k:
+        return []
+    cells, steps = Span(0, n_cells - 1), Span(0, N_STARTS - 1)
+    found: list[TripClass] = []
+    todo = [(Box(cells, cells, steps), np.arange(len(trips.device)))]
+    while todo:
+        box, rows = todo.pop()
+        halves = _divided(trips, rows, box, k, (n_cells, n_cells, N_STARTS))
+        todo += halves
+        if not halves:
+            n = _n_devices(trips, rows)
+            found.append(TripClass(*box, n - n % k, _shared_roads(trips, rows, k)))
+    return sorted(found, key=lambda each: each[:3])
+
+
+def unkept(trips: WindowTrips, classes: Sequence[TripClass], k: int) -> list[int]:
+    """Return the classes that break the promise, counted anew from the trips.
+
+    A class must hold at least k devices and not count more than there are, in steps of k; k of them
+    must have taken each road; and no trip may be in two classes.
+    """
+    n_told = np.zeros(len(trips.device), np.int64)
+    rows_of: list[IntArray] = []
+    broken: set[int] = set()
+    for number, each in enumerate(classes):
+        rows = each.holds(trips)
+        rows_of.append(rows)
+        n_told[rows] += 1
+        took: dict[int, set[int]] = {}
+        for i, device in zip(rows.tolist(), trips.device[rows].tolist(), strict=True):
+            for road in trips.roads[i].tolist():
+                took.setdefault(road, set()).add(device)
+        n = len(set(trips.device[rows].tolist()))
+        enough = all(len(took.get(road, ())) >= k for road in each.roads.tolist())
+        if not (k <= each.n_devices <= n and each.n_devices % k == 0 and enough):
+            broken.add(number)
+    twice = {number for number, rows in enumerate(rows_of) if (n_told[rows] > 1).any()}
+    return sorted(broken | twice)
+
+
+def _divided(
+    trips: WindowTrips, rows: IntArray, box: Box, k: int, sizes: tuple[int, ...]
+) -> list[tuple[Box, IntArray]]:
+    """Return the halves of a box that hold k devices each, and their trips; none if it has none."""
+    n_cuts = [size // (span.last - span.first + 1) for size, span in zip(sizes, box, strict=True)]
+    for axis in sorted(range(3), key=lambda axis: (n_cuts[axis], axis)):
+        halves = _halves(box[axis])
+        is_first = (trips.origin, trips.destination, trips.start)[axis][rows] <= halves[0].last
+        parts = rows[is_first], rows[~is_first]
+        if len(halves) > 1 and all(_n_devices(trips, part) >= k for part in parts):
+            name = Box._fields[axis]
+            return [
+                (box._replace(**{name: half}), part)
+                for half, part in zip(halves, parts, strict=True)
+            ]
+    return []
+
+
+def _halves(span: Span) -> tuple[Span, ...]:
+    if span.first == span.last:
+        return (span,)
+    middle = (span.first + span.last) // 2
+    return Span(span.first, middle), Span(middle + 1, span.last)
+
+
+def _n_devices(trips: WindowTrips, rows: IntArray) -> int:
+    return len(np.unique(trips.device[rows]))
+
+
+def _shared_roads(trips: WindowTrips, rows: IntArray, k: int) -> IntArray:
+    """Return the arcs that at least k devices of these trips took, rising."""
+    roads = [trips.roads[i] for i in rows.tolist()]
+    device = np.repeat(trips.device[rows], [len(each) for each in roads])
+    pairs = np.unique(np.stack([np.concatenate(roads).astype(np.int64), device]), axis=1)
+    road, n = np.unique(pairs[0], return_counts=True)
+    return road[n >= k]

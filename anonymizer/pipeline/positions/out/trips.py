@@ -1,0 +1,273 @@
+"""Trips in the flow: from the positions of a tick to the message about a window."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.algorithms.positions.trip_classes import (
+    N_STARTS,
+    TripClass,
+    WindowTrips,
+    n_cells_of,
+    trip_classes,
+    unkept,
+)
+from anonymizer.algorithms.positions.trip_routes import route_arcs
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.protection import TripRule
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
+
+FORM_VERSION = 1
+PUBLISHED, UNVERIFIED = "", "unverified"
+
+
+class TripEnd(msgspec.Struct, frozen=True):
+    """Neighbouring cells of the network, in one of which each trip began, or ended."""
+
+    first: int
+    last: int
+    """First and last cell; those between belong to it too."""
+
+
+class TripsOfClass(msgspec.Struct, frozen=True):
+    """Trips from one place to another."""
+
+    origin: TripEnd
+    destination: TripEnd
+    start: tuple[float, float]
+    """Between which times they began, unix seconds."""
+    devices: int
+    """A multiple of k: so many devices made these trips, or up to k - 1 more."""
+    roads: Sequence[tuple[int | str, int | str]]
+    """Roads that at least k of these devices took, by the nodes at both ends, in the direction of
+    travel. Those in the cell where a device began or ended are left out."""
+
+
+class TripsMessage(msgspec.Struct, frozen=True):
+    """The trips that ended in a window. Each is in one class, or there are none."""
+
+    v: int
+    """Version of the form of the message."""
+    time: float
+    """End of the window, unix seconds."""
+    window_s: float
+    network: str
+    """Version of the network."""
+    k: int
+    """Numbers of devices are multiples of this."""
+    n_cells: int
+    """Number of cells of the network; they are retained on the topic behind this one, `/cells`."""
+    trips: Sequence[TripsOfClass]
+    """Empty if fewer than k devices made trips."""
+
+
+class TripsOut:
+    """Publishes the trips of a positions flow, window by window.
+
+    Parameters
+    ----------
+    settings
+        Window, k, what a trip is, and how late positions may be.
+    network
+        With coordinates.
+    version
+        Version of the network.
+    keys
+        Returns a number for the device of each slot; by default for callers whose devices keep
+        their slots.
+
+    Attributes
+    ----------
+    n_classes
+        Classes of trips, by why they were suppressed, empty if they were published.
+
+    Notes
+    -----
+    A window is published once, when all its trips are known to have ended: `trips.gap_s` or
+    `trips.dwell_s` and the time by which positions may be late after its end. So the moment of a
+    message tells of no trip. Trips that began before the window before it are left out, as are
+    those with an end off the graph or in a privacy zone, of the settings or of the device's own.
+    """
+
+    def __init__(
+        self,
+        settings: "Settings",
+        network: RoadNetwork,
+        *,
+        version: str,
+        keys: Keys = slots_as_keys,
+    ) -> None:
+        out, rule = settings.trips_out, published_rule(settings)
+        self.n_classes: Counter[str] = Counter()
+        self._every_s, self._k = out.every_s, out.k + settings.region.k_extra
+        self._topic, self._version, self._network = settings.topics.trips, version, network
+        self._rule = rule
+        self._late_s = settings.presence.max_behind_s
+        self._known_after_s = max(rule.gap_s, rule.dwell_s) + self._late_s
+        self._n_cells = n_cells_of(network, out.k)
+        self._cell_at = compact_parts(network, self._n_cells)
+        self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        self._rows = DeviceRows(keys)
+        self._trips: LiveTrips | None = None
+        self._next = 0
+        """The window that is published next."""
+        self._ended: dict[int, list[tuple[int, EndedTrip]]] = {}
+        """Key of the device, and trip, by window."""
+        self._encode = msgspec.json.Encoder().encode
+
+    def adopt(self, settings: "Settings") -> None:
+        """Ask for `region.k_extra` of these settings from now on."""
+        self._k = settings.trips_out.k + settings.region.k_extra
+
+    def tick(
+        self,
+        positions: Positions,
+        node: Int32Array,
+        *,
+        now: float,
+        freed: Int32Array,
+        wall_ahead_s: float = 0.0,
+    ) -> list[Outgoing]:
+        """Take in the positions of a tick; return the message of a window that is complete.
+
+        Parameters
+        ----------
+        node
+            Node of each position, negative off the graph and in zones.
+        now
+            Unix seconds up to which positions were passed on, by the clock of their times.
+        freed
+            Slots that may pass to other devices after this tick.
+        wall_ahead_s
+            Added to the published times.
+        """
+        if self._trips is None:
+            self._trips = LiveTrips(self._rule, begins_s=now)
+            # Trips of the window before the first that is published may have begun unseen.
+            self._next = math.floor(now / self._every_s) + 1
+        row = self._rows.of(positions.slot)
+        self._rows.free(freed)
+        ended = self._trips.tick(row, positions.ts, positions.lat, positions.lon, node)
+        self._keep(ended)
+        due = (self._next + 1) * self._every_s + self._known_after_s
+        if now < due:
+            return []
+        silent, gone = self._trips.silent(now - self._rule.gap_s - self._late_s)
+        self._keep(silent)
+        self._rows.drop(gone)
+        window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
+        return [self._message(each, wall_ahead_s) for each in range(window, self._next)]
+
+    def _keep(self, ended: Sequence[EndedTrip]) -> None:
+        for trip in ended:
+            window = math.floor(trip.end_s / self._every_s)
+            if window >= self._next:
+                self._ended.setdefault(window, []).append((int(self._rows.key[trip.row]), trip))
+
+    def _message(self, window: int, wall_ahead_s: float) -> Outgoing:
+        """Return the message of a window, and forget its trips."""
+        ended = self._ended.pop(window, [])
+        trips = trips_of_window(
+            ended,
+            self._network,
+            self._cell_at,
+            begins_s=(window - 1) * self._every_s,
+            ends_s=(window + 1) * self._every_s,
+        )
+        classes = trip_classes(trips, self._k, n_cells=self._n_cells)
+        broken = set(unkept(trips, classes, self._k))
+        self.n_classes[UNVERIFIED] += len(broken)
+        self.n_classes[PUBLISHED] += len(classes) - len(broken)
+        begins_s = (window - 1) * self._every_s + wall_ahead_s
+        body = TripsMessage(
+            v=FORM_VERSION,
+            time=round(begins_s + 2 * self._every_s, 3),
+            window_s=self._every_s,
+            network=self._version,
+            k=self._k,
+            n_cells=self._n_cells,
+            trips=[self._told(each, begins_s) for i, each in enumerate(classes) if i not in broken],
+        )
+        return Outgoing(self._topic, self._encode(body))
+
+    def _told(self, each: TripClass, begins_s: float) -> TripsOfClass:
+        step_s = 2 * self._every_s / N_STARTS
+        first, last = each.start
+        name = self._network.node_id
+        tail, head = name[self._tail[each.roads]], name[self._network.neighbour_of[each.roads]]
+        return TripsOfClass(
+            origin=TripEnd(*each.origin),
+            destination=TripEnd(*each.destination),
+            start=(round(begins_s + first * step_s, 3), round(begins_s + (last + 1) * step_s, 3)),
+            devices=each.n_devices,
+            roads=list(zip(tail.tolist(), head.tolist(), strict=True)),
+        )
+
+
+def published_rule(settings: "Settings") -> TripRule:
+    """Return what a trip is among the positions that are passed on.
+
+    Where the ends of trips are protected, a stop is a silence.
+    """
+    rule = settings.trips.rule
+    if not settings.trips.enabled:
+        return rule
+    return TripRule(gap_s=min(rule.gap_s, rule.dwell_s), dwell_m=rule.dwell_m, dwell_s=rule.dwell_s)
+
+
+def trips_of_window(
+    ended: Sequence[tuple[int, EndedTrip]],
+    network: RoadNetwork,
+    cell_at: Int32Array,
+    *,
+    begins_s: float,
+    ends_s: float,
+) -> WindowTrips:
+    """Return trips as classes are made of them.
+
+    Parameters
+    ----------
+    ended
+        Number of the device of each, and trip; those with an end without a node, and those that
+        began before `begins_s`, are left out.
+    cell_at
+        Cell of each node.
+    begins_s, ends_s
+        Unix seconds: when the first may have begun, and the end of the window.
+    """
+    kept = [
+        (device, trip)
+        for device, trip in ended
+        if trip.origin >= 0 and trip.destination >= 0 and trip.start_s >= begins_s
+    ]
+    start = np.array([trip.start_s for _, trip in kept], np.float64)
+    step = np.floor((start - begins_s) / (ends_s - begins_s) * N_STARTS).astype(np.int64)
+    return WindowTrips(
+        np.array([device for device, _ in kept], np.uint64).view(np.int64),
+        cell_at[[trip.origin for _, trip in kept]].astype(np.int64),
+        cell_at[[trip.destination for _, trip in kept]].astype(np.int64),
+        np.clip(step, 0, N_STARTS - 1),
+        [_between_ends(trip, network, cell_at) for _, trip in kept],
+    )
+
+
+def _between_ends(trip: EndedTrip, network: RoadNetwork, cell_at: Int32Array) -> IntArray:
+    """Return the arcs of a trip outside the cells of its ends."""
+    arcs = route_arcs(network, trip.route)
+    tail = np.searchsorted(network.first_arc_of, arcs, "right") - 1
+    ends = cell_at[[trip.origin, trip.destination]]
+    outside = ~np.isin(cell_at[tail], ends) & ~np.isin(cell_at[network.neighbour_of[arcs]], ends)
+    return arcs[outside]

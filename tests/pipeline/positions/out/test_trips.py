@@ -1,0 +1,133 @@
+"""Trips in the flow: published once a window, in classes of k devices, and nothing about others."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from anonymizer.algorithms.positions.protection import IN_ZONE
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.algorithms.positions.trip_classes import n_cells_of
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.out.trips import TripsOut, published_rule
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
+from anonymizer.settings import Settings
+
+NETWORK = load_network("grid:12x12")
+K = 3
+EVERY_S = 600.0
+CELL = compact_parts(NETWORK, n_cells_of(NETWORK, K))
+TICK_S = 20
+ALONG = list(range(12))
+"""The nodes of the first row."""
+
+
+def flow(**tables: Any) -> TripsOut:  # noqa: ANN401  settings of any kind
+    stated = {"trips_out": {"every_s": EVERY_S, "k": K}} | tables
+    return TripsOut(Settings.model_validate(stated), NETWORK, version="abc")
+
+
+def run(
+    out: TripsOut,
+    routes: dict[int, tuple[float, list[int]]],
+    *,
+    until: float,
+    hidden: tuple[int, ...] = (),
+    wall_ahead_s: float = 0.0,
+) -> list[tuple[float, dict[str, Any]]]:
+    """Return the time of each message, and what it says.
+
+    `routes` has the start of each device and its nodes, one every 20 s; it then falls silent.
+    Devices in `hidden` are in a zone of theirs at the last node.
+    """
+    said = []
+    for now in np.arange(0.0, until, TICK_S):
+        seen = [
+            (d, now, nodes[i], d in hidden and i == len(nodes) - 1)
+            for d, (start, nodes) in routes.items()
+            if 0 <= (i := int((now - start) // TICK_S)) < len(nodes)
+        ]
+        node = np.array([each[2] for each in seen], np.int32)
+        positions = Positions(
+            np.array([each[0] for each in seen], np.int32),
+            np.array([each[1] for each in seen], np.float64),
+            *(NETWORK.lat[node], NETWORK.lon[node], np.zeros(len(node))),
+        )
+        at = np.where([each[3] for each in seen], np.int32(IN_ZONE), node).astype(np.int32)
+        found = out.tick(
+            positions,
+            at,
+            now=now,
+            freed=np.zeros(0, np.int32),
+            wall_ahead_s=wall_ahead_s,
+        )
+        said += [(now, json.loads(each.payload)) for each in found]
+    return said
+
+
+def test_a_window_is_published_once_when_its_trips_are_known() -> None:
+    out = flow()
+    routes = {d: (700.0 + 20 * d, ALONG) for d in range(5)}
+    said = run(out, routes, until=2200)
+    # Its end, the silence that ends a trip, and the time by which positions may be late.
+    assert [now for now, _ in said] == [1200 + 300 + 60, 1800 + 300 + 60]
+    first, second = (body for _, body in said)
+    assert (first["time"], first["window_s"], first["k"]) == (1200.0, 600.0, K)
+    assert second["trips"] == []
+    [told] = first["trips"]
+    assert told["devices"] == 3  # of 5
+    ends = [told["origin"], told["destination"]]
+    for cell, place in zip((CELL[0], CELL[11]), ends, strict=True):
+        assert place["first"] <= cell <= place["last"]
+    assert told["start"][0] <= 700
+    assert told["start"][1] >= 780
+    # Roads in the cells of the ends are left out, and the others are on the row.
+    outside = {n for n in ALONG if CELL[n] not in {CELL[0], CELL[11]}}
+    assert told["roads"] == [[n, n + 1] for n in ALONG if {n, n + 1} <= outside]
+    assert told["roads"]
+    assert out.n_classes == {"": 1, "unverified": 0}
+
+
+def test_nothing_is_told_of_fewer_than_k_devices_or_of_trips_that_are_not_whole() -> None:
+    few = dict.fromkeys(range(K - 1), (700.0, ALONG))
+    assert [body["trips"] for _, body in run(flow(), few, until=1600)] == [[]]
+    # The gateway had just started when these were on the way.
+    cut = few | dict.fromkeys((7, 8), (0.0, ALONG))
+    assert [body["trips"] for _, body in run(flow(), cut, until=1600)] == [[]]
+    # One passes from the window before the last into this one.
+    slow = few | {7: (700.0, [n for n in ALONG for _ in range(5)])}
+    assert all(not body["trips"] for _, body in run(flow(), slow, until=2800))
+
+
+def test_nothing_is_told_of_a_device_that_ends_in_a_zone() -> None:
+    routes = dict.fromkeys(range(K), (700.0, ALONG))
+    [(_, body)] = run(flow(), routes, until=1600)
+    assert len(body["trips"]) == 1
+    [(_, body)] = run(flow(), routes, until=1600, hidden=(1,))
+    assert body["trips"] == []
+
+
+def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:
+    routes = dict.fromkeys(range(4), (700.0, ALONG))
+    out = flow(region={"k_extra": 1})
+    [(_, body)] = run(out, routes, until=1600, wall_ahead_s=5000.0)
+    [told] = body["trips"]
+    assert (body["k"], told["devices"], body["time"]) == (4, 4, 6200.0)
+    assert told["start"][0] >= 5000
+    more = {"trips_out": {"every_s": EVERY_S, "k": K}, "region": {"k_extra": 2}}
+    out.adopt(Settings.model_validate(more))
+    later = dict.fromkeys(range(4), (1900.0, ALONG))
+    assert all(not body["trips"] for _, body in run(out, later, until=3000))
+
+
+def test_where_trip_ends_are_protected_a_stop_is_a_silence() -> None:
+    rule = published_rule(Settings.model_validate({"trips": {"enabled": True}}))
+    assert rule.gap_s == rule.dwell_s == 120.0
+    assert published_rule(Settings()).gap_s == 300.0
+
+
+def test_ids_that_change_are_no_company_for_trips() -> None:
+    with pytest.raises(ValidationError, match="trips_out"):
+        Settings.model_validate({"trips_out": {"every_s": 60}, "inputs": [{"ids_change_s": 300}]})
