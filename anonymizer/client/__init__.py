@@ -10,7 +10,7 @@ It reads what the gateway publishes, and nothing else; docs/analyst.md has examp
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anonymizer.client.cells import Cells
 from anonymizer.client.listening import (
@@ -27,6 +27,12 @@ from anonymizer.client.releases import Releases
 from anonymizer.client.tables import Table
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from anonymizer.client.street_hours import read_street_hours as read_street_hours
+
+__getattr__ = on_first_use(__name__, {"street_hours": ("read_street_hours",)})
 
 __all__ = [
     "Cells",
@@ -39,6 +45,7 @@ __all__ = [
     "listen",
     "read",
     "read_network",
+    "read_street_hours",
     "subscribe",
 ]
 

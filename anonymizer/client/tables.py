@@ -4,10 +4,11 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 import numpy as np
@@ -119,6 +120,8 @@ class Table:
         """Write a file for maps: `*.geojson`, `*.parquet` (GeoParquet) or `*.csv`.
 
         A csv has the middle of each geometry as `latitude` and `longitude`. Times are ISO 8601.
+        A name without an ending is a folder of GeoParquet by the day of `time`, in UTC:
+        `day=2026-11-26/part.parquet`. What is there of other days stays.
 
         Raises
         ------
@@ -129,11 +132,34 @@ class Table:
             If the extra `tables` is not installed, for csv and parquet.
         """
         path = Path(path)
+        if not path.suffix and "time" in self._columns:
+            self._write_days(path)
+            return
         makers = {".geojson": self._geojson, ".parquet": self._parquet, ".csv": self._csv}
         if path.suffix not in makers:
             raise InputError(f"{path}: must end in {', '.join(makers)}")
         content = makers[path.suffix]()
-        write_whole({path: FileToWrite(lambda file: file.write(content))})
+        write_whole({path: FileToWrite(partial(_write, content))})
+
+    def _write_days(self, folder: Path) -> None:
+        day = self["time"].astype("datetime64[D]")
+        parts: dict[Path, FileToWrite] = {}
+        for at in np.unique(day):
+            path = folder / f"day={at}" / "part.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = self._rows(np.flatnonzero(day == at))
+            content = rows._parquet()  # noqa: SLF001  a table like this one
+            parts[path] = FileToWrite(partial(_write, content))
+        write_whole(parts)
+
+    def _rows(self, rows: NDArray[np.int64]) -> "Table":
+        def taken(column: Column) -> Column:
+            if isinstance(column, np.ndarray):
+                return column[rows]
+            return [column[row] for row in rows.tolist()]
+
+        columns = {name: taken(column) for name, column in self._columns.items()}
+        return Table(columns, self._geometry and list(taken(self._geometry)))
 
     def _places(self) -> Sequence[Geometry]:
         if self._geometry is None:
@@ -187,6 +213,10 @@ class Table:
             )
         text: str = frame.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ")
         return text.encode()
+
+
+def _write(content: bytes, file: BinaryIO) -> None:
+    file.write(content)
 
 
 def times(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:

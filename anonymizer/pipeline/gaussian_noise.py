@@ -21,6 +21,10 @@ from anonymizer.extras import extra, require
 if TYPE_CHECKING:
     from opendp.mod import Measurement
 
+_LEAST_SHARE, _MOST_SHARE = 30.0, 1e7
+"""The noise is sought between so small and so large a multiple of what a device adds; with less,
+OpenDP computes numbers that are not finite."""
+
 
 class GaussianNoise:
     """Noise for a number of releases, of which each device changes some numbers by one.
@@ -54,8 +58,13 @@ class GaussianNoise:
         self._dp = dp
         self._delta = delta
         self._n_changed = n_changed
+        length = self._length(n_releases)
         self.scale: float = dp.binary_search_param(
-            self._with_delta, d_in=self._length(n_releases), d_out=(epsilon, delta), T=float
+            self._with_delta,
+            d_in=length,
+            d_out=(epsilon, delta),
+            T=float,
+            bounds=(length / _LEAST_SHARE, length * _MOST_SHARE),
         )
         """Standard deviation of the noise of each number."""
         self._measurement = self._noise(self.scale)

@@ -68,9 +68,21 @@ def compact_parts(network: RoadNetwork, n: int) -> Int32Array:
     n
         A power of two.
     """
-    path = _bisect(*planar_coordinates(network))
-    depth = max(network.n_nodes - 1, 0).bit_length()
-    return (path >> max(depth - (n.bit_length() - 1), 0)).astype(np.int32)
+    return parts_of(*planar_coordinates(network), n)
+
+
+def parts_of(x: FloatArray, y: FloatArray, n: int) -> Int32Array:
+    """Return for each point which of `n` compact parts of about equal size it is in, from 0.
+
+    Parameters
+    ----------
+    x, y
+        Place of each point in units that are equally long, shape (points,).
+    n
+        A power of two.
+    """
+    depth = max(len(x) - 1, 0).bit_length()
+    return (_bisect(x, y) >> max(depth - (n.bit_length() - 1), 0)).astype(np.int32)
 
 
 def fold(n_in: IntArray, least: int) -> IntArray:

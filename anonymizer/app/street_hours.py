@@ -1,0 +1,389 @@
+"""Traffic of a recorded trace by street and hour: columns that may be published."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.recorded_trips import trips_of
+from anonymizer.algorithms.positions.spanning_forest import parts_of
+from anonymizer.algorithms.positions.street_hours import (
+    FINE,
+    MOST_SPEED_MPS,
+    SPEED_STEP_MPS,
+    Passages,
+    at_most,
+    noisy_sums,
+    passages_of,
+    stretches_of,
+)
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import Lines, RoadNetwork, Shapes
+from anonymizer.domain.protection import TripRule
+from anonymizer.domain.trace import Trace
+from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.networks.roads import roads_of
+from anonymizer.pipeline.gaussian_noise import GaussianNoise
+from anonymizer.pipeline.positions.decode.headings import headings_in
+from anonymizer.settings import Settings, zones_of
+
+Geometry: TypeAlias = dict[str, Any]
+_SIGMAS = 1.959964
+"""Standard errors of an interval of 95 %."""
+_TOLD = 4.0
+"""With noise, speeds are published where devices exceed it so many times."""
+
+
+class StreetHours(NamedTuple):
+    """A row for each stretch of roads in each hour.
+
+    Attributes
+    ----------
+    columns
+        By name, of equal length; `time` is where the hour begins.
+    geometry
+        The roads of each stretch, as GeoJSON.
+    n_off, n_private, n_over
+        Positions that are near no road, or in a privacy zone or near the end of a trip; and, with
+        differential privacy, passages beyond the bound. For the operator alone.
+    """
+
+    columns: Mapping[str, Any]
+    geometry: list[Geometry]
+    n_off: int
+    n_private: int
+    n_over: int
+
+
+class _Streets(NamedTuple):
+    """Roads in an order in which neighbours follow each other.
+
+    Attributes
+    ----------
+    number_of
+        Place of each road in that order, shape (roads,).
+    road_at
+        Road at each place, -1 for none, shape (a power of two,).
+    name, line, length_m
+        Of each road.
+    """
+
+    number_of: Int32Array
+    road_at: IntArray
+    name: list[str]
+    line: list[list[list[float]]]
+    length_m: FloatArray
+
+
+def street_hours(
+    trace: Trace,
+    network: RoadNetwork,
+    settings: Settings,
+    *,
+    every_s: float,
+    most: int,
+    rng: np.random.Generator,
+) -> StreetHours:
+    """Return how many devices passed on each street in each hour, and how fast.
+
+    Parameters
+    ----------
+    trace
+        True positions.
+    settings
+        The promise is that of `counts`: `privacy`, `k` (and `region.k_extra`), `epsilon`, `delta`
+        and `period_s`. Positions in `zones` are left out, and with `trips.enabled` those near the
+        ends of trips.
+    every_s
+        Length of an hour.
+    most
+        With differential privacy: most passages of a device in a period. The stretches are then
+        as many as `counts.cells`.
+    rng
+        Chooses which passages of a device are counted, if there are more.
+
+    Raises
+    ------
+    InputError
+        If the trace names nodes, or its ids change: k would not be of devices.
+    GuaranteeError
+        If a figure is about fewer than k devices.
+    """
+    if trace.node is not None or not network.has_coordinates:
+        raise InputError("traffic: the trace must have lat and lon, and the network coordinates")
+    if not trace.n_rows:
+        raise InputError("traffic: the trace has no positions")
+    if any(each.ids_live_s for each in settings.inputs):
+        raise InputError("traffic: ids change (inputs.ids_change_s), so that none counts once")
+    private = zones_of(settings.zones).contains(trace.lat, trace.lon)
+    if settings.trips.enabled:
+        private |= ~_between_ends(trace, settings.trips.rule)
+    streets = _streets(network)
+    locator = NodeLocator(_apart(network), limit_m=settings.network.snap_limit_m)
+    road = (
+        locator.locate(trace.lat, trace.lon, headings_in(trace)) // 2
+    )  # of nowhere, -1 // 2 is -1
+    at = np.where(road >= 0, streets.number_of[road], -1)
+    counts, n_places = settings.counts, len(streets.road_at)
+    first_of = np.arange(n_places + 1)
+    if counts.privacy == "dp":
+        size = -(-n_places // min(counts.cells, n_places))
+        at = np.where(at >= 0, at // size, -1)
+        first_of = np.arange(0, n_places + 1, size)
+    passages = passages_of(
+        trace.device_of,
+        trace.ts,
+        trace.lat,
+        trace.lon,
+        np.where(private, -1, at),
+        every_s=every_s,
+        gap_s=settings.presence.ttl_s,
+    )
+    n_over = 0
+    if counts.privacy == "dp":
+        per = round(counts.period_s / every_s)
+        if per < 1 or abs(per * every_s - counts.period_s) > 1e-6 * counts.period_s:
+            raise InputError("traffic: counts.period_s must be a multiple of --every")
+        between = np.floor(trace.ts[[0, -1]] / every_s).astype(np.int64)
+        bounded = _bounded(passages, between, per, most, rng)
+        n_over = len(passages.road) - len(bounded.passages.road)
+        noise = GaussianNoise(
+            epsilon=counts.epsilon,
+            delta=counts.delta,
+            n_releases=most,
+            n_changed=3 * FINE**2,
+        )
+        columns, rows = _noisy(bounded, first_of, noise)
+        said = f"epsilon={counts.epsilon:g}, delta={counts.delta:g} in {counts.period_s:g} s"
+    else:
+        k = counts.k + settings.region.k_extra
+        columns, rows = _safe(passages, n_places, k)
+        _check(passages, columns, rows, k)
+        said = f"k={k}"
+    shown = {
+        "time": np.round(columns.pop("interval") * every_s * 1000).astype("datetime64[ms]"),
+        "every_s": np.full(len(rows), every_s),
+        "privacy": [said] * len(rows),
+        **_drawn(streets, rows),
+        **columns,
+    }
+    geometry = shown.pop("geometry")
+    off = int(((road < 0) & ~private).sum())
+    return StreetHours(shown, geometry, off, int(private.sum()), n_over)
+
+
+def _safe(
+    passages: Passages, n_places: int, k: int
+) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """Return columns, and the first and the end of the places of each row."""
+    rows: list[tuple[int, int]] = []
+    found: list[FloatArray] = []
+    for interval, part in _by_interval(passages):
+        safe = stretches_of(part, n_places, k)
+        rows += zip(safe.first_road_of[:-1].tolist(), safe.first_road_of[1:].tolist(), strict=True)
+        here = np.full(len(safe.n_devices), interval)
+        found.append(np.stack([here, *safe[1:]], axis=1))
+    table = np.concatenate([np.zeros((0, 5)), *found])
+    interval, devices, n, speed, spread = table.T
+    reach = SPEED_STEP_MPS / 2 + _SIGMAS * spread
+    return {
+        "interval": interval,
+        **_counted("devices", devices, k),
+        **_counted("passages", n, k),
+        "speed_mps": speed,
+        "speed_low": np.maximum(speed - reach, 0.0),
+        "speed_high": np.minimum(speed + reach, MOST_SPEED_MPS),
+        "speed_spread": spread,
+    }, rows
+
+
+def _counted(name: str, least: FloatArray, k: int) -> dict[str, Any]:
+    low = least.astype(np.int64)
+    return {name: low + (k - 1) / 2, f"{name}_low": low, f"{name}_high": low + k - 1}
+
+
+class _Bounded(NamedTuple):
+    """Passages of which a device adds a bounded number to each period, and all intervals of these.
+
+    Intervals without traffic are published like others, over whole periods.
+    """
+
+    passages: Passages
+    intervals: IntArray
+
+
+def _bounded(
+    passages: Passages, between: IntArray, per: int, most: int, rng: np.random.Generator
+) -> _Bounded:
+    """Return what is counted.
+
+    Parameters
+    ----------
+    between
+        First and last interval of the recording.
+    per
+        Intervals of a period.
+    """
+    first, last = (between // per).tolist()
+    counted = at_most(passages, passages.interval // per, most, rng)
+    return _Bounded(passages.at(counted), np.arange(first * per, (last + 1) * per))
+
+
+def _noisy(
+    bounded: _Bounded, first_of: IntArray, noise: GaussianNoise
+) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """Return columns, and the first and the end of the places of each row."""
+    n_stretches = len(first_of) - 1
+    n, moving, speed = (
+        each.ravel()
+        for each in noisy_sums(bounded.passages, bounded.intervals, n_stretches, noise.added_to)
+    )
+    sd = noise.scale / FINE
+    told = moving >= _TOLD * sd
+    mean = np.divide(speed, moving, out=np.full(len(n), np.nan), where=told)
+    mean = np.clip(mean, 0.0, MOST_SPEED_MPS)
+    # The sum of the speeds has the noise of as many devices at the highest speed.
+    low, high = _ratio(speed, moving, sd * MOST_SPEED_MPS, sd, told)
+    reach = _SIGMAS * sd
+    bounds = list(zip(first_of[:-1].tolist(), first_of[1:].tolist(), strict=True))
+    return {
+        "interval": np.repeat(bounded.intervals, n_stretches),
+        "passages": n,
+        "passages_low": np.ceil(np.maximum(n - reach, 0.0)).astype(np.int64),
+        "passages_high": np.floor(np.maximum(n + reach, 0.0)).astype(np.int64),
+        "speed_mps": mean,
+        "speed_low": low,
+        "speed_high": high,
+    }, bounds * len(bounded.intervals)
+
+
+def _ratio(
+    over: FloatArray, under: FloatArray, sd_over: float, sd_under: float, told: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the interval of a ratio of two numbers with independent normal noise, by Fieller."""
+    square = _SIGMAS**2
+    a = np.where(told, under**2 - square * sd_under**2, np.nan)
+    b = over * under
+    c = over**2 - square * sd_over**2
+    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    return (
+        np.clip((b - root) / a, 0.0, MOST_SPEED_MPS),
+        np.clip((b + root) / a, 0.0, MOST_SPEED_MPS),
+    )
+
+
+def _by_interval(passages: Passages) -> Iterator[tuple[int, Passages]]:
+    found, first = np.unique(passages.interval, return_index=True)
+    ends = np.append(first[1:], len(passages.interval))
+    for interval, a, b in zip(found.tolist(), first.tolist(), ends.tolist(), strict=True):
+        yield interval, passages.at(slice(a, b))
+
+
+def _check(
+    passages: Passages, columns: Mapping[str, Any], rows: list[tuple[int, int]], k: int
+) -> None:
+    """Count again, with other code, before anything is written."""
+    on: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for interval, road, device in zip(*(each.tolist() for each in passages[:3]), strict=True):
+        on[interval, road].add(device)
+    least = columns["devices_low"].tolist()
+    taken: set[tuple[int, int]] = set()
+    for interval, (first, end), n in zip(columns["interval"].tolist(), rows, least, strict=True):
+        places = {(int(interval), place) for place in range(first, end)}
+        seen = set[int]().union(*(on[place] for place in places & on.keys()))
+        if not k <= n <= len(seen) or n % k or taken & places:
+            raise GuaranteeError("traffic: a figure is about too few devices; nothing was written")
+        taken |= places
+
+
+def _streets(network: RoadNetwork) -> _Streets:
+    lines, roads = network.lines(), roads_of(network)
+    lat, lon = ((at[lines.tail] + at[lines.head]) / 2 for at in (network.lat, network.lon))
+    n_places = 1 << max(len(lat) - 1, 0).bit_length()
+    number = parts_of(lon * np.cos(np.radians(lat.mean())), lat, n_places)
+    road_at = np.full(n_places, -1, np.int64)
+    road_at[number] = np.arange(len(number))
+    points = np.column_stack([lines.lon, lines.lat]).round(7)
+    cut = np.split(points, lines.first_point_of[1:-1])
+    ends = (network.node_id[each].tolist() for each in (roads.u, roads.v))
+    return _Streets(
+        number,
+        road_at,
+        [f"{u}-{v}" for u, v in zip(*ends, strict=True)],
+        [line.tolist() for line in cut],
+        roads.length_m,
+    )
+
+
+def _drawn(streets: _Streets, rows: list[tuple[int, int]]) -> dict[str, Any]:
+    """Return names, lengths and geometries of the roads of each row; equal ones are made once."""
+    made: dict[tuple[int, int], tuple[list[str], float, Geometry]] = {}
+    for first, end in dict.fromkeys(rows):
+        road = streets.road_at[first:end]
+        road = road[road >= 0]
+        named = road.tolist()
+        lines = [streets.line[r] for r in named]
+        made[first, end] = (
+            [streets.name[r] for r in named],
+            round(float(streets.length_m[road].sum()), 1),
+            {"type": "MultiLineString", "coordinates": lines},
+        )
+    found = [made[row] for row in rows]
+    return {
+        "roads": [names for names, _, _ in found],
+        "n_roads": np.array([len(names) for names, _, _ in found], np.int64),
+        "length_m": np.array([length for _, length, _ in found], np.float64),
+        "geometry": [geometry for _, _, geometry in found],
+    }
+
+
+def _apart(network: RoadNetwork) -> RoadNetwork:
+    """Return a network of the same roads that meet nowhere: road i has the nodes 2i and 2i + 1."""
+    lines: Lines = network.lines()
+    n = len(lines.tail)
+    first, last = lines.first_point_of[:-1], lines.first_point_of[1:] - 1
+    inner = np.ones(len(lines.lat), np.bool_)
+    inner[first] = inner[last] = False
+    n_corners = np.zeros(2 * n, np.int64)
+    n_corners[::2] = last - first - 1
+    ends = np.stack([first, last], axis=1).ravel()
+    nodes = np.arange(2 * n)
+    return RoadNetwork(
+        node_id=nodes,
+        lat=lines.lat[ends],
+        lon=lines.lon[ends],
+        first_arc_of=np.arange(2 * n + 1, dtype=np.int32),
+        neighbour_of=(nodes ^ 1).astype(np.int32),
+        length_m=np.ones(2 * n),
+        speed_mps=np.ones(2 * n),
+        drivable=np.ones(2 * n, np.bool_),
+        component_of=(nodes // 2).astype(np.int32),
+        shapes=Shapes(
+            np.concatenate([[0], np.cumsum(n_corners)]), lines.lat[inner], lines.lon[inner]
+        ),
+        reach_m=network.reach_m,
+    )
+
+
+def _between_ends(trace: Trace, rule: TripRule) -> BoolArray:
+    """Return which rows are in a trip, and far enough from both of its ends, shape (rows,)."""
+    order = np.lexsort((trace.ts, trace.device_of))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    trips = trips_of(trace, rule)
+    far = np.zeros(len(order), np.bool_)
+    for first, last in zip(place[trips.first].tolist(), place[trips.last].tolist(), strict=True):
+        rows = order[first : last + 1]
+        lat, lon, ts = trace.lat[rows], trace.lon[rows], trace.ts[rows]
+        start_m = haversine_m(lat[0], lon[0], lat, lon)
+        end_m = haversine_m(lat, lon, lat[-1], lon[-1])
+        far[rows] = (
+            (start_m >= rule.start_m)
+            & (ts - ts[0] >= rule.start_s)
+            & (end_m >= rule.end_m)
+            & (ts[-1] - ts >= rule.end_s)
+        )
+    return far

@@ -1,0 +1,225 @@
+"""Traffic by street and hour from a trace, and what an analyst reads of it."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from anonymizer import client
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.app import street_hours as module
+from anonymizer.app.street_hours import street_hours
+from anonymizer.cli.main import main
+from anonymizer.client.tables import Table
+from anonymizer.domain.trace import Trace
+from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.files.traces import trace_of
+from anonymizer.networks import load_network
+from anonymizer.settings import Settings
+from tests.cli.support import in_process
+
+NETWORK = load_network("grid:8x8")
+HOUR = 3600.0
+
+
+def drives(n: int = 60, *, seed: int = 1, hours: int = 3) -> pl.DataFrame:
+    """Return positions of devices that walk at random from junction to junction, 10 s apart."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for device in range(n):
+        at = int(rng.integers(NETWORK.n_nodes))
+        ts = float(rng.uniform(0, hours * HOUR - 1300))
+        for _ in range(40):
+            first, last = NETWORK.first_arc_of[at], NETWORK.first_arc_of[at + 1]
+            to = int(rng.choice(NETWORK.neighbour_of[first:last]))
+            for part in (0.2, 0.5, 0.8):
+                lat, lon = ((1 - part) * x[at] + part * x[to] for x in (NETWORK.lat, NETWORK.lon))
+                rows.append((f"d{device}", ts, lat, lon))
+                ts += 10.0
+            at = to
+    return pl.DataFrame(rows, ["device_id", "ts", "lat", "lon"], orient="row")
+
+
+def made(frame: pl.DataFrame, **tables: object) -> module.StreetHours:
+    return street_hours(
+        trace_of(frame),
+        NETWORK,
+        Settings.model_validate(tables),
+        every_s=HOUR,
+        most=8,
+        rng=np.random.default_rng(1),
+    )
+
+
+def truth(frame: pl.DataFrame) -> dict[tuple[float, str], set[str]]:
+    """Return the devices that were on each road in each hour, straight from the positions."""
+    found = defaultdict(set)
+    ends = [
+        (u, v)
+        for u in range(64)
+        for v in NETWORK.neighbour_of[slice(*NETWORK.first_arc_of[u : u + 2])].tolist()
+        if u < v
+    ]
+    middle = np.array([[(x[u] + x[v]) / 2 for x in (NETWORK.lat, NETWORK.lon)] for u, v in ends])
+    for name, ts, lat, lon in frame.iter_rows():
+        # On a grid, the road of a position is the one whose middle is nearest.
+        u, v = ends[int(((middle - [lat, lon]) ** 2).sum(axis=1).argmin())]
+        found[ts // HOUR * HOUR, f"{u}-{v}"].add(name)
+    return found
+
+
+def test_each_figure_is_about_k_devices_and_bounds_the_true_number() -> None:
+    frame = drives()
+    found, true = made(frame, counts={"k": 5}), truth(frame)
+    columns = found.columns
+    start = columns["time"].astype("datetime64[s]").astype(np.int64)
+    roads_of_hour: Counter[float] = Counter()
+    for i, names in enumerate(columns["roads"]):
+        on = [true[float(start[i]), name] for name in names]
+        devices = set().union(*on)
+        assert len(devices) >= 5
+        assert columns["devices_low"][i] <= len(devices) <= columns["devices_high"][i]
+        n = sum(map(len, on))
+        assert columns["passages_low"][i] <= n <= columns["passages_high"][i]
+        roads_of_hour[float(start[i])] += len(names)
+        assert columns["n_roads"][i] == len(found.geometry[i]["coordinates"]) == len(names)
+    # Every road is in one stretch of each hour, whether somebody was on it or not.
+    assert set(roads_of_hour.values()) == {NETWORK.n_roads}
+    assert len(columns["roads"]) > len(roads_of_hour)
+    # 10 m/s or so: a third of 100 m in 10 s, and at junctions less.
+    speed = columns["speed_mps"]
+    assert (columns["speed_low"] <= speed).all()
+    assert (speed <= columns["speed_high"]).all()
+    assert (columns["speed_low"] >= 0).all()
+
+
+def test_what_holds_fewer_devices_is_written_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_fine(*_: object) -> np.ndarray:
+        return np.arange(NETWORK.n_roads + 1)
+
+    monkeypatch.setattr("anonymizer.algorithms.positions.street_hours.runs_that_hold", too_fine)
+    with pytest.raises(GuaranteeError, match="nothing was written"):
+        made(drives(), counts={"k": 5})
+
+
+def test_with_too_few_devices_nothing_is_published() -> None:
+    assert made(drives(3), counts={"k": 5}).geometry == []
+
+
+def test_private_places_and_ends_of_trips_are_left_out() -> None:
+    frame, lat, lon = drives(), float(NETWORK.lat[0]), float(NETWORK.lon[0])
+    found = made(frame, zones=[{"circle": {"lat": lat, "lon": lon, "radius_m": 250}}])
+    inside = haversine_m(lat, lon, frame["lat"].to_numpy(), frame["lon"].to_numpy()) <= 250
+    assert found.n_private == inside.sum() > 0
+    ends = made(frame, trips={"enabled": True})
+    # The first and the last minute of each, at least.
+    assert ends.n_private >= 60 * 2 * 6
+    assert sum(ends.columns["passages_low"]) < sum(made(frame).columns["passages_low"])
+
+
+def test_counts_with_noise_are_of_the_same_stretches_whatever_the_traffic() -> None:
+    dp = {"privacy": "dp", "cells": 16, "epsilon": 20.0, "period_s": 4 * HOUR}
+    few, many = made(drives(5), counts=dp), made(drives(60), counts=dp)
+    assert few.columns["roads"] == many.columns["roads"]
+    assert len(many.geometry) == 4 * 16
+    columns = many.columns
+    assert (columns["passages_low"] >= 0).all()
+    known = ~np.isnan(columns["speed_mps"])
+    assert known.any()
+    assert (columns["speed_low"][known] <= columns["speed_mps"][known]).all()
+    assert (columns["speed_mps"][known] <= columns["speed_high"][known]).all()
+    assert many.n_over > 0
+    # The hour after the last is published as well.
+    assert columns["passages"][-16:].mean() == pytest.approx(0, abs=15)
+    with pytest.raises(InputError, match="multiple"):
+        made(drives(5), counts=dp | {"period_s": 5000.0, "every_s": 50.0})
+
+
+def test_traces_without_places_or_with_ids_that_change_are_refused() -> None:
+    frame = drives(5)
+    unknown, first = np.full(1, np.nan), np.zeros(1, np.int64)
+    named = Trace(("a",), first, np.zeros(1), unknown, unknown, first)
+    changing = {"topic": "a/{device}", "ids_change_s": 300.0}
+    changing = {"topic": "a/{device}", "ids_change_s": 300.0}
+    for trace, tables, said in (
+        (named, {}, "lat and lon"),
+        (trace_of(frame.clear()), {}, "no positions"),
+        (trace_of(frame), {"inputs": [changing]}, "ids change"),
+    ):
+        with pytest.raises(InputError, match=said):
+            street_hours(
+                trace,
+                NETWORK,
+                Settings.model_validate(tables),
+                every_s=HOUR,
+                most=1,
+                rng=np.random.default_rng(1),
+            )
+
+
+def test_an_analyst_reads_days_and_patterns_of_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pl.concat([drives(), drives(seed=2).with_columns(pl.col("ts") + 86400.0)])
+    frame.write_parquet("trace.parquet")
+    Path("few.toml").write_text("[counts]\nk = 5\n")
+    command = ("anonymizer", "network", "export", "grid:8x8", "--traffic", "trace.parquet")
+    done = in_process(main, *command, "--out", "traffic", "--config", "few.toml")
+    assert done.returncode == 0, done.stderr
+    assert "6 hours" in done.stdout
+    assert sorted(str(each) for each in Path("traffic").rglob("*.parquet")) == [
+        "traffic/day=1970-01-01/part.parquet",
+        "traffic/day=1970-01-02/part.parquet",
+    ]
+    hours = client.read_street_hours("traffic", network="grid:8x8")
+    assert len(hours.hours) == 6
+    true = truth(frame)
+    table = hours.roads(start=0.0, end=2 * HOUR)
+    n_held = 0
+    for u, v, low, high in zip(
+        *(table[c] for c in ("u", "v", "passages_low", "passages_high")), strict=True
+    ):
+        n = sum(len(true[h * HOUR, f"{u}-{v}"]) for h in (0, 1))
+        n_held += low <= n <= high
+    assert n_held == len(table) == NETWORK.n_roads
+    assert table["hours"].tolist() == [2] * len(table)
+
+    by_day = hours.pattern(by="day")
+    columns = [by_day[name] for name in ("day", "passages_low", "passages_high")]
+    for day, low, high in zip(*columns, strict=True):
+        first = 0.0 if day == "1970-01-01" else 86400.0
+        n = sum(len(each) for (at, _), each in true.items() if first <= at < first + 86400.0)
+        assert low <= n / 3 <= high
+    assert hours.pattern(by="hour", tz="Europe/Paris")["hour"].tolist() == [1, 2, 3]
+    assert hours.pattern(by="weekday")["weekday"].tolist() == [4, 5]
+    assert hours.pattern(by="month")["hours"].tolist() == [6]
+    street = hours.pattern([(1, 0), (1, 2)], by="month")
+    n = sum(len(each) for (_, name), each in true.items() if name in {"0-1", "1-2"})
+    assert street["passages_low"][0] <= n / 6 <= street["passages_high"][0]
+    for wrong in ({"by": "year"}, {"roads": [(0, 63)]}):
+        with pytest.raises(InputError, match="pattern"):
+            hours.pattern(**wrong)
+    with pytest.raises(InputError, match="lacks a road"):
+        client.read_street_hours("traffic", network="grid:3x3")
+    with pytest.raises(InputError, match="is no traffic"):
+        client.read_street_hours("trace.csv", network="grid:3x3")
+    with pytest.raises(InputError, match="lacks every_s"):
+        client.read_street_hours("trace.parquet", network="grid:3x3")
+    for out in ("traffic.csv", "traffic.geojson", "traffic.parquet"):
+        assert in_process(main, *command, "--out", out).returncode == 0
+    assert len(pl.read_csv("traffic.csv")) == len(pl.read_parquet("traffic.parquet"))
+    assert in_process(main, *command, "--out", "traffic.shp").returncode == 2
+    assert in_process(main, *command, "--out", "trace.parquet").returncode == 2
+
+
+def test_a_folder_of_days_keeps_the_days_that_are_not_written_again(tmp_path: Path) -> None:
+    def table(*days: str) -> Table:
+        return Table({"time": np.array(days, "datetime64[ms]"), "n": np.arange(len(days))})
+
+    table("2026-11-25T23:59", "2026-11-26T00:00").write(tmp_path / "days")
+    table("2026-11-26T12:00").write(tmp_path / "days")
+    found = pl.read_parquet(tmp_path / "days" / "**" / "*.parquet")
+    assert sorted(found["n"].to_list()) == [0, 0]
