@@ -43,6 +43,13 @@ class AdkaTargets(StrEnum):
     NODES = "nodes"
 
 
+class LearnedAttack(StrEnum):
+    """Attacks of `experiment adversaries`."""
+
+    HABITS = "habits"
+    TAXIS = "taxis"
+
+
 Formats = Annotated[
     list[PlotFormat] | None,
     typer.Option("--format", help="Kind of the plots; may be repeated.", show_default="png"),
@@ -428,6 +435,57 @@ def frontier(
         return
     console = Console(markup=False, highlight=False)
     print_rows(console, "Privacy and utility", rows, tuple(rows[0]))
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+@app.command()
+def adversaries(
+    out: Annotated[Path, typer.Option(help="Folder for the table; made if missing.")],
+    attack: Annotated[
+        list[LearnedAttack] | None,
+        typer.Option(help="Which attack; give the option repeatedly.", show_default="all"),
+    ] = None,
+    network: Annotated[str, typer.Option(help="As in `adka`; it needs coordinates.")] = "city:3000",
+    people: Annotated[
+        int, typer.Option(min=40, max=100_000, help="People whose weeks are simulated.")
+    ] = 600,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the taxis of San Francisco.", show_default="no taxis"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal scores.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all scores as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Mount attacks that learn people, and whole releases, each beside its control.
+
+    Writes scores.csv and manifest.json: success with its interval of 95 %, control, worst tenth and
+    CPU time of each attack on each way to publish. All attacks take some twenty minutes.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment adversaries --attack habits --out adversaries
+    """
+    require("tables", "plots")
+    from anonymizer.networks import load_network
+    from experiments.adversaries_experiment import Plan, run_adversaries, write_results
+
+    _make(out)
+    roads = load_network(network)
+    if not roads.has_coordinates:
+        raise InputError(f"{network}: has no coordinates")
+    chosen = [each.value for each in attack or LearnedAttack]
+    options: Row = {"network": network, "people": people, "seed": seed, "attacks": chosen}
+    with _progress() as progress:
+        rows = run_adversaries(Plan(roads, people, data, seed), chosen, progress)
+    paths = write_results(rows, options, out)
+    if as_json:
+        typer.echo(json.dumps({**options, "scores": rows}))
+        return
+    console = Console(markup=False, highlight=False)
+    columns = ("attack", "release", "success", "low", "high", "control", "promised", "tenth",
+               "tenth_control", "victims", "cpu_s")  # fmt: skip
+    print_rows(console, "Attacks that learn", [{name: row.get(name) for name in columns}
+                                               for row in rows], columns)  # fmt: skip
     console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
 
 

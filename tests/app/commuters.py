@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
+from experiments.commuter_weeks import drive_along
 from simulator.shortest_paths import Router
 
 DAY_S = 86_400.0
@@ -51,7 +52,7 @@ def commuting(
     leaves_s = [start + rng.uniform(0, rush_s, n_devices) for start in RUSH_S]
     device, ts, node = [], [], []
     for d in range(n_devices):
-        path, at_s = _drive(network, router, roads[work_of[d]], int(home[d]))
+        path, at_s = drive_along(network, router, roads[work_of[d]], int(home[d]))
         backwards = path[::-1], at_s[-1] - at_s[::-1]
         for day in range(n_days):
             for usual_s, (way, passed_s) in zip(leaves_s, ((path, at_s), backwards), strict=True):
@@ -73,14 +74,3 @@ def commuting(
         ),
         home,
     )
-
-
-def _drive(
-    network: RoadNetwork, router: Router, next_arc_of: IntArray, start: int
-) -> tuple[IntArray, FloatArray]:
-    """Return the nodes on the way to where no arc leads on, and the seconds at each."""
-    path, at_s = [start], [0.0]
-    while (arc := next_arc_of[path[-1]]) >= 0:
-        path.append(int(network.neighbour_of[arc]))
-        at_s.append(at_s[-1] + float(router.length_m[arc] / router.speed_mps[arc]))
-    return np.array(path), np.array(at_s)

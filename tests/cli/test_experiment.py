@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from anonymizer.cli.experiment import app
+from anonymizer.cli.experiment import LearnedAttack, app
 from anonymizer.cli.experiment_tables import print_multisource, print_rows
 from anonymizer.cli.narrow_tables import print_table
 from anonymizer.errors import InputError, SettingsError
-from experiments import tracking_experiment
+from experiments import habits_experiment, tracking_experiment
+from experiments.adversaries_experiment import ATTACKS
 
 WIDTH = 100
 """Of the terminal."""
@@ -343,3 +344,26 @@ def test_tracking_prints_a_row_for_each_setting_and_writes_its_files(
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
         "points.csv", "summary.json", "tracking.png", "tracking.svg"
     ]  # fmt: skip
+
+
+def test_adversaries_are_a_table_with_controls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(habits_experiment, "RELEASES", {})
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(
+        app,
+        ["adversaries", "--attack", "habits", "--network", "city:200", "--people", "40", "--json",
+         "--out", str(tmp_path)],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert result.exit_code == 0
+    scores = json.loads(result.stdout)["scores"]
+    with (tmp_path / "scores.csv").open() as file:
+        assert [row["attack"] for row in csv.DictReader(file)] == [row["attack"] for row in scores]
+    raw = [row for row in scores if row["release"].startswith("raw") and row["victims"]]
+    assert all(row["low"] <= row["success"] <= row["high"] for row in raw)
+    assert json.loads((tmp_path / "manifest.json").read_text())["options"]["attacks"] == ["habits"]
+
+
+def test_every_attack_that_learns_can_be_chosen() -> None:
+    assert [each.value for each in LearnedAttack] == list(ATTACKS)

@@ -1,4 +1,4 @@
-"""Attacks over several days on a release: homes, and devices that go where they went before.
+"""Attacks on a release over several days: homes, and when they are left.
 
 They are mounted if the release lasts for two days (UTC) or more and its regions are made of public
 pieces.
@@ -8,7 +8,6 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.days import (
     day_of,
-    likeliest_lives,
     n_days_with,
     pieces_held_at,
     pieces_within,
@@ -24,9 +23,6 @@ FEWEST_DAYS = 2
 SILENT_INTERVALS = 6
 """A device that was not seen for this many of its reporting intervals, in which its group would
 have published it, has vanished."""
-LATE_S = 60.0
-"""How much earlier or later than on the day before a device may be at a place."""
-MOST_TARGETS = 200
 PARKED_S = 1800.0
 """A device that was silent for so long has been parked, and leaves when it reports again."""
 LEAVES_S = 120.0
@@ -36,7 +32,6 @@ AROUND_S = 3600.0
 _N_OTHERS = 20
 REMOTE_SHARE = 0.1
 MOST_TIMES_BASE = 1.5
-MOST_TIMES_CHANCE = 2.0
 
 
 def homes(case: Case) -> list[Finding]:
@@ -131,44 +126,6 @@ def _another(home: IntArray) -> IntArray:
             break
         found[same] = np.roll(home, -step)[same]
     return found
-
-
-def days(case: Case) -> list[Finding]:
-    """Guess the pseudonym of a device from where it was at that time on the day before."""
-    day = day_of(case.observed.time)
-    if case.piece_of is None or day.max() < 1:
-        return []
-    rng = np.random.default_rng(case.seed)
-    targets = np.sort(rng.permutation(case.truth.n_devices)[:MOST_TARGETS])
-    guess = likeliest_lives(
-        case.observed,
-        case.truth.place[:, targets],
-        np.unique(case.class_of, return_index=True)[1],
-        n_nodes=case.network.n_nodes,
-        late_s=LATE_S,
-        rng=rng,
-    )
-    guessed = guess >= 0
-    device = np.broadcast_to(targets, guess.shape)[guessed]
-    class_of = case.class_of[guess[guessed]]
-    # The pseudonyms of a class are the same to the adversary, who names one of them.
-    size = np.bincount(case.class_of)[class_of]
-    in_class = np.unique(case.class_of * case.truth.n_devices + case.device_of)
-    right = np.isin(class_of * case.truth.n_devices + device, in_class)
-    success, chance = right / size, 1 / case.observed.largest_k_of[guess[guessed]]
-    return [
-        Finding(
-            attack="days",
-            figures={
-                "success": of_any(np.mean, success),
-                "expected": of_any(np.mean, chance),
-                "groups_found": of_any(np.mean, right),
-                "n_guesses": len(right),
-            },
-            bar=f"<= {MOST_TIMES_CHANCE:g} mean(1/k)",
-            holds=mean(success) <= MOST_TIMES_CHANCE * mean(chance) if len(right) else None,
-        )
-    ]
 
 
 def _homes(case: Case, piece_of: IntArray) -> IntArray:

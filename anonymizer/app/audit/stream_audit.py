@@ -15,8 +15,9 @@ from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues
 from anonymizer.app.audit.counts_attack import positions_with_counts
-from anonymizer.app.audit.days_attack import days, homes, leaving
+from anonymizer.app.audit.days_attack import homes, leaving
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
+from anonymizer.app.audit.habits_attack import habits
 from anonymizer.app.audit.pseudonym_attacks import (
     lasting,
     linking,
@@ -65,7 +66,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("zone ends", True, zone_ends),
     ("homes", False, homes),
     ("leaving", False, leaving),
-    ("days", True, days),
+    ("habits", True, habits),
     ("values", True, values),
     ("positions with counts", True, positions_with_counts),
 )
@@ -81,7 +82,7 @@ _NEED_MAP = (
     "timing",
     "subtraction",
     "density leak",
-    "days",
+    "habits",
 )
 
 

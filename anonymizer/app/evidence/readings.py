@@ -154,12 +154,14 @@ READINGS = {
         "n",
         against=_ONE_IN_K,
     ),
-    "days": AttackReading(
+    "habits": AttackReading(
         _LINK,
-        "Is a device recognized by where it was the day before?",
-        ("success",),
-        ("expected",),
-        "n_guesses",
+        "Is a device recognized by where it usually is?",
+        ("name",),
+        ("chance", "name_control"),
+        "n_targets",
+        exposed="name_tenth",
+        exposed_control="name_control_tenth",
     ),
     "centre": AttackReading(
         _LEARN,

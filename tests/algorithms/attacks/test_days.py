@@ -1,11 +1,10 @@
-"""What recurs: places where devices vanish, and devices that go where they went before."""
+"""Homes: places where devices vanish day after day."""
 
 import numpy as np
 
 from anonymizer.algorithms.attacks.days import (
     DAY_S,
     day_of,
-    likeliest_lives,
     n_days_with,
     pieces_held_at,
     pieces_within,
@@ -13,7 +12,7 @@ from anonymizer.algorithms.attacks.days import (
 )
 from anonymizer.algorithms.attacks.pieces import read_regions
 from anonymizer.networks import load_network
-from tests.algorithms.attacks.made import GRID, Line, observed_of
+from tests.algorithms.attacks.made import Line, observed_of
 
 PATH = load_network("grid:1x6")
 PAIRS = np.array([0, 0, 1, 1, 2, 2])
@@ -53,24 +52,3 @@ def test_a_device_has_not_vanished_that_may_have_driven_on_since() -> None:
 def test_several_events_of_a_day_count_once() -> None:
     events = np.array([[1, 0], [1, 0], [0, 0], [1, 1]], bool)
     assert n_days_with(events, np.array([0, 0, 1, 1])).tolist() == [2, 1]
-
-
-def test_the_pseudonym_that_goes_where_a_device_went_the_day_before_is_guessed() -> None:
-    day = int(DAY_S)
-    lines: list[Line] = [
-        (0, 0, (0,), 1), (0, 10, (1,), 1),
-        (1, day + 3, (0, 5), 1), (1, day + 12, (1, 6), 1),
-        (2, day + 3, (0, 7), 1), (2, day + 12, (8,), 1),
-    ]  # fmt: skip
-    observed = observed_of(lines)
-    # The first device was at 0 and then at 1, the second one far away, the third one not there.
-    place = np.array([[0, 19, -1], [1, 19, -1], [-1, -1, -1], [-1, -1, -1]], np.int32)
-    guess = likeliest_lives(
-        observed,
-        place,
-        np.arange(3),
-        n_nodes=GRID.n_nodes,
-        late_s=5.0,
-        rng=np.random.default_rng(0),
-    )
-    assert guess.tolist() == [[-1, -1, -1], [1, -1, -1]]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from anonymizer.app.audit import AuditReport, audit_release, case_of
-from anonymizer.app.audit.days_attack import days, homes, leaving
+from anonymizer.app.audit.days_attack import homes, leaving
+from anonymizer.app.audit.habits_attack import habits
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.trace import Trace
 from anonymizer.files import release_lines
@@ -144,18 +145,22 @@ def test_who_knows_a_home_sees_when_it_is_left_unless_trips_begin_unseen(
 
 def test_who_drives_alone_is_known_by_yesterday(tmp_path: Path) -> None:
     report = audited(tmp_path, n_days=2)
-    (days,) = (finding for finding in report.findings if finding.attack == "days")
-    success = days.figures["success"]
+    (found,) = (finding for finding in report.findings if finding.attack == "habits")
+    success = found.figures["name"]
     assert success is not None
     assert success > 0.7
-    # Nobody promised more: k is 1 in this release.
-    assert days.figures["expected"] == 1
-    assert days.holds
+    # Nobody promised more, since k is 1 in this release; but it tells where somebody is.
+    assert found.figures["chance"] == 1
+    place, alone = found.figures["place"], found.figures["place_habits"]
+    assert place is not None
+    assert alone is not None
+    assert place > 2 * alone
+    assert found.holds is False
 
 
 def test_nothing_recurs_on_one_day(tmp_path: Path) -> None:
     mounted = {finding.attack for finding in audited(tmp_path, n_days=1).findings}
-    assert not mounted & {"homes", "days"}
+    assert not mounted & {"homes", "habits"}
 
 
 SMALLEST: dict[str, Any] = {
@@ -176,12 +181,13 @@ def test_homes_of_commuters_are_hidden_by_places_and_a_beat_or_by_protected_trip
     network = load_network("city:10000")
     trace = commuting(network, n_devices=600, n_days=5, rush_s=1800.0, every_s=TICK_S, seed=1).trace
     case = attacked(trace, network, Settings.model_validate(tables), tick_s=TICK_S)
-    [home], [day] = homes(case), days(case)
+    [home], [day] = homes(case), habits(case)
     for finding in (home, day):
         for name, value in finding.figures.items():
             record_property(f"{finding.attack} {name}", value)
     assert home.holds is hidden
-    assert day.holds
+    named, chance = (float(day.figures[each] or 0.0) for each in ("name", "chance"))
+    assert named <= 2 * chance
 
 
 @pytest.mark.soak

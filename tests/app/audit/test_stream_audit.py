@@ -235,7 +235,7 @@ def test_without_the_map_what_needs_it_is_left_out_and_said(bfs: Path) -> None:
     # The devices report in every tick, which hides their phases, and on one day.
     assert mounted | set(report.left_out) == {attack for attack, _ in FINDINGS} | {
         "timing",
-        "days",
+        "habits",
     }
     assert {"inversion", "session", "intersection"} <= failed(report)
 

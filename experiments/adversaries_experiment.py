@@ -1,0 +1,86 @@
+"""Adversaries that learn: each attack on each way to publish, in one table.
+
+Habits of weeks, paths from a release, membership at low false-positive rates, and adversaries who
+choose when to look. Every row stands beside a control, and every attack is also tried on a release
+that is known to be broken.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks import load_network
+from experiments.habits_experiment import run_habits, run_taxis
+from experiments.result_files import Row, manifest, write_csv, write_files, write_json
+from experiments.scores import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to attack.
+
+    Attributes
+    ----------
+    network
+        Where simulated people drive.
+    n_people
+        Number of people in the weeks of commuters.
+    data
+        Folder with the recording of taxis of San Francisco and its network; None: leave it out.
+    seed
+        Equal plans give equal scores, but for CPU times.
+    """
+
+    network: RoadNetwork
+    n_people: int
+    data: Path | None
+    seed: int
+
+
+def _habits(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+    return run_habits(plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress)
+
+
+def _taxis(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+    if plan.data is None:
+        return []
+    network = load_network(str(plan.data / "networks" / "san_francisco"))
+    return run_taxis(network, plan.data, seed=plan.seed, progress=progress)
+
+
+ATTACKS: dict[str, Callable[[Plan, Callable[[str], None]], list[Score]]] = {
+    "habits": _habits,
+    "taxis": _taxis,
+}
+
+
+def run_adversaries(
+    plan: Plan,
+    attacks: Sequence[str],
+    progress: Callable[[float, str], None] = lambda _done, _what: None,
+) -> list[Row]:
+    """Mount some attacks of `ATTACKS`; return a row for each release, see `Score.row`."""
+    rows: list[Row] = []
+    for i, name in enumerate(attacks):
+        scores = ATTACKS[name](plan, partial(progress, i / len(attacks)))
+        rows += [score.row(seed=plan.seed) for score in scores]
+    return rows
+
+
+def write_results(rows: Sequence[Row], options: Row, out: Path) -> list[Path]:
+    """Write scores.csv and manifest.json; return their paths.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written.
+    """
+    return write_files(
+        out,
+        {
+            "scores.csv": lambda path: write_csv(rows, path),
+            "manifest.json": lambda path: write_json(manifest(options), path),
+        },
+    )
