@@ -274,6 +274,6 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
         yield Channel(settings.topics.state, STATE, incoming=False, retained=True)
     if settings.counts.enabled:
         topic = settings.counts.topic
-        is_private = settings.counts.privacy == "dp"
+        is_private = settings.counts.has_noise
         yield Channel(topic, PRIVATE_COUNTS if is_private else COUNTS, incoming=False)
         yield Channel(f"{topic}/cells", CELLS, incoming=False, retained=True)
