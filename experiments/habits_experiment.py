@@ -26,7 +26,7 @@ from anonymizer.app.audit.habits_attack import (
 )
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.network import NodeNames, RoadNetwork
-from anonymizer.domain.release import starts_of
+from anonymizer.domain.arrays import starts_of
 from anonymizer.domain.trace import Trace
 from anonymizer.settings import CountSettings, Settings
 from experiments.broken_releases import raw_release, with_history

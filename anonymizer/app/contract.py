@@ -279,7 +279,7 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
 def _of_figures(settings: Settings) -> Iterator[Channel]:
     if settings.counts.enabled:
         topic = settings.counts.topic
-        is_private = settings.counts.privacy == "dp"
+        is_private = settings.counts.has_noise
         yield Channel(topic, PRIVATE_COUNTS if is_private else COUNTS, incoming=False)
         yield Channel(f"{topic}/cells", CELLS, incoming=False, retained=True)
     if settings.trips_out.every_s:

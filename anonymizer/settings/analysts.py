@@ -85,8 +85,8 @@ class CountSettings(Group):
 
     They need no pseudonyms. They are made of true positions, so they add to what the regions tell.
     With `privacy = "k"`, each figure is about at least k devices, and numbers of devices are
-    multiples of k. With `privacy = "dp"`, they have differential privacy (extra `dp`); `k`, speeds
-    and dwell are then not used.
+    multiples of k. With `dp` and `w-event` they have differential privacy (extra `dp`); `k`,
+    speeds and dwell are then not used.
     """
 
     enabled: bool = False
@@ -94,31 +94,33 @@ class CountSettings(Group):
     """The cells are retained on this topic with `/cells` behind it, as GeoJSON."""
     every_s: Positive = 60.0
     """Length of an interval, in seconds."""
-    privacy: Literal["k", "dp"] = "k"
+    privacy: Literal["k", "dp", "w-event"] = "k"
     """What the counts promise. `k`: at least k devices in each figure and in each difference. `dp`:
-    whoever sees all counts of a period learns hardly more than if a device had not been there."""
+    whoever sees all counts of a period learns hardly more than if a device had not been there.
+    `w-event`: likewise of any `period_s` in a row, wherever it begins, for counts without end."""
     k: Annotated[int, Field(ge=2)] = 10
     """Fewest devices in any figure; `region.k_extra` is added."""
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
     epsilon: Annotated[float, Field(gt=0, le=100)] = 1.0
-    """With `privacy = "dp"`: budget of a device for all counts of a period together."""
+    """With `dp` and `w-event`: budget of a device for all counts of a period together."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     """Probability with which more than `epsilon` may be lost; well below 1 / devices."""
     period_s: Positive = 86_400.0
-    """Period of the budget, in seconds, a multiple of `every_s`; a day begins at midnight UTC."""
+    """Period of the budget, in seconds, a multiple of `every_s`; a day begins at midnight UTC. With
+    `w-event` it begins with every interval."""
     device_intervals: AtLeastOne | None = None
     """Most intervals of a period in which a device is counted: the first ones in which it is seen.
-    Not where ids change.
+    Not where ids change, and not with `w-event`.
     The noise grows with the square root of it. None: all."""
     restarts: Annotated[int, Field(ge=0)] = 1
     """Restarts of the gateway in a period for which the budget suffices, where `device_intervals`
     is set: the gateway forgets who was counted how often. After more, counts may be suppressed
     until the period ends."""
     trip_areas: Literal[0, 2, 4, 8, 16, 32] = 0
-    """Number of areas between which trips are counted with `privacy = "dp"`, each of neighbouring
-    cells. They make all noise larger by 1.4. 0: trips are not counted."""
+    """Number of areas between which trips are counted with `dp` and `w-event`, each of neighbouring
+    cells. They make all noise larger, mostly by 1.4. 0: trips are not counted."""
     budget_path: Path = Path("anonymizer-budget.sqlite")
     """Where the spent budget is kept, so that a restart does not renew it. With it goes the account
     of the period: do not delete it."""
@@ -126,15 +128,30 @@ class CountSettings(Group):
     @model_validator(mode="after")
     def _periods_are_whole_intervals(self) -> Self:
         n = self.period_s / self.every_s
-        if self.privacy == "dp" and (n < 1 or n != round(n)):
+        if self.has_noise and (n < 1 or n != round(n)):
             raise ValueError("counts: period_s must be a multiple of every_s")
+        if self.slides and self.device_intervals is not None:
+            raise ValueError(
+                'counts: with privacy = "w-event" every interval counts each device: leave out'
+                " device_intervals"
+            )
         if self.trip_areas > self.cells:
             raise ValueError("counts: trip_areas must not exceed cells")
         return self
 
     @property
+    def has_noise(self) -> bool:
+        """Whether the counts have differential privacy."""
+        return self.privacy != "k"
+
+    @property
+    def slides(self) -> bool:
+        """Whether the budget is for any `period_s` in a row, wherever it begins."""
+        return self.privacy == "w-event"
+
+    @property
     def intervals_of_device(self) -> int:
-        """Intervals of a period in which a device is counted, at most (`privacy = "dp"`)."""
+        """Intervals of a period in which a device is counted, at most (`dp` and `w-event`)."""
         n = self._n_intervals
         return n if self.device_intervals is None else min(n, self.device_intervals)
 

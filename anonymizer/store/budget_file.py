@@ -24,6 +24,8 @@ class BudgetFile:
     plan
         What the budget is made for. Under other settings the rest of a period is refused: what has
         been spent under them cannot be compared.
+    held_s
+        For so long after the end of a period, a budget with other settings is refused, too.
 
     Raises
     ------
@@ -31,9 +33,10 @@ class BudgetFile:
         If the file cannot be made or used, is another program's, or is in use.
     """
 
-    def __init__(self, path: Path, plan: str) -> None:
+    def __init__(self, path: Path, plan: str, *, held_s: float = 0.0) -> None:
         self._path = path
         self._plan = plan
+        self._held_s = held_s
         try:
             path.touch(_MODE)
             self._file = sqlite3.connect(
@@ -86,7 +89,7 @@ class BudgetFile:
         """
         try:
             row = self._file.execute("SELECT plan, starts, ends, n FROM budget").fetchone()
-            if row is None or row[2] <= starts_s:
+            if row is None or row[2] + self._held_s * (row[0] != self._plan) <= starts_s:
                 n = 0
             elif row[:3] == (self._plan, starts_s, ends_s):
                 n = row[3]

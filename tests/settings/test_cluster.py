@@ -123,6 +123,7 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
     "tables",
     [
         {"counts": {"enabled": True, "privacy": "dp"}},
+        {"counts": {"enabled": True, "privacy": "w-event"}},
         {"current": {"every_s": 1}},
         {"forms": {"cloudevents": True, "ngsi_ld_topic": "entities"}},
         {"inputs": [{"kind": "fixed"}]},

@@ -1,5 +1,6 @@
 """Audit of counts: trajectories recovered from them, and whether a device is in them."""
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from anonymizer.app.audit.publications import counting_times, last_records, true
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.pipeline.gaussian_noise import LaplaceNoise
 from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings
 
@@ -71,14 +73,14 @@ def attack_counts(
     Notes
     -----
     The noise of differential privacy has the size that OpenDP computes. It is drawn from a rounded
-    normal distribution, so that equal seeds give equal findings.
+    normal or Laplace distribution, so that equal seeds give equal findings.
     """
     if not network.has_coordinates:
         raise InputError("counts: the network has no coordinates")
     times = counting_times(reports.ts, every_s=settings.every_s)
     cell = _cells_over_time(reports, network, settings, times, np.random.default_rng(seed))
     read: _Read = lambda cell: _safe(cell, settings)  # noqa: E731  one of two
-    if settings.privacy == "dp":
+    if settings.has_noise:
         read = _Private(settings, times, seed).read
     return [
         _trajectories(cell, network, settings, read, seed),
@@ -209,20 +211,26 @@ class _Private:
 
     def __init__(self, settings: CountSettings, times: FloatArray, seed: int) -> None:
         self._settings = settings
-        self._scale = noise_of(settings).scale
-        self._rng = np.random.default_rng(seed)
+        noise = noise_of(settings)
+        rng = np.random.default_rng(seed)
+        is_laplace = isinstance(noise, LaplaceNoise)
+        self._draw = rng.laplace if is_laplace else rng.normal
+        self._scale = noise.scale / math.sqrt(2) if is_laplace else noise.scale
         middle_s = times - settings.every_s / 2
         _, self._begins = np.unique(middle_s // settings.period_s, return_index=True)
 
     def read(self, cell: IntArray) -> FloatArray:
-        """Count each device in its first intervals of a period; add the noise."""
+        """Count each device in its first intervals of a period; add the noise.
+
+        With `w-event` there is no such bound: each device is counted in every interval.
+        """
         seen = cell >= 0
         rank = np.concatenate(
             [part.cumsum(axis=1) for part in np.split(seen, self._begins[1:], axis=1)], axis=1
         )
         counted = seen & (rank <= self._settings.intervals_of_device)
         exact = _exact(np.where(counted, cell, -1), self._settings.cells)
-        return np.rint(self._rng.normal(exact, self._scale))
+        return np.rint(self._draw(exact, self._scale))
 
 
 def _trajectories(
@@ -233,7 +241,7 @@ def _trajectories(
     x_m, y_m = (np.bincount(cell_of, at, settings.cells) / n_nodes for at in tangent_plane(network))
     exact = _exact(cell, settings.cells)
     seen = np.maximum(read(cell), 0.0)
-    if settings.privacy == "dp":
+    if settings.has_noise:
         # The adversary is given how many devices there are; the noise would add many.
         total = np.maximum(seen.sum(axis=1), 1.0)
         seen *= (exact.sum(axis=1) / total)[:, None]

@@ -70,7 +70,7 @@ def kept(settings: Settings) -> dict[str, str]:
     if settings.streams:
         days = settings.store.keep_published_s / 86_400
         found["published classes"] = f"on disk for {days:g} days, for queries"
-    if settings.counts.enabled and settings.counts.privacy == "dp":
+    if settings.counts.enabled and settings.counts.has_noise:
         found["spent budget of counts"] = "on disk, without devices"
     return found
 
@@ -160,8 +160,9 @@ def _counts(settings: Settings) -> Iterator[Output]:
             "counts by place", f"`{counts.topic}`", promise, "differential privacy", "counts"
         )
     elif counts.enabled:
+        which = "any " if counts.slides else ""
         promise = (
-            f"differential privacy of a device for {counts.period_s:g} s: "
+            f"differential privacy of a device for {which}{counts.period_s:g} s: "
             f"ε = {counts.epsilon:g}, δ = {counts.delta:g}"
         )
         but = "more than that: budgets of several periods add up"

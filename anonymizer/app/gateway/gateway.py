@@ -30,7 +30,7 @@ from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, Link
-from anonymizer.pipeline.positions.counts.private_counts import plan_of
+from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of
 from anonymizer.pipeline.positions.counts.public_counts import (
     Figures,
     PublicCounts,
@@ -569,11 +569,11 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
 
 def _budget(settings: Settings) -> "BudgetFile | None":
     counts = settings.counts
-    if not settings.inputs or not counts.enabled or counts.privacy != "dp":
+    if not settings.inputs or not counts.enabled or not counts.has_noise:
         return None
     from anonymizer.store.budget_file import BudgetFile  # noqa: PLC0415  as the above
 
-    return BudgetFile(counts.budget_path, plan_of(counts))
+    return BudgetFile(counts.budget_path, plan_of(counts), held_s=held_s_of(counts))
 
 
 def _record_metrics(

@@ -78,7 +78,7 @@ def _check_extras(settings: Settings) -> None:
 
 def _check_counts(settings: Settings) -> None:
     counts = settings.counts
-    if not counts.enabled or counts.privacy != "dp":
+    if not counts.enabled or not counts.has_noise:
         return
     try:
         require("dp")

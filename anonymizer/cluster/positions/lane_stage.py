@@ -248,7 +248,7 @@ def lane_stages(
         return CollectedCurrent(settings, network)
 
     counts = settings.counts
-    noise = noise_of(counts) if counts.enabled and counts.privacy == "dp" else None
+    noise = noise_of(counts) if counts.enabled and counts.has_noise else None
 
     def make_counts() -> LaneCounts:
         return LaneCounts(

@@ -157,7 +157,7 @@ class SourceStage:
         self._readings = SourceReadings(settings.readings, self._devices.keys)
         self._counted = make_counted(self._devices.keys) if make_counted else None
         self._bounded = None
-        if settings.counts.enabled and settings.counts.privacy == "dp":
+        if settings.counts.enabled and settings.counts.has_noise:
             most = settings.presence.max_devices
             self._bounded = BoundedCounts(settings.counts, most_devices=most)
         # Who continues whom cannot be seen: the other id may be in another source.

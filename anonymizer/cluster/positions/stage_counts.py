@@ -24,6 +24,7 @@ from anonymizer.pipeline.positions.counts.private_counts import (
     HeldBudget,
     Noise,
     PrivateCounts,
+    held_s_of,
     plan_of,
 )
 from anonymizer.settings import CountSettings
@@ -70,7 +71,7 @@ class LaneCounts:
         version = network_version(network)
         self._safe = SafeMessages(settings, version=version, k_extra=k_extra)
         self._cells = cells_message(settings.topic, settings.cells, network, version=version)
-        self._budget = HeldBudget(plan_of(settings))
+        self._budget = HeldBudget(plan_of(settings), held_s=held_s_of(settings))
         self._private = None
         if noise is not None:
             # Sources bound the devices: here are none.

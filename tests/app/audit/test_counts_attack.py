@@ -75,10 +75,12 @@ def test_habits_are_learned_while_trajectories_are_recovered(findings: dict[str,
     assert habits > 1.5 * blind
 
 
-def test_noise_hides_members_as_far_as_the_budget_says() -> None:
+@pytest.mark.parametrize(("privacy", "period_s"), [("dp", 720.0), ("w-event", 600.0)])
+def test_noise_hides_members_as_far_as_the_budget_says(privacy: str, period_s: float) -> None:
+    """Gaussian noise for the whole trace, and Laplace noise for any ten intervals in a row."""
     found = {}
     for epsilon in (1.0, 100.0):
-        tables = {"privacy": "dp", "period_s": 720.0, "epsilon": epsilon, "cells": 64}
+        tables = {"privacy": privacy, "period_s": period_s, "epsilon": epsilon, "cells": 64}
         counts = CountSettings.model_validate(tables)
         finding = attack_counts(travellers(), NETWORK, counts, seed=1)[1]
         found[epsilon] = finding.figures["auc"]

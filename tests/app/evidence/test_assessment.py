@@ -76,7 +76,10 @@ def test_every_output_of_the_settings_is_named_with_its_topic() -> None:
     for topic in ("cloaked/positions", "echo/{pseudonym}/x", "cloaked/current", "public/fixed",
                   "cloaked/fixed", "cloaked/counts", "anonymizer/rejected"):  # fmt: skip
         assert f"`{topic}`" in topics
-    assert "ε = 0.5, δ = 1e-06" in found["counts by place"].promise
+    assert "for 86400 s: ε = 0.5, δ = 1e-06" in found["counts by place"].promise
+    sliding = settings(counts={"enabled": True, "privacy": "w-event"})
+    assert any("for any 86400 s: ε = 1" in each.promise for each in outputs_of(sliding))
+    assert kept(sliding)["spent budget of counts"] == kept(chosen)["spent budget of counts"]
     assert "can undo the anonymity" in found["reading `speed_mps`"].not_promised
     assert found["fixed devices as they are"].promise == "none"
     assert {each.kind for each in found.values()} == {"positions", "counts", None}

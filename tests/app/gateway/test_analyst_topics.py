@@ -186,6 +186,34 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
     assert 0.99 < spent["epsilon_spent"] <= spent["epsilon"] == 1.0
 
 
+async def test_counts_of_any_window_go_on_after_a_restart(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    tables = {
+        "counts": {
+            "enabled": True,
+            "privacy": "w-event",
+            "every_s": 0.3,
+            "period_s": 1.2,
+            "cells": 16,
+            "budget_path": str(tmp_path / "budget.sqlite"),
+        }
+    }
+    settings = Settings.model_validate(quick(broker.url, **tables))
+    times: list[float] = []
+    for _ in range(2):
+        gateway = Gateway(settings, NETWORK)
+        async with running(gateway), witness(broker.url) as watching:
+            await watching.until(lambda: len(watching.on("cloaked/counts")) > 1)
+            bodies = watching.on("cloaked/counts")
+            assert all("devices" in body for body in bodies)
+            for message in watching.seen:
+                if message.topic == "cloaked/counts":
+                    check(message, settings)
+            times += [body["time"] for body in bodies]
+    assert len(set(times)) == len(times), "no interval twice"
+
+
 async def test_home_assistant_is_shown_public_counts_at_every_connection(
     broker: LocalBroker,
 ) -> None:

@@ -159,6 +159,25 @@ def test_a_source_with_too_many_devices_ends_the_counts() -> None:
     assert "devices" in say(counts, 9, [1], [1])[0]
 
 
+def test_counts_of_any_window_go_on_whatever_dies_and_remember_nobody() -> None:
+    """Only the interval in which a lane without a state begins is left out."""
+    tables = {"device_intervals": None, "privacy": "w-event"}
+    settings = CountSettings.model_validate(PRIVATE.model_dump() | tables)
+    counts, source = private_lane(settings), BoundedCounts(settings, most_devices=0)
+    said = []
+    for interval in range(5, 16):
+        # More devices than a source could remember.
+        devices = [(d, 3, 3) for d in range(9)]
+        found = numbers(source, devices, interval).tolist()
+        said += say(counts, interval, found, [1])
+        after = private_lane(settings)
+        after.restore(unpack_state("a lane", pack_state("a lane", counts.state())))
+        counts = after
+    assert [each.get("suppressed") for each in said] == ["budget"] + [None] * 10
+    assert {each["devices"][3] for each in said[1:]} == {9}
+    assert all("period_ends" not in each["privacy"] for each in said)
+
+
 def numbers(counts: BoundedCounts, of: list[tuple[int, int, int]], t: int) -> IntArray:
     """Return what is counted of rows of device, cell and cell before in an interval."""
     device, cell, before = (np.array([row[i] for row in of], np.int64) for i in range(3))

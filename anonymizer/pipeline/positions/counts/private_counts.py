@@ -5,6 +5,16 @@ the first intervals of a period in which it is seen, up to a bound. The noise hi
 One process knows in memory alone who was counted how often. After a restart, a device may be
 counted anew, so the budget on disk is charged as if every device had been in every interval up to
 the bound. A cluster keeps both in its state: each source bounds what its own devices add.
+
+With `w-event` the promise is about any w intervals in a row [1]_. The event is what a device adds
+to an interval: its cell, and its trip. The noise of each interval is drawn for itself, and is large
+enough for w of them. So nobody is remembered, and no budget is ever spent: it is enough that no
+interval is published twice.
+
+References
+----------
+.. [1] G. Kellaris, S. Papadopoulos, X. Xiao, D. Papadias, "Differentially private event sequences
+   over infinite streams", VLDB 2014: w-event privacy, and the uniform allocation of its budget.
 """
 
 import math
@@ -19,7 +29,7 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.positions.safe_counts import NO_CELL
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import StoreError
-from anonymizer.pipeline.gaussian_noise import GaussianNoise
+from anonymizer.pipeline.gaussian_noise import GaussianNoise, LaplaceNoise
 
 if TYPE_CHECKING:
     from anonymizer.settings import CountSettings
@@ -54,18 +64,18 @@ class Noise(Protocol):
         """Return whole numbers with noise."""
 
 
-class Spent(msgspec.Struct, frozen=True):
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What the counts promise, and what has been spent of it."""
 
     period_s: float
     """The promise is about all counts of a period together."""
-    period_ends: float
-    """Unix seconds."""
+    period_ends: float | msgspec.UnsetType = msgspec.UNSET
+    """Unix seconds. Unset: the promise is about any `period_s` in a row (w-event privacy)."""
     epsilon: float
     """Of a device, for the whole period."""
     delta: float
-    epsilon_spent: float
-    """Of a device, at most, by this message and all before it in the period."""
+    epsilon_spent: float | msgspec.UnsetType = msgspec.UNSET
+    """Of a device, at most, by this message and all before it in the period that ends."""
     device_intervals: int
     """A device is counted in the first so many intervals of the period in which it is seen."""
     noise_sd: float
@@ -104,10 +114,14 @@ class HeldBudget:
     plan
         What the budget is made for, see `plan_of`. Under another one the rest of a period is
         refused.
+    held_s
+        For so long after the beginning of a period, another plan is refused, too.
     """
 
-    def __init__(self, plan: str) -> None:
+    def __init__(self, plan: str, *, held_s: float = 0.0) -> None:
         self._plan = plan
+        self._held_s = held_s
+        self._held_until_s = -math.inf
         self._starts_s: float | None = None
         self._n: int | None = None
         """Intervals that are charged; None: the period is refused."""
@@ -116,7 +130,7 @@ class HeldBudget:
         """Charge an interval; return how many are charged, None if it is refused."""
         if self._starts_s is None:
             self._starts_s = starts_s
-        elif starts_s > self._starts_s:
+        elif starts_s > self._starts_s and starts_s >= self._held_until_s:
             self._starts_s, self._n = starts_s, 0
         if starts_s < self._starts_s or self._n is None or self._n >= most:
             return None
@@ -128,12 +142,15 @@ class HeldBudget:
 
     def state(self) -> list[Any]:
         """Return what has been spent."""
-        return [self._plan, self._starts_s, self._n]
+        return [self._plan, self._starts_s, self._n, self._held_until_s]
 
     def restore(self, state: list[Any]) -> None:
         """Go on from a state."""
-        plan, self._starts_s, n = state
-        self._n = n if plan == self._plan else None
+        plan, self._starts_s, self._n, self._held_until_s = state
+        if plan != self._plan:
+            self._n = None
+            if self._starts_s is not None:
+                self._held_until_s = max(self._held_until_s, self._starts_s + self._held_s)
 
 
 class BoundedCounts:
@@ -171,17 +188,18 @@ class BoundedCounts:
             on another.
         """
         settings = self._settings
-        period = period_of(settings, end_s)
-        if period != self._period:
-            self._period = period
-            self._n_counted.clear()
-        if len(self._n_counted) > self._most_devices:
-            return None
-        counted = self._bounded(key)
-        cell, before = cell[counted], before[counted]
-        if period_of(settings, end_s - settings.every_s) != period:
-            # Where it was in the period before is that period's business.
-            before = np.full_like(before, NO_CELL)
+        if not settings.slides:
+            period = period_of(settings, end_s)
+            if period != self._period:
+                self._period = period
+                self._n_counted.clear()
+            if len(self._n_counted) > self._most_devices:
+                return None
+            counted = self._bounded(key)
+            cell, before = cell[counted], before[counted]
+            if period_of(settings, end_s - settings.every_s) != period:
+                # Where it was in the period before is that period's business.
+                before = np.full_like(before, NO_CELL)
         devices = np.bincount(cell, minlength=settings.cells)
         n, came = settings.trip_areas, before >= 0
         pair = before[came] * n // settings.cells * n + cell[came] * n // settings.cells
@@ -293,18 +311,27 @@ class PrivateCounts:
             interval_s=settings.every_s,
             network=self._version,
             n_cells=settings.cells,
-            privacy=Spent(
-                period_s=settings.period_s,
-                period_ends=round(starts_s + settings.period_s + ahead_s, 3),
-                epsilon=settings.epsilon,
-                delta=settings.delta,
-                epsilon_spent=_up(self._noise.epsilon_of(self._n_charged)),
-                device_intervals=settings.intervals_of_device,
-                noise_sd=_up(self._noise.scale),
-            ),
+            privacy=self._spent(starts_s, ahead_s),
             devices=devices,
             trips=trips,
             suppressed=why or msgspec.UNSET,
+        )
+
+    def _spent(self, starts_s: float, ahead_s: float) -> Spent:
+        settings = self._settings
+        spent = Spent(
+            period_s=settings.period_s,
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            device_intervals=settings.intervals_of_device,
+            noise_sd=_up(self._noise.scale),
+        )
+        if settings.slides:
+            return spent
+        return msgspec.structs.replace(
+            spent,
+            period_ends=round(starts_s + settings.period_s + ahead_s, 3),
+            epsilon_spent=_up(self._noise.epsilon_of(self._n_charged)),
         )
 
     def close(self) -> None:
@@ -321,6 +348,8 @@ class PrivateCounts:
 
     def _turn(self, end_s: float) -> float:
         """Forget what was released, if a period has begun; return when it began."""
+        if self._settings.slides:
+            return end_s - self._settings.every_s
         period = period_of(self._settings, end_s)
         if period != self._period:
             self._period = period
@@ -330,13 +359,16 @@ class PrivateCounts:
     def _why_refused(self, starts_s: float) -> str | None:
         """Charge the budget; return why the interval is to be suppressed, None if it is not.
 
-        Once all that devices may be counted is charged, further intervals cost nothing.
+        Once all that devices may be counted is charged, further intervals cost nothing. With
+        `w-event` each interval is a period of its own, which can be charged once.
         """
         settings = self._settings
-        if self._n_released < settings.intervals_of_device:
-            most = settings.intervals_of_budget
+        most, lasts_s = settings.intervals_of_budget, settings.period_s
+        if settings.slides:
+            most, lasts_s = 1, settings.every_s
+        if settings.slides or self._n_released < settings.intervals_of_device:
             try:
-                charged = self._budget.charge(starts_s, starts_s + settings.period_s, most=most)
+                charged = self._budget.charge(starts_s, starts_s + lasts_s, most=most)
             except StoreError:
                 self._n_charged = self._n_charged or most  # nobody knows
                 return STORE
@@ -358,20 +390,30 @@ def period_of(settings: "CountSettings", end_s: float) -> int:
     return math.floor((end_s - settings.every_s / 2) / settings.period_s)
 
 
-def noise_of(settings: "CountSettings") -> GaussianNoise:
+def noise_of(settings: "CountSettings") -> GaussianNoise | LaplaceNoise:
     """Return the noise that keeps the budget of the settings.
+
+    With `w-event` it is the smaller one of two: few intervals in a row have Laplace noise.
 
     Raises
     ------
     MissingExtraError
         If OpenDP is not installed.
     """
-    return GaussianNoise(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        n_releases=settings.intervals_of_budget,
-        n_changed=2 if settings.trip_areas else 1,  # a cell, and a trip
+    n_releases = settings.intervals_of_budget
+    n_changed = 2 if settings.trip_areas else 1  # a cell, and a trip
+    gaussian = GaussianNoise(
+        epsilon=settings.epsilon, delta=settings.delta, n_releases=n_releases, n_changed=n_changed
     )
+    if not settings.slides:
+        return gaussian
+    laplace = LaplaceNoise(epsilon=settings.epsilon, n_releases=n_releases, n_changed=n_changed)
+    return laplace if laplace.scale < gaussian.scale else gaussian
+
+
+def held_s_of(settings: "CountSettings") -> float:
+    """Return for how long other settings than those of a budget are refused after it."""
+    return settings.period_s if settings.slides else 0.0
 
 
 def plan_of(settings: "CountSettings") -> str:
@@ -380,6 +422,8 @@ def plan_of(settings: "CountSettings") -> str:
     stated = {key: getattr(settings, key) for key in keys}
     stated["device_intervals"] = settings.intervals_of_device
     stated["budget"] = settings.intervals_of_budget
+    if settings.slides:
+        stated["privacy"] = settings.privacy
     return msgspec.json.encode(stated).decode()
 
 

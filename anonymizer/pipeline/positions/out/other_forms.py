@@ -120,7 +120,7 @@ def kinds_of(settings: "Settings") -> Mapping[str, str]:
         settings.output.topic: region,
         settings.topics.fixed: region,
         settings.fixed.public_topic: "PublicDevice",
-        settings.counts.topic: "PrivateCounts" if settings.counts.privacy == "dp" else "Counts",
+        settings.counts.topic: "PrivateCounts" if settings.counts.has_noise else "Counts",
         settings.topics.trips: "Trips",
     }
 

