@@ -7,8 +7,8 @@ import numpy as np
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.app.audit import Case, case_of
 from anonymizer.app.audit.stream_audit import reports_of
-from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.arrays import starts_of
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.settings import Settings

@@ -24,9 +24,8 @@ from anonymizer.app.audit.habits_attack import (
     presence,
     use_habits,
 )
-from anonymizer.domain.arrays import BoolArray
+from anonymizer.domain.arrays import BoolArray, starts_of
 from anonymizer.domain.network import NodeNames, RoadNetwork
-from anonymizer.domain.arrays import starts_of
 from anonymizer.domain.trace import Trace
 from anonymizer.settings import CountSettings, Settings
 from experiments.broken_releases import raw_release, with_history

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 
 DAY_S = 86_400.0

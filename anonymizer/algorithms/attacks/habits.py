@@ -26,8 +26,7 @@ from scipy.sparse import csr_array
 
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.region_density import nodes_in, shares
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.arrays import starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 
 DAY_S = 86_400.0
 _LENGTHS_S = (300.0, 1800.0)
