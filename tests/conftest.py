@@ -28,24 +28,27 @@ settings.register_profile(
 )
 settings.load_profile("anonymizer")
 
-# Files of a minute and more come first, or one core would wait for the one that begins last.
+# Files of a minute and more come first, or one core would wait for the one that begins last. Those
+# that compile other kernels than their neighbours take turns: a kernel is compiled by one process.
 _LONG = (
     "test_docs.py",
+    "test_modes_under_attack.py",
+    "test_local_search.py",
     "test_map_browser.py",
     "test_service.py",
-    "test_service_failures.py",
-    "test_modes_under_attack.py",
-    "test_demo.py",
-    "test_overload.py",
     "test_experiment.py",
-    "test_recorder.py",
-    "test_latency_outside.py",
+    "test_service_failures.py",
+    "test_demo.py",
     "test_tracking_experiment.py",
-    "test_frontier.py",
-    "test_all_methods.py",
+    "test_overload.py",
     "test_api.py",
+    "test_recorder.py",
+    "test_frontier.py",
+    "test_latency_outside.py",
+    "test_all_methods.py",
 )
-_MOST_WORKERS = 4
+_WORKERS_OF_CORE = 2
+_MOST_WORKERS = 8
 _NEW_OBJECTS = 10_000
 """Between two collections of garbage, which take a tenth of the time of tests at Python's 700."""
 
@@ -69,5 +72,5 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a test that waits for another process leaves its own idle."""
-    return min((os.cpu_count() or 1) + 1, _MOST_WORKERS)
+    """Two a core: tests wait for other processes half of the time."""
+    return min((os.cpu_count() or 1) * _WORKERS_OF_CORE, _MOST_WORKERS)

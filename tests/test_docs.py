@@ -18,7 +18,16 @@ from tools import manual
 
 NOTEBOOK = ROOT / "docs" / "api.md"
 """Is run by tests/test_api.py, cell by cell."""
-PAGES = [page for page in pages() if any(blocks(page)) and page != NOTEBOOK]
+_PAGES = [page for page in pages() if any(blocks(page)) and page != NOTEBOOK]
+PARTS = [
+    pytest.param(
+        page,
+        id=str(page.relative_to(ROOT)),
+        # The experiments of the notes have tests of their own.
+        marks=[pytest.mark.soak] if page.parent.name == "notes" else [],
+    )
+    for page in _PAGES
+]
 
 
 @pytest.fixture
@@ -45,7 +54,7 @@ def runner(tmp_path: Path, broker_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     runner.end()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize("page", PARTS)
 def test_every_command_and_example_of_a_page_does_what_it_says(page: Path, runner: Runner) -> None:
     for block in blocks(page):
         runner.run(block)
