@@ -339,7 +339,7 @@ def windows(
         typer.Option(
             min=0,
             help="Also attack as the owner of this many of the vehicles, drawn by the seed; that "
-            "must find nothing where k_extra and d_extra are as many.",
+            "must find nothing where k_extra is as large.",
         ),
     ] = 0,
     seed: Annotated[

@@ -160,6 +160,7 @@ REMOVED = {
     "device_zones.max_zones": "it is 20: delete it",
     "fixed.topic": "it is beside output.topic: delete it",
     "forms.source": "it is the path of broker.status_topic: delete it",
+    "http.toll_stream": "the first stream that suits answers: put it first, and delete this",
     "home_assistant": 'write home_assistant = "homeassistant" in [forms]',
     "output.rejected_topic": "it is beside broker.status_topic: delete it",
     "presence.max_ahead_s": "it is 5: delete it",
@@ -173,9 +174,11 @@ REMOVED = {
     "streams.max_ahead_s": "it is 5: delete it",
     "streams.max_open_windows": "it follows from window_s and lateness_s: delete it",
     "streams.offset_s": "windows begin with the local day, see utc_offset_h: delete it",
+    "streams.promise.d_extra": "it is as large as k_extra: delete it",
     "streams.share_price": "it is 0.1: delete it",
     "streams.silent_share": "it is 0.05: delete it",
     "trips.dwell_m": "it is 50: delete it",
+    "trips.max_held": "ten reports a second may wait: delete it",
 }
 """What is said of settings of earlier versions: by what they were replaced."""
 

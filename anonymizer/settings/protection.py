@@ -1,6 +1,7 @@
 """Settings of privacy zones and of protected trip ends."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -20,6 +21,10 @@ from anonymizer.settings.base import (
 
 if TYPE_CHECKING:
     from anonymizer.algorithms.positions.protection import Zones
+
+_REPORTS_HZ = 10.0
+_FEWEST_HELD = 600
+"""Positions of a device that may wait for the end of `trips.delay_s`: all, of ten a second."""
 
 
 class CircleSettings(Group):
@@ -119,9 +124,6 @@ class TripSettings(Group):
     """A device that was silent for longer than this begins a new trip."""
     dwell_s: Positive = 120.0
     """A device that stays this long within 50 m of one place ends its trip there."""
-    max_held: AtLeastOne = 600
-    """Most positions of one device that wait; beyond that the oldest are dropped and counted as
-    overload. Must not be below the number of reports that a device sends within `delay_s`."""
 
     @model_validator(mode="after")
     def _ends_can_be_seen(self) -> Self:
@@ -135,5 +137,6 @@ class TripSettings(Group):
 
     @property
     def rule(self) -> TripRule:
-        """The rule as the algorithms take it."""
-        return TripRule(**self.model_dump(exclude={"enabled"}))
+        """The rule as the algorithms take it; a device may report ten times a second."""
+        max_held = max(_FEWEST_HELD, ceil(_REPORTS_HZ * self.delay_s))
+        return TripRule(**self.model_dump(exclude={"enabled"}), max_held=max_held)

@@ -113,9 +113,7 @@ class PromiseSettings(Group):
     """Fewest distinct values of every sensitive attribute."""
     k_extra: Annotated[int, Field(ge=0)] = 0
     """Vehicles that a class has beyond k, so that k are left without those that an adversary has
-    made up and sent along."""
-    d_extra: Annotated[int, Field(ge=0)] = 0
-    """Likewise the values beyond d."""
+    made up and sent along; and likewise values beyond d, where d is 2 or more."""
     max_share: Share | None = None
     """Largest share of the vehicles of a class with the same value of a quasi-identifier. None:
     0.995 where d is 2 or more."""
@@ -138,7 +136,7 @@ class PromiseSettings(Group):
     @property
     def promise(self) -> Promise:
         """The promise as the algorithms take it."""
-        d = self.d + self.d_extra
+        d = self.d + self.k_extra if self.d > 1 else 1  # each of the made up has a value
         max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
         return Promise(
             k=self.k + self.k_extra,

@@ -31,8 +31,6 @@ class HttpSettings(Group):
     allowed_hosts: tuple[HostName, ...] = ()
     """Names under which clients reach the gateway, without a port. Other names in a request are
     refused (421), except `localhost`, `host` and any IP address. `*`: every name is accepted."""
-    toll_stream: str | None = None
-    """Name of the stream behind the toll API. None: the first suitable one."""
     map: bool = True
     """Whether to serve the live map at `/`. It shows what is published, and counts."""
     raw_view: bool = False

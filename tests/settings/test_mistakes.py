@@ -387,7 +387,9 @@ def test_a_setting_of_an_earlier_version_is_refused_with_what_holds_in_its_place
             "sources": [{"name": "t", "tells": ["a"]}],
             "attributes": [attribute],
         }
-        (attribute if path[-1] == "attributes" else stream)[name] = 1
+        promise: dict[str, object] = {}
+        stream["promise"] = promise
+        {"attributes": attribute, "promise": promise}.get(path[-1], stream)[name] = 1
         table = {"streams": [stream]}
     elif path:
         table = {path[0]: table}

@@ -61,7 +61,12 @@ def test_a_zone_does_not_show_in_a_repr_and_survives_a_dump(table: dict[str, Any
 def test_trips_are_not_protected_unless_asked_for_and_then_by_the_rule_s_own_defaults() -> None:
     trips = TripSettings()
     assert not trips.enabled
-    assert trips.rule == TripRule()
+    assert trips.rule == TripRule(max_held=1200)
+
+
+def test_all_reports_of_a_delay_can_wait() -> None:
+    assert TripSettings(delay_s=600).rule.max_held == 6000
+    assert TripSettings(end_s=1, delay_s=1).rule.max_held == 600
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,6 @@ def test_trips_are_not_protected_unless_asked_for_and_then_by_the_rule_s_own_def
         ({"start_m": -1}, "greater than or equal to 0"),
         ({"gap_s": 0}, "greater than 0"),
         ({"dwell_s": float("inf")}, "finite number"),
-        ({"max_held": 0}, "greater than or equal to 1"),
     ],
 )
 def test_trip_settings_that_could_not_protect_are_refused(table: dict[str, Any], said: str) -> None:

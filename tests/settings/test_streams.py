@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from anonymizer.domain.promises import Promise
-from anonymizer.settings import Settings, StreamSettings
+from anonymizer.settings import PromiseSettings, Settings, StreamSettings
 from tests.pipeline.records.made import FLEET, fleet
 
 NUMBER: dict[str, Any] = {"role": "sensitive", "lo": 0, "hi": 9}
@@ -287,7 +287,9 @@ def test_windows_together_keep_the_promise_by_default_where_the_model_can(
 
 @pytest.mark.parametrize("model", ["kd", "kld", "kaca", "cells"])
 def test_a_margin_is_added_to_k_and_d_of_every_model(model: str) -> None:
-    asked = {"k": 4, "d": 2, "l": 2, "k_extra": 3, "d_extra": 1}
+    asked = {"k": 4, "d": 2, "l": 2, "k_extra": 3}
     labels = {"labels": "range"} if model == "cells" else {}
     kept = fleet(model=model, method="auto", promise=asked, **labels).promise
-    assert (kept.k, kept.promise.k, kept.d, kept.promise.d) == (4, 7, 2, 3)
+    assert (kept.k, kept.promise.k, kept.d, kept.promise.d) == (4, 7, 2, 5)
+    without_d = PromiseSettings(k=4, d=1, k_extra=3).promise
+    assert (without_d.k, without_d.d) == (7, 1)

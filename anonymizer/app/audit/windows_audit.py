@@ -103,8 +103,7 @@ def audit_windows(
     if in_company:
         findings += tuple(_finding("known company", read, stream) for read in by_company.read())
     if in_company and n_owned:
-        promise = stream.settings.promise
-        margin = min(promise.k_extra, promise.d_extra) >= n_owned
+        margin = stream.settings.promise.k_extra >= n_owned
         findings += tuple(
             _finding(f"known company, {n_owned} its own", read, stream, required=margin)
             for read in by_owner.read()

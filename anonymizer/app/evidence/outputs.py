@@ -188,7 +188,7 @@ def _stream(stream: StreamSettings) -> Output:
     promise = stream.promise
     parts = [f"at least {promise.k + promise.k_extra} vehicles in each class"]
     if promise.d > 1:
-        parts.append(f"{promise.d + promise.d_extra} values of each quasi-identifier")
+        parts.append(f"{promise.promise.d} values of each quasi-identifier")
     if promise.l > 1:
         parts.append(f"{promise.l} values of each sensitive attribute")
     if promise.entropy_l > 1:

@@ -17,22 +17,10 @@ from anonymizer.web.toll import toll_router
 
 
 def toll_queries(settings: Settings, streams: Sequence[Stream]) -> Queries | None:
-    """Return the queries of the toll stream; None if there is none.
-
-    Raises
-    ------
-    SettingsError
-        If the stream that `http.toll_stream` names is not suitable.
-    """
-    wanted = settings.http.toll_stream
+    """Return the queries of the first stream that publishes what the API tells; None: none does."""
     for stream in streams:
-        if wanted in {None, stream.settings.name} and _answers(stream.settings):
+        if _answers(stream.settings):
             return Queries(stream, ReleaseReader(settings.store.path))
-    if wanted is not None:
-        raise SettingsError(
-            'http.toll_stream: must name a stream of model "kaca" that publishes'
-            f" {', '.join(SHOWN)} (published_as, count_as), and nothing else"
-        )
     return None
 
 
@@ -42,7 +30,7 @@ def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
     Raises
     ------
     SettingsError
-        If the token file or the toll stream cannot be used.
+        If the token file cannot be used.
     """
     return toll_router(
         toll_queries(settings, streams),

@@ -15,11 +15,12 @@ import structlog
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.input_watch import InputArrivals, InputWatch
 from anonymizer.app.gateway.own_reports import OwnReports
+from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.services import Service, Services
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes
-from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
+from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.networks.privacy_zones import with_zones
@@ -29,7 +30,7 @@ from anonymizer.observe.logs import log_quarantined
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
-from anonymizer.pipeline.ports import Delivery, Link
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of
 from anonymizer.pipeline.positions.counts.public_counts import (
     Figures,
@@ -41,13 +42,7 @@ from anonymizer.pipeline.positions.decode.topics import shared_topics, subscript
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
-from anonymizer.pipeline.positions.tick.stages import (
-    QUEUED_TICKS,
-    Ticks,
-    abandon,
-    publish_stage,
-    tick_stage,
-)
+from anonymizer.pipeline.positions.tick.stages import QUEUED_TICKS, Ticks
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
 from anonymizer.transport.backlog import Backlog
@@ -76,8 +71,6 @@ _REST_S = 0.025
 _RESTS_IN_A_TICK = 4
 """At least: the end of a tick then finds little to be read."""
 _STALLED_S = 10.0
-_LATE_INTERVALS = 2.0
-"""A tick that begins so many intervals after the previous one is late."""
 _LOOK_S = 1.0
 """Time between two looks at the counts for what is wrong with the input."""
 
@@ -366,8 +359,12 @@ class Gateway:
                 if self.records:  # they end by themselves, in their own time
                     group.create_task(self.records.run(stop), name="records")
                 services = Services(list(self._services()))
+                stages = self._stages()
                 services.start(group)
-                await self._flow_until(stop, group)
+                stages.start(group)
+                await stop.wait()
+                self._phase = _Phase.DRAINING
+                await stages.drain()
                 await services.stop()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
 
@@ -394,67 +391,18 @@ class Gateway:
         """Return the time of a message that would be published now."""
         return self._clock.now() + self._clock.wall_ahead_s() - self.flow.mobile.intake.delay_s
 
-    async def _flow_until(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
-        drain = asyncio.Event()
-        tick = self._settings.tick
-        stages = [
-            group.create_task(
-                tick_stage(
-                    self.flow,
-                    self.inbox,
-                    self._ticks,
-                    interval_s=tick.interval_s,
-                    late_s=_LATE_INTERVALS * tick.interval_s,
-                    stop=drain,
-                    clock=self._clock,
-                    acknowledge=self._link.acknowledge,
-                    collect=self._link.collect,
-                    on_late=self._on_late,
-                ),
-                name="tick",
-            ),
-            group.create_task(
-                publish_stage(
-                    self.flow,
-                    self._ticks,
-                    AnalystLink(
-                        self._with_forms(), *self._observers(), topic=self._settings.output.topic
-                    ),
-                    qos=self._settings.output.qos,
-                    timeout_s=tick.drain_s,
-                    whole=self._settings.splits_groups,
-                ),
-                name="publish",
-            ),
-        ]
-        await stop.wait()
-        self._phase = _Phase.DRAINING
-        self._log.info("draining", deadline_s=tick.drain_s)
-        try:
-            async with asyncio.timeout(tick.drain_s):
-                await self._link.stop_receiving()
-                drain.set()
-                await asyncio.wait(stages)
-        except TimeoutError:
-            for stage in stages:
-                stage.cancel()
-            await asyncio.wait(stages)
-            self._log.warning("drain deadline passed")
-        abandon(self.flow, self.inbox, self._ticks, self._clock)
-
-    def _with_forms(self) -> Link:
-        """Return the link of the outputs, with the other forms that the settings name."""
-        from anonymizer.pipeline.positions.out.other_forms import (  # noqa: PLC0415  see above
-            FormsLink,
-            OtherForms,
+    def _stages(self) -> PositionStages:
+        sees = [self.screen.see, *([self._current.see] if self._current else [])]
+        return PositionStages(
+            self._settings,
+            self.flow,
+            self.inbox,
+            self._ticks,
+            self._link,
+            sees=sees,
+            clock=self._clock,
+            on_late=self._on_late,
         )
-
-        forms = OtherForms.asked_for(self._settings)
-        return self._link if forms is None else FormsLink(self._link, forms)
-
-    def _observers(self) -> list[See]:
-        """Return what sees the published messages."""
-        return [self.screen.see, *([self._current.see] if self._current else [])]
 
     async def _report_on_itself(self) -> None:
         while True:

@@ -10,9 +10,14 @@ from typing import NamedTuple
 
 import structlog
 
-from anonymizer.app.gateway.changing_ids import IDS_CHANGE, ChangingIds
-from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
-from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
+from anonymizer.app.gateway.input_troubles import (
+    IDS_CHANGE,
+    TOO_LARGE,
+    WHY_SILENT,
+    ChangingIds,
+    SilentConnection,
+    TooLargeWatch,
+)
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
@@ -72,13 +77,13 @@ class InputWatch:
         """Take in the counts at a monotonic time, and log what has begun."""
         for flow, connected, n, topics in self._connections():
             if self._quiet[flow].see(n, connected=connected, at_s=at_s):
-                self._log.warning("nothing arrives", flow=flow, topics=topics, likely=LIKELY)
+                self._log.warning("nothing arrives", flow=flow, topics=topics, likely=WHY_SILENT)
         self._look_at_inputs(at_s)
         for flow, ledger, n_held in self._of_records():
             found = self._of_stream[flow].see(ledger.counts(), n_held=n_held, at_s=at_s)
             self._say_misfit(found, flow=flow)
         if self._too_large.see(self._flow.ledger.counts(), at_s=at_s):
-            self._log.warning("regions are too large", problem=PROBLEM)
+            self._log.warning("regions are too large", problem=TOO_LARGE)
         succession = self._flow.mobile.intake.succession
         if self._changing.see(succession):
             share = round(succession.share, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.positions.id_succession import LEAST, Succession
-from anonymizer.app.gateway.changing_ids import ChangingIds
+from anonymizer.app.gateway.input_troubles import ChangingIds
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 TTL_S = 120

@@ -94,7 +94,7 @@ def test_who_owns_as_many_vehicles_as_the_margin_reads_none_of_the_others(
     model: str, tmp_path: Path
 ) -> None:
     plain = {"model": model, "method": "auto", "budget_s": 0.001, "promise": {"k": 4, "d": 2}}
-    margin = plain | {"promise": {"k": 4, "d": 2, "k_extra": 2, "d_extra": 2}}
+    margin = plain | {"promise": {"k": 4, "d": 2, "k_extra": 2}}
     found = {}
     for name, changes in (("plain", plain), ("margin", margin)):
         path = write(tmp_path / name, recorded.__wrapped__("enforce", **changes))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.app.gateway.too_large import PROBLEM
+from anonymizer.app.gateway.input_troubles import TOO_LARGE
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
@@ -158,8 +158,8 @@ async def test_it_is_not_ready_while_a_cap_keeps_devices_from_being_published(
             problems: list[str] = (await http.get("/readyz")).json()["problems"]
             return problems
 
-        problems = await eventually(look, lambda problems: PROBLEM in problems)
-        assert "region.max_nodes" in PROBLEM
+        problems = await eventually(look, lambda problems: TOO_LARGE in problems)
+        assert "region.max_nodes" in TOO_LARGE
         assert problems
     assert gateway.ledger.n(Outcome.SUPPRESSED__REGION_TOO_LARGE) > 0
 

@@ -1,6 +1,6 @@
 """A connection on which nothing arrives is reported once, with the likely cause."""
 
-from anonymizer.app.gateway.silent_connection import SilentConnection
+from anonymizer.app.gateway.input_troubles import SilentConnection
 
 
 def reported(*looks: tuple[float, int, bool], after_s: float = 60.0) -> list[float]:

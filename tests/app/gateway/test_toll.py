@@ -13,7 +13,6 @@ import pytest
 
 from anonymizer.app.gateway.api import toll_queries
 from anonymizer.app.gateway.recorder import declared_streams
-from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from anonymizer.store import ReleaseReader
 from anonymizer.transport.local_brokers import LocalBroker
@@ -123,9 +122,6 @@ def test_the_toll_stream_is_the_first_that_publishes_what_the_api_tells() -> Non
     assert queries.stream.settings.name == "toll"
     alone = settings(streams=[other])
     assert toll_queries(alone, declared_streams(alone)) is None
-    wrong = settings(streams=[other, TOLL], http={"toll_stream": "other"})
-    with pytest.raises(SettingsError, match=r"http\.toll_stream: must name"):
-        toll_queries(wrong, declared_streams(wrong))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A cap that keeps devices from being published is named in the log and in readiness."""
 
-from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
+from anonymizer.app.gateway.input_troubles import TOO_LARGE, TooLargeWatch
 from anonymizer.domain.outcomes import Outcome
 
 LARGE, PUBLISHED = Outcome.SUPPRESSED__REGION_TOO_LARGE, Outcome.PUBLISHED
@@ -21,7 +21,7 @@ def test_a_tenth_of_the_positions_of_a_minute_is_a_problem_that_begins_once_and_
         begun.append(watch.see({PUBLISHED: n_published, LARGE: n_large}, at_s=at_s))
         named.append(watch.problems)
     assert begun == [False, False, True, False, False, False]
-    assert named == [[], [], *[[PROBLEM]] * 4]
+    assert named == [[], [], *[[TOO_LARGE]] * 4]
     assert not watch.see({PUBLISHED: 900, LARGE: 101}, at_s=240)
     assert watch.problems == []
 

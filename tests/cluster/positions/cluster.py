@@ -48,7 +48,7 @@ AWAY = {"lat": 10.0, "lon": 10.0}
 
 
 TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 3,
-         "gap_s": 5, "dwell_s": 4, "max_held": 4}  # fmt: skip
+         "gap_s": 5, "dwell_s": 4}  # fmt: skip
 READINGS = [
     {"name": "speed", "lo": 0.0, "hi": 30.0, "step": 0.5, "statistics": ["count", "mean", "max"]},
     {"name": "load", "lo": 0.0, "hi": 9.0, "statistics": ["mean"], "per_pseudonym": True},

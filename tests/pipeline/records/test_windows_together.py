@@ -296,7 +296,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "kd, hilbert": {"like": KD, "method": "hilbert"},
     "kd, best": {"like": KD, "method": "best"},
     "kd, hilbert, two extra": {
-        "like": {"model": "kd", "promise": {"k": 5, "d": 2, "k_extra": 2, "d_extra": 2}},
+        "like": {"model": "kd", "promise": {"k": 5, "d": 2, "k_extra": 2}},
         "method": "hilbert",
     },
     "kld, hilbert": {
@@ -362,7 +362,7 @@ class Escorted(Roads):
 def test_a_newcomer_with_a_crafted_escort_is_read_unless_the_margin_is_as_large(
     escort: int, margin: int
 ) -> None:
-    promise = {"k": 5, "d": 2, "k_extra": margin, "d_extra": margin}
+    promise = {"k": 5, "d": 2, "k_extra": margin}
     like = {"model": "kd", "promise": promise}
     n_short = n_read = 0
     for seed in range(3):

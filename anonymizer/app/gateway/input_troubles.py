@@ -1,0 +1,126 @@
+"""Troubles of an input, recognized by counts; each is reported once, until it is over.
+
+- Ids change although the settings say that they stay. A vehicle under a new id then has its former
+  self for company: groups hold fewer than k vehicles.
+- Nothing arrives on a connection. It is no fault of the gateway, so readiness does not depend on
+  it: devices may be off at night.
+- Regions exceed the cap: devices are not published because of a setting.
+"""
+
+from collections.abc import Mapping
+
+from anonymizer.algorithms.positions.id_succession import Succession
+from anonymizer.domain.outcomes import Outcome
+
+IDS_CHANGE = (
+    "new ids begin where others ended, so vehicles seem to change their ids and count twice: set"
+    " ids_change_s of the input"
+)
+"""What is wrong, and what to do."""
+WHY_SILENT = (
+    "no device publishes to these topics (compare a device's own topic, level by level), or the"
+    " access rules of the broker let this user subscribe but not read"
+)
+"""What is likely to be wrong."""
+_MOST = 0.1
+"""Reported while so large a share of what is settled is suppressed with this reason."""
+TOO_LARGE = (
+    "regions: many positions are suppressed because a region that hides them would need more nodes"
+    " than region.max_nodes allows"
+)
+
+
+class ChangingIds:
+    """Reports once that ids change, and again only after they have stayed."""
+
+    def __init__(self) -> None:
+        self._reported = False
+
+    def see(self, succession: Succession) -> bool:
+        """Return whether it is to be reported now that ids change."""
+        before, self._reported = self._reported, succession.ids_change
+        return self._reported and not before
+
+
+class SilentConnection:
+    """Watches one connection. It reports once, and again only after a lost connection.
+
+    Parameters
+    ----------
+    after_s
+        How long a connection must have been up without a message; 0: it never reports.
+    """
+
+    def __init__(self, *, after_s: float) -> None:
+        self._after_s = after_s
+        self._since: tuple[float, int] | None = None
+        self._settled = not after_s
+
+    def see(self, n_arrived: int, *, connected: bool, at_s: float) -> bool:
+        """Take in the state of the connection; return whether its silence is to be reported.
+
+        Parameters
+        ----------
+        n_arrived
+            How many messages have arrived, since any time.
+        connected
+            Whether the connection is up.
+        at_s
+            Seconds of a monotonic clock.
+        """
+        if not connected:
+            self._since, self._settled = None, not self._after_s
+            return False
+        if self._since is None:
+            self._since = at_s, n_arrived
+        began_s, n_before = self._since
+        if self._settled or n_arrived != n_before:
+            self._settled = True
+            return False
+        self._settled = at_s - began_s >= self._after_s
+        return self._settled
+
+
+class TooLargeWatch:
+    """Watches the counts of positions.
+
+    Members of a group whose region would exceed `region.max_nodes` are suppressed until it ends.
+    Places are never made smaller to fit, so the cap decides who is published at all: that must not
+    go unnoticed.
+
+    Parameters
+    ----------
+    look_s
+        How long to count: the life of a group.
+    """
+
+    def __init__(self, *, look_s: float) -> None:
+        self._look_s = look_s
+        self._since: tuple[float, int, int] | None = None
+        self._share = 0.0
+
+    def see(self, counts: Mapping[Outcome, int], *, at_s: float) -> bool:
+        """Take in counts; return whether the problem has just begun.
+
+        Parameters
+        ----------
+        counts
+            How many positions had each final outcome, since any time.
+        at_s
+            Seconds of a monotonic clock.
+        """
+        now = at_s, counts.get(Outcome.SUPPRESSED__REGION_TOO_LARGE, 0), sum(counts.values())
+        if self._since is None:
+            self._since = now
+        if at_s - self._since[0] < self._look_s:
+            return False
+        was = bool(self.problems)
+        n = now[2] - self._since[2]
+        self._share = (now[1] - self._since[1]) / n if n else 0.0
+        self._since = now
+        return bool(self.problems) and not was
+
+    @property
+    def problems(self) -> list[str]:
+        """One sentence if the share is too large, for readiness. Who reads it learns no number."""
+        return [TOO_LARGE] if self._share >= _MOST else []
