@@ -136,7 +136,7 @@ READINGS_IN = MessageKind(
 )
 ZONES_IN = MessageKind(
     "Zones",
-    "Privacy zones of a device, retained by it.",
+    "Privacy zones and demands of a device, retained by it.",
     {
         "type": "array",
         "items": {
@@ -158,6 +158,8 @@ ZONES_IN = MessageKind(
                     {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
                 ),
                 _object({"everywhere": {"const": True}}, "everywhere"),
+                _object({"k": {"type": "integer", "minimum": 2}}, "k"),
+                _object({"road_m": {"type": "number", "exclusiveMinimum": 0}}, "road_m"),
             ]
         },
     },

@@ -1,8 +1,9 @@
-"""Privacy zones as a device states them: an array of circles and polygons.
+"""What a device states about its own privacy: an array of zones and of demands.
 
 `[{"circle": {"lat", "lon", "radius_m"}}, {"polygon": [[lat, lon], ...]}]`, in WGS84 degrees, as in
 `[[zones]]` of the settings. An empty array means that there are none. `[{"everywhere": true}]`: the
-device takes no part.
+device takes no part. `{"k": 20}` and `{"road_m": 5000}`: it wants more company, and places with
+more road.
 """
 
 from typing import Annotated, NamedTuple
@@ -29,10 +30,12 @@ class _Zone(Stated, forbid_unknown_fields=True):
     circle: StatedCircle | None = None
     polygon: tuple[tuple[_Latitude, _Longitude], ...] | None = None
     everywhere: bool | None = None
+    k: Annotated[int, Meta(ge=2)] | None = None
+    road_m: Annotated[float, Meta(gt=0)] | None = None
 
 
 class StatedZones(NamedTuple):
-    """The zones of one device.
+    """The zones and the demands of one device.
 
     Attributes
     ----------
@@ -42,11 +45,17 @@ class StatedZones(NamedTuple):
         The corners of each: latitude and longitude.
     everywhere
         Whether the device takes no part, wherever it is.
+    k
+        Devices with which it wants to share its group, itself included; 0: no more than others.
+    road_m
+        Metres of road that its place is to have; 0: no more than those of others.
     """
 
     circles: tuple[StatedCircle, ...]
     polygons: tuple[tuple[tuple[float, float], ...], ...]
     everywhere: bool = False
+    k: int = 0
+    road_m: float = 0.0
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -67,8 +76,11 @@ def decode(payload: bytes) -> StatedZones | Outcome:
         tuple(zone.circle for zone in zones if zone.circle is not None),
         tuple(zone.polygon for zone in zones if zone.polygon is not None),
         any(zone.everywhere for zone in zones),
+        max((zone.k or 0 for zone in zones), default=0),
+        max((zone.road_m or 0.0 for zone in zones), default=0.0),
     )
 
 
 def _n_stated(zone: _Zone) -> int:
-    return sum(each is not None for each in (zone.circle, zone.polygon, zone.everywhere))
+    stated = (zone.circle, zone.polygon, zone.everywhere, zone.k, zone.road_m)
+    return sum(each is not None for each in stated)

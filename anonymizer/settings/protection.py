@@ -73,9 +73,9 @@ def zones_of(settings: Sequence[ZoneSettings]) -> "Zones":
 class DeviceZoneSettings(Group):
     """Privacy zones that devices state themselves: each its own, in a retained message.
 
-    Positions of a device inside a zone of its own are not published. Nothing about such zones is
-    ever published. The broker stores them, and must let nobody but the gateway read them; in a
-    cluster Kafka does, too.
+    Positions of a device inside a zone of its own are not published. A device may also take no
+    part, or demand more company or larger places than others. Nothing about this is ever published.
+    The broker stores it, and must let nobody but the gateway read it; in a cluster Kafka does, too.
     """
 
     enabled: bool = False

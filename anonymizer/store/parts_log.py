@@ -76,6 +76,11 @@ class PartsLog:
         if n_replaced > max(_MOST_REPLACED, n_parts // 2):
             self._write_again(stream, window)
 
+    def erase(self, stream: int, window: int, numbers: Sequence[int]) -> None:
+        """Erase parts of a window."""
+        self.append(stream, window, [], numbers)
+        self._write_again(stream, window)
+
     def read(self, stream: int) -> list[PartRow]:
         """Return the parts of all open windows of a stream, in the order of their arrival."""
         found: list[PartRow] = []

@@ -175,6 +175,16 @@ class RecordStore:
         if self._log_has_erased_data:
             self._erase_log()
 
+    def erase(self, stream: str, parts: Sequence[PartRow], news: Mapping[str, int]) -> None:
+        """Erase parts of open windows; see `Store.erase`."""
+        of = self._id_of[stream]
+        with self._transaction():
+            for window in {part.window for part in parts}:
+                numbers = [part.number for part in parts if part.window == window]
+                self._parts.erase(of, window, numbers)
+            self._account(of, news)
+        self._erase_log()
+
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the stored histories of vehicles; see `Store.memories`."""
         of = self._id_of[stream]

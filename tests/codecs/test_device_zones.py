@@ -31,6 +31,14 @@ def test_everywhere_states_that_a_device_takes_no_part() -> None:
     assert both.everywhere
 
 
+def test_of_several_demands_the_largest_counts() -> None:
+    assert decode(b'[{"k": 20}, {"road_m": 5000}, {"k": 9}]') == StatedZones(
+        (), (), k=20, road_m=5000.0
+    )
+    for wrong in (b'[{"k": 1}]', b'[{"k": 2.5}]', b'[{"road_m": 0}]', b'[{"k": 3, "road_m": 5}]'):
+        assert decode(wrong) is Outcome.INVALID__SCHEMA
+
+
 def test_an_empty_array_states_that_there_are_none() -> None:
     assert decode(b"[]") == StatedZones((), ())
 

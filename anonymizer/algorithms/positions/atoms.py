@@ -180,6 +180,32 @@ def cut_into_levels(
     return stack_levels(cuts, network, times=[*kept[:-1], sizes[-1]])
 
 
+def lowest_level_with(levels: Levels, metres_at: FloatArray, least: FloatArray) -> IntArray:
+    """Return the lowest level of which every atom has so much road, shape of `least`.
+
+    Parameters
+    ----------
+    metres_at
+        Road metres that each node stands for, shape (nodes,).
+    least
+        Metres of road, one number for each member. Where no level has so much, the result is the
+        number of levels.
+
+    Notes
+    -----
+    Every atom, because a member keeps its level while it moves from one to another. As in
+    `cut_into_atoms`, connectors do not count. Components too small for an atom do not, either.
+    """
+    large = levels.is_large
+    shortest = [
+        np.bincount(at[large], weights=metres_at[large])[np.unique(at[large])].min(initial=np.inf)
+        for at in levels.at
+    ]
+    # Cuts of different sizes are made apart: a larger one may have a shorter piece.
+    rising = np.maximum.accumulate(np.minimum.accumulate(shortest[::-1])[::-1])
+    return np.searchsorted(rising, least).astype(np.int64)
+
+
 class Company(NamedTuple):
     """How much company a member has in the atom as which it is published, itself included.
 

@@ -105,6 +105,11 @@ class District:
         outcome[known] = result.outcome
         return DistrictTick(release, handle, key, outcome, self._forget(result.freed))
 
+    def withdraw(self, handle: IntArray) -> None:
+        """Forget where these devices are, see `CloakingOperator.withdraw`."""
+        known = np.isin(self._handle_of, handle) & (self._handle_of != _FREE)
+        self.operator.withdraw(np.flatnonzero(known).astype(np.int32))
+
     def state(self) -> State:
         """Return what changes from tick to tick; a district restored from it goes on alike."""
         arrays = {name: getattr(self, name) for name in _STATE}

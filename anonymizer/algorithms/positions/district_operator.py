@@ -9,6 +9,7 @@ import numpy as np
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.cloaks.protocol import State
+from anonymizer.algorithms.positions.demands import Demands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import (
@@ -108,6 +109,18 @@ class DistrictOperator:
         """Use this rule for groups formed from now on."""
         for part in self.parts:
             part.operator.set_rule(rule, k_extra=k_extra)
+
+    def demand(self, demands: Demands | None) -> None:
+        """Take no demands: the devices that share one may be in different districts."""
+        if demands is not None:
+            raise TypeError("districts take no demands")
+
+    def withdraw(self, slot: Int32Array) -> None:
+        """Forget where these devices are, in every district."""
+        slot = slot[slot < len(self.density.node_of)]
+        self.density.remove(slot)
+        for part in self.parts:
+            part.withdraw(slot.astype(np.int64))
 
     @property
     def holds_s(self) -> float:

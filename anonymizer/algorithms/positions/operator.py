@@ -11,8 +11,9 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS, Instant
-from anonymizer.algorithms.positions.cloaks import Cloak
+from anonymizer.algorithms.positions.cloaks import Cloak, SessionCloak
 from anonymizer.algorithms.positions.cloaks.protocol import State
+from anonymizer.algorithms.positions.demands import Demands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
@@ -107,6 +108,28 @@ class CloakingOperator:
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Use this rule for groups formed from now on."""
         self._cloak.set_rule(rule, k_extra=k_extra)
+
+    def demand(self, demands: Demands | None) -> None:
+        """Take account of what devices demand of groups that are formed from now on.
+
+        Raises
+        ------
+        TypeError
+            If the cloak knows no demands.
+        """
+        if isinstance(self._cloak, SessionCloak):
+            self._cloak.demands = demands
+        elif demands is not None:
+            raise TypeError("only session takes demands")
+
+    def withdraw(self, slot: Int32Array) -> None:
+        """Forget where these devices are; see `SessionCloak.withdraw` for members of groups."""
+        slot = slot[slot < len(self.density.node_of)]
+        self.density.remove(slot)
+        if isinstance(self._cloak, SessionCloak):
+            self._cloak.withdraw(slot)
+        elif self._cloak.lasting:
+            self._cloak.retire(slot)
 
     def state(self) -> State:
         """Return what changes from tick to tick; one that is restored from it goes on alike."""

@@ -193,7 +193,10 @@ class Gateway:
         self._drops = BrokerDrops(settings.broker, key=key) if counts_drops else None
         self._gauges = [each for each in (self._drops, self._backlog) if each]
         zones = self.flow.device_zones
-        self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
+        withdraw = self.records.withdraw if self.records else None
+        self._zones = (
+            ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
+        )
         collectors = _record_metrics(self.records)
         self._public_records = collectors[1] if collectors else None
         self.registry = self._new_registry(self._figures, collectors[0] if collectors else None)

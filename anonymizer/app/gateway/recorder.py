@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -108,6 +108,7 @@ class Recorder:
         self._streams = streams
         self._on_state = on_state
         self._n_sessions_lost = 0
+        self._withdrawn: set[str] = set()
         self._log = structlog.get_logger()
         self.usable = True
         """Whether the store can be used. If not, records wait, and the flow is out of date."""
@@ -168,6 +169,18 @@ class Recorder:
             max_payload_bytes=settings.limits.max_payload_bytes,
             kept_places=lambda: self.store.kept_places(),  # noqa: PLW0108  another one after a failure
         )
+
+    async def withdraw(self, said: Mapping[str, bool]) -> None:
+        """Take in which vehicles take no part (true) and which do again, see `RecordFlow`.
+
+        If the store cannot be used now, it is done when it can be used again. The names of those
+        who take no part are kept: no more of them than the broker keeps statements.
+        """
+        for vehicle, takes_no_part in said.items():
+            (self._withdrawn.add if takes_no_part else self._withdrawn.discard)(vehicle)
+        if self.usable:
+            with contextlib.suppress(StoreError):  # the stages find out by themselves
+                await self._context.in_store(self.flow.withdraw, said)
 
     @property
     def connected(self) -> bool:
@@ -253,6 +266,7 @@ class Recorder:
             except StoreError:
                 store.close()
             else:
+                flow.withdraw(dict.fromkeys(self._withdrawn, True))
                 self._begin(store, flow)
                 return True
 

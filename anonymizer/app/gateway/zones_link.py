@@ -7,7 +7,8 @@ that were left out for lack of room, once there is room.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import structlog
@@ -22,13 +23,14 @@ from anonymizer.transport.connecting import client_id_of
 
 _GOODBYE_S = 2.0
 _LOOK_S = 1.0
+_APPLIED_S = 0.02
 _HEAR_S = 10.0
 _AGAIN_S = 60.0
 """Everything retained is asked for once more at most so often, and heard for `_HEAR_S`."""
 
 
 class ZonesLink:
-    """Passes the statements of devices on to their zones.
+    """Passes the statements of devices on to their zones, and acknowledges them once they apply.
 
     Parameters
     ----------
@@ -38,10 +40,23 @@ class ZonesLink:
         Receives the statements.
     key
         See `client_id_of`.
+    withdraw
+        Is told which devices take no part (true), and which do. None: nobody else has anything of
+        them.
     """
 
-    def __init__(self, settings: Settings, zones: DeviceZones, *, key: bytes) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        zones: DeviceZones,
+        *,
+        key: bytes,
+        withdraw: Callable[[Mapping[str, bool]], Awaitable[None]] | None = None,
+    ) -> None:
         self._zones = zones
+        self._withdraw = withdraw
+        self._waiting: deque[tuple[int, Sequence[Delivery]]] = deque()
+        self._has_arrived = asyncio.Event()
         self._log = structlog.get_logger()
         self._closing = False
         make_link = partial(
@@ -81,8 +96,10 @@ class ZonesLink:
         """Keep the connection until `close`."""
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(), name="room for zones")
+            applying = group.create_task(self._apply(), name="apply zones")
             await self._link.run()
             watching.cancel()
+            applying.cancel()
 
     async def close(self) -> None:
         """Disconnect, so that `run` returns."""
@@ -120,7 +137,21 @@ class ZonesLink:
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         self._zones.put(deliveries)
-        self._link.acknowledge([each.receipt for each in deliveries if each.receipt])
+        self._waiting.append((self._zones.n_put, deliveries))
+        self._has_arrived.set()
+
+    async def _apply(self) -> None:
+        """Acknowledge statements when a tick has applied them, and all records are erased."""
+        while True:
+            await self._has_arrived.wait()
+            self._has_arrived.clear()
+            while self._waiting:
+                n, deliveries = self._waiting.popleft()
+                if self._withdraw is not None:
+                    await self._withdraw(self._zones.takes_no_part(deliveries))
+                while self._zones.n_applied < n:  # noqa: ASYNC110  ticks are in another thread
+                    await asyncio.sleep(_APPLIED_S)
+                self._link.acknowledge([each.receipt for each in deliveries if each.receipt])
 
     def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if connected:

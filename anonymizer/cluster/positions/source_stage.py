@@ -266,6 +266,7 @@ class SourceStage:
         positions, node, hidden = located.positions, located.counted_at, located.hidden
         slot, ts, id_since = positions.slot, positions.ts, located.id_since
         self._readings.forget(slot[hidden])
+        self._readings.forget(located.withdrawn)
         self._make_room(len(self._devices.n_freed))
         outcome = advance_versions(self._version_of, slot, ts, node)
         newest = newest_of(outcome, slot, ts, node)
@@ -301,6 +302,7 @@ class SourceStage:
         """Count the devices; return the tally of an interval that has ended, if one has."""
         if self._counted is None:
             return None
+        self._counted.withdraw(located.withdrawn)
         ended = self._counted.tick(
             located.positions.slot,
             located.positions.ts,

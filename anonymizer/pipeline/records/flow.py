@@ -177,6 +177,24 @@ class RecordFlow:
         self._store.take([t for t in (*taken, unmatched) if t.news], places_of(receipts))
         return receipts
 
+    def withdraw(self, said: Mapping[str, bool]) -> None:
+        """Take in which vehicles take no part (true) and which do again.
+
+        The parts of the former in open windows are erased, and further ones are refused.
+
+        Raises
+        ------
+        StoreError
+            As for `take`.
+        """
+        for vehicle, takes_no_part in said.items():
+            for number, state in enumerate(self.states):
+                key = self.router.key(number, vehicle)
+                if not takes_no_part:
+                    state.readmit(key)
+                elif key and (gone := state.withdraw(key)):
+                    self._store.erase(state.stream.settings.name, gone, state.accounts.news())
+
     def due(self, *, at_s: float) -> list[Due]:
         """Return the windows that are due and not empty, oldest first."""
         self.router.forget(at_s=at_s)

@@ -119,6 +119,18 @@ class OpenRecords:
         parts[part.source] = part
         return Outcome.SUPPRESSED__SUPERSEDED, known.number
 
+    def withdraw(self, vehicle: bytes) -> list[PartRow]:
+        """Remove all records of a vehicle, and return their parts. O(records)."""
+        gone: list[PartRow] = []
+        for window, records in self._of.items():
+            keys = [key for key in records if key.startswith(vehicle)]
+            for key in keys:
+                gone += (part for part in records.pop(key) if part is not None)
+            self.n_records -= len(keys)
+            self._n_of[window].pop(vehicle, None)
+        self.n_parts -= len(gone)
+        return gone
+
     def restore(self, parts: Iterable[PartRow]) -> None:
         """Restore the parts that were joined before a restart, without a limit."""
         for part in parts:

@@ -85,6 +85,7 @@ class OpenStream:
         )
         self._next_part = max((part.number for part in parts), default=0) + 1
         self._n_closing = 0
+        self._withdrawn: set[bytes] = set()
 
     @property
     def n_held(self) -> int:
@@ -112,6 +113,17 @@ class OpenStream:
         self._accounts.receive(len(messages))
         self._accounts.settle_all(np.array(settled, np.uint8))
         return kept
+
+    def withdraw(self, vehicle: bytes) -> list[PartRow]:
+        """Refuse a vehicle from now on, and forget what is held of it; return these parts."""
+        self._withdrawn.add(vehicle)
+        gone = self.records.withdraw(vehicle)
+        self._accounts.settle(Outcome.SUPPRESSED__PRIVACY_ZONE, len(gone))
+        return gone
+
+    def readmit(self, vehicle: bytes) -> None:
+        """Refuse a vehicle no more."""
+        self._withdrawn.discard(vehicle)
 
     def take(self, window: int) -> Joined:
         """Remove a closed window and return its records, which `settle` has to settle."""
@@ -158,6 +170,8 @@ class OpenStream:
         if isinstance(read, Outcome):
             return read
         vehicle, part = read
+        if vehicle in self._withdrawn:
+            return Outcome.SUPPRESSED__PRIVACY_ZONE
         window, outcome = self.windows.place(route.source, part[0], now=now, at_s=at_s)
         if outcome is not Outcome.HELD:
             return outcome

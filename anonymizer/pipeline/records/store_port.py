@@ -162,6 +162,12 @@ class Store(Protocol):
         `places` has the offset behind the last message of each partition; see `kept_places`.
         """
 
+    def erase(self, stream: str, parts: Sequence["PartRow"], news: Mapping[str, int]) -> None:
+        """Erase parts of open windows, so that nothing of them is left on the disk.
+
+        `news` is added to the accounts of the stream.
+        """
+
     def kept_places(self) -> Mapping[str, int]:
         """Return where each partition is to be read on, by its name."""
 

@@ -2,11 +2,17 @@
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.records import compiled, stored_accounts, stored_parts
+from tests.app.gateway.test_recorder import in_window, publish, serving_records
 from tests.end_to_end import client, eventually, quick, send, serving, witness
+from tests.pipeline.records.made import traffic
+
+__all__ = ["compiled"]
 
 NETWORK = load_network("grid:20x20")
 AT = 37
@@ -112,3 +118,32 @@ async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they
             now = await gateway.until_settled(21)
             assert now.outcomes["suppressed/privacy_zone"] == 1, "of the honest device alone"
             assert "anonymizer_zones_left_out 0" in (await gateway.get("/metrics")).text
+
+
+async def test_a_device_that_takes_no_part_leaves_no_record_in_the_store(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    parts = in_window(list(traffic(n_vehicles=20, n_windows=1, seed=1)), 0)
+    withdraws = parts[0]
+    store = tmp_path / "records.sqlite"
+
+    async def n_refused() -> int:
+        return stored_accounts(store).get("suppressed/privacy_zone", 0)
+
+    async def n_received() -> int:
+        return stored_accounts(store).get("received", 0)
+
+    async with (
+        client(broker.url, "devices") as devices,
+        serving_records(tmp_path, broker.url, device_zones={"enabled": True}),
+    ):
+        await publish(broker.url, parts)
+        await eventually(n_received, lambda n: n == len(parts))
+        before = stored_parts(store)
+        topic = f"zones/{withdraws.vehicle}"
+        await devices.publish(topic, b'[{"everywhere": true}]', qos=1, retain=True)
+        erased = await eventually(n_refused, lambda n: n > 0)
+        assert stored_parts(store) == before - erased
+        await publish(broker.url, [replace(withdraws, ts=withdraws.ts + 0.25)])
+        await eventually(n_refused, lambda n: n == erased + 1)
+        assert stored_parts(store) == before - erased

@@ -85,3 +85,40 @@ def test_no_record_of_a_closed_window_can_be_recovered_with_the_key(tmp_path: Pa
     assert recovered(rig.path, 1) == 0
     rig.store.close()
     assert recovered(rig.path, 1) == 0
+
+
+def test_parts_of_a_vehicle_that_withdraws_are_erased_at_once_and_no_more_are_taken(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path, **ONE_SOURCE)
+    rig.take(*sent(0))
+    rig.flow.withdraw({"v03": True, "v99": True, "v04": False})
+    rig.check()
+    assert rig.accounts()["suppressed/privacy_zone"] == 1
+    assert rig.flow.router.key(0, "v03") not in on_disk(rig.path)
+    assert rig.flow.router.key(0, "v04") in on_disk(rig.path)
+    rig.take(Sent("v03", "profile", 3.0, {"age": 21}))
+    assert rig.accounts()["suppressed/privacy_zone"] == 2
+    rig.crash()
+    assert rig.state.records.n_records == len(VEHICLES) - 1
+    rig.close(silent=True)
+    assert sum(message["count"] for message in rig.classes()) == len(VEHICLES) - 1
+    rig.flow.withdraw({"v03": True})
+    rig.flow.withdraw({"v03": False})
+    rig.take(Sent("v03", "profile", 1000.0, {"age": 21}))
+    assert rig.state.records.n_records == 1
+    rig.store.close()
+
+
+def test_all_records_of_a_vehicle_that_withdraws_are_erased(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, **ONE_SOURCE, per="record", max_records_per_vehicle=5)
+    rig.take(*sent(0))
+    rig.take(*(Sent("v03", "profile", float(ts), {"age": 21}) for ts in (30, 31, 32)))
+    rig.flow.withdraw({"v03": True})
+    rig.check()
+    assert rig.accounts()["suppressed/privacy_zone"] == 4
+    assert rig.state.records.n_records == len(VEHICLES) - 1
+    rig.flow.withdraw({"v03": False})
+    rig.take(*(Sent("v03", "profile", float(ts), {"age": 22}) for ts in range(30, 35)))
+    assert rig.state.records.n_records == len(VEHICLES) + 4, "its share is free again"
+    rig.store.close()

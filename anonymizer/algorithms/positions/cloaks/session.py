@@ -19,6 +19,8 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
   where devices are few, each release says more. Groups that are formed together take turns, so that
   no tick has to publish them all.
 - A group covers what its members reported last, and nothing else depends on who reported.
+- A device may demand more devices in its group, or larger places (see `demands`); what cannot be
+  had is no reason to suppress others.
 - Who is in no group that is published changes nothing: neither the places of others nor when groups
   publish or end.
 
@@ -37,11 +39,13 @@ from anonymizer.algorithms.positions.atoms import (
     AREA_LEVEL,
     Company,
     Levels,
+    lowest_level_with,
     lowest_shared_level,
     shared_levels,
 )
 from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, LastingGroups
 from anonymizer.algorithms.positions.cloaks.protocol import State
+from anonymizer.algorithms.positions.demands import UNMET, Demanded, Demands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.pace import Pace
@@ -50,6 +54,7 @@ from anonymizer.algorithms.positions.spanning_forest import (
     compact_parts,
     fold,
     planar_coordinates,
+    road_metres,
 )
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
@@ -195,6 +200,10 @@ class SessionCloak:
         self._ttl_s = np.inf
         self._group_of = np.zeros(0, np.int64)
         self._place_of = np.zeros(0, np.int32)
+        self._shown_of = np.zeros(0, np.int32)
+        """Where each member was when its group published last."""
+        self.demands: Demands | None = None
+        """What devices demand of groups that are formed from now on; None: nothing."""
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
 
@@ -213,6 +222,7 @@ class SessionCloak:
         self._cell_ends_at = state["cell_ends_at"]
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
+        self._shown_of = np.full(len(self._place_of), _NOWHERE, np.int32)
         self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
         self._ttl_s = np.inf
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
@@ -274,6 +284,18 @@ class SessionCloak:
     def _silence(self, group: IntArray) -> None:
         """Publish nothing more of groups that are too large, until they end."""
         self._groups.due_at[group] = self._groups.beat_s[group] = np.inf
+
+    def withdraw(self, slot: Int32Array) -> None:
+        """Forget what devices have reported and no group has published yet.
+
+        A member stays covered where its group showed it last, as if it had fallen silent then. A
+        group that has published nothing ends: it would show where it was.
+        """
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        member = slot[self._group_of[slot] != _UNGROUPED]
+        self._place_of[slot] = _NOWHERE
+        self._place_of[member] = self._shown_of[member]
+        self.retire(member[self._shown_of[member] == _NOWHERE])
 
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices at once, for all their members."""
@@ -371,6 +393,7 @@ class SessionCloak:
     ) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
         node = self._place_of[slot] = density.node_of[slot]
+        self._shown_of[slot] = _NOWHERE
         part, near = self._network.component_of[node], density.n_near[node]
         if self._parked_s is not None:
             parked = density.is_parked(since=now - self._parked_s)
@@ -381,16 +404,29 @@ class SessionCloak:
             )
         k_extra = np.int32(self._k_extra)
         k = self._rule.beyond(near, self._k_extra)
-        row, first = partition(self._point_of[node], k + k_extra + self._crowd(density, node), part)
+        need = k + k_extra + self._crowd(density, node)
+        least_level = np.zeros(len(slot), np.int64)
+        if self.demands is not None:
+            present = np.flatnonzero(density.counted_at >= 0).astype(np.int32)
+            demanded = self.demands(slot, present)
+            least_level = lowest_level_with(
+                self._levels, road_metres(self._network), demanded.road_m
+            )
+            k, need = np.maximum(k, demanded.k), np.maximum(need, demanded.k + k_extra)
+            met = self._can_be_met(demanded, need, least_level, part)
+            slot, node, part = slot[met], node[met], part[met]
+            k, need, least_level = k[met], need[met], least_level[met]
+        row, first = partition(self._point_of[node], need, part)
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[row], first[:-1])
         # The others are not published, and change nothing that is.
         good = sizes >= k_of_group + self._k_extra
-        member, sizes = slot[row[np.repeat(good, sizes)]], sizes[good]
+        row, sizes = row[np.repeat(good, sizes)], sizes[good]
+        member = slot[row]
         published = np.concatenate([self._published(density), member])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
         first = starts_of(sizes)
-        level = self._levels_for(member, first, published)
+        level = self._levels_for(member, first, published, least_level[row])
         beat_s = self._beats_s(level, first, ends_at - now)
         self._groups = self._groups.joined(
             LastingGroups(
@@ -405,6 +441,22 @@ class SessionCloak:
             )
         )
         self._index()
+
+    def _can_be_met(
+        self, demanded: Demanded, need: Int32Array, least_level: IntArray, part: Int32Array
+    ) -> BoolArray:
+        """Return who may be grouped, shape (n,): not those whose part has less than they demand.
+
+        They would be left over with all others of the part.
+        """
+        asks = demanded.k > 0
+        met = (demanded.k < UNMET) & (least_level < len(self._levels.at))
+        while True:
+            n_in = np.bincount(part[met], minlength=int(part.max(initial=0)) + 1)
+            lacking = met & asks & (need > n_in[part])
+            if not lacking.any():
+                return met
+            met &= ~lacking
 
     def _crowd(self, density: DensityMap, node: Int32Array) -> Int32Array:
         """Return how many devices crowd around each, who may have come to take others' room."""
@@ -459,13 +511,20 @@ class SessionCloak:
         return turns_s
 
     def _levels_for(
-        self, member: Int32Array, first_member_of: IntArray, published: Int32Array
+        self,
+        member: Int32Array,
+        first_member_of: IntArray,
+        published: Int32Array,
+        least: IntArray,
     ) -> IntArray:
-        """Return the level of the atom of each member of new groups, shape (members,)."""
+        """Return the level of the atom of each member of new groups, shape (members,).
+
+        It is not below `least` of the member.
+        """
         n_at = np.bincount(self._place_of[published], minlength=self._network.n_nodes)
         company = self._company.beyond(self._k_extra)
         level = lowest_shared_level(self._levels, n_at, self._place_of[member], company)
-        return shared_levels(level, first_member_of, company.place_devices)
+        return shared_levels(np.maximum(level, least), first_member_of, company.place_devices)
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED
@@ -481,6 +540,7 @@ class SessionCloak:
     def _cover(self, chosen: BoolArray) -> Release:
         """Return the release of the chosen groups; a region above the cap is empty."""
         groups = self._groups.only(chosen)
+        self._shown_of[groups.member] = self._place_of[groups.member]
         first_node_of, node = cover(
             self._network,
             self._levels,
@@ -503,4 +563,6 @@ class SessionCloak:
         more = n_slots - len(self._group_of)
         if more > 0:
             self._group_of = np.concatenate([self._group_of, np.full(more, _UNGROUPED)])
-            self._place_of = np.concatenate([self._place_of, np.full(more, _NOWHERE, np.int32)])
+            nowhere = np.full(more, _NOWHERE, np.int32)
+            self._place_of = np.concatenate([self._place_of, nowhere])
+            self._shown_of = np.concatenate([self._shown_of, nowhere])

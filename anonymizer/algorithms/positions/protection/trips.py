@@ -199,16 +199,23 @@ class TripEnds:
         self._trips[slot] = UNKNOWN
         return Forgotten(slot.astype(np.int32), trip_end)
 
+    def drop(self, slot: Int32Array) -> RecordArray:
+        """Forget these devices, whenever they reported; return what was held for them."""
+        known = slot[self.knows(slot)]
+        gone, _ = self._release(known.astype(np.int64), -np.inf, 0)
+        self._trips[known] = UNKNOWN
+        return gone
+
     def _release(self, slot: IntArray, now: float, most: int) -> tuple[RecordArray, UInt8Array]:
         """Return the positions of some devices that are due or beyond `most`, and why."""
         entry, why = release(
             self._trips, self._held, self._due_at, slot, now, most, self._rule, self.n_held
         )
         self.n_held -= len(entry)
-        # The entries are free now, but keep their contents until they are reused.
         gone = np.empty(len(entry), REPORT)
         for name in _COLUMNS:
             gone[name] = self._held[name][entry]
+            self._held[name][entry] = 0  # the entries are free now
         return gone, why
 
     def _make_room(self, reports: RecordArray) -> None:

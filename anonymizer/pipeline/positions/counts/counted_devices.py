@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tall
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
+from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
 
 if TYPE_CHECKING:
     from anonymizer.settings import CountSettings
@@ -162,6 +162,14 @@ class CountedDevices:
         self._move(row, ts[node >= 0], node[node >= 0])
         return ended
 
+    def withdraw(self, slots: Int32Array) -> None:
+        """Forget these devices: they are not counted in the interval, either."""
+        row = self._rows.find(slots)
+        row = row[row != NO_ROW]
+        self._drop(row)
+        self._seen[row] = False
+        self._before[row] = NO_CELL
+
     def free(self, slots: Int32Array) -> None:
         """Take in that these slots may pass to other devices."""
         self._rows.free(slots)
@@ -232,7 +240,9 @@ class CountedDevices:
     def _forget(self, before_s: float) -> None:
         """Forget who was seen last before this time, and not in the interval that has ended."""
         gone = np.isfinite(self._seen_at) & (self._seen_at < before_s) & (self._before == NO_CELL)
-        row = np.flatnonzero(gone).astype(np.int32)
+        self._drop(np.flatnonzero(gone).astype(np.int32))
+
+    def _drop(self, row: Int32Array) -> None:
         self._seen_at[row] = -np.inf
         self._cell[row] = NO_CELL
         self._rows.drop(row)

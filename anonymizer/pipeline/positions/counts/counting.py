@@ -118,6 +118,10 @@ class CountingFlow:
         """Ask for so many devices beyond k in the figures from now on."""
         self._safe.k_extra = k_extra
 
+    def withdraw(self, slots: Int32Array) -> None:
+        """Forget devices that take no part any more, see `CountedDevices`."""
+        self._devices.withdraw(slots)
+
     def tick(
         self,
         slot: Int32Array,

@@ -1,14 +1,18 @@
-"""Device-owned privacy zones in the flow: what devices state, held in memory alone."""
+"""Device-owned privacy zones in the flow: what devices state, held in memory alone.
+
+So are their demands for more company or larger places, and that they take no part.
+"""
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.positions.demands import Demand
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, OwnedZones, Polygon, Zones
 from anonymizer.codecs.device_zones import StatedZones, decode
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
@@ -23,10 +27,10 @@ _UNKNOWN = -2
 """Owner of a slot whose device has not been looked up."""
 _NO_ZONES = -1
 _HIDDEN = -3
-"""Its zones are not known, because there is no room for them."""
+"""It takes no part, or its zones are not known, because there is no room for them."""
 _NAMES_PER_PLACE = 20
 """So many times `max_devices` are remembered by name alone."""
-_EVERYWHERE = Zones(circles=[Circle(0.0, 0.0, 1e9)])
+_NO_DEMAND = Demand(0, 0.0)
 ZONES_BYTES = 8192
 """Largest message: as large as that of 20 polygons of 16 corners."""
 _MAX_ZONES = 20
@@ -45,6 +49,16 @@ class _Statement(NamedTuple):
     again: bool
 
 
+class _Wishes(NamedTuple):
+    """What a device has stated, as far as it can be met; None in place of it: it takes no part."""
+
+    zones: Zones
+    demand: Demand
+
+
+_NOTHING = _Wishes(Zones(), _NO_DEMAND)
+
+
 class DeviceZones:
     """The zones that devices have stated, and the positions inside them.
 
@@ -56,6 +70,14 @@ class DeviceZones:
         Topic and bounds.
     devices
         Finds the device of a slot.
+    most_k
+        Largest k that a device may demand. 0: nobody can meet demands, so whoever has one takes no
+        part.
+
+    Attributes
+    ----------
+    demands
+        What devices demand, by their keys.
 
     Notes
     -----
@@ -64,15 +86,25 @@ class DeviceZones:
     ticks down by restating its own: 10,000 devices with zones, of 100,000 that report, take 2 ms.
     """
 
-    def __init__(self, settings: "DeviceZoneSettings", devices: DeviceTable) -> None:
+    def __init__(
+        self, settings: "DeviceZoneSettings", devices: DeviceTable, *, most_k: int = 0
+    ) -> None:
         self._settings = settings
+        self._most_k = most_k
         self._levels = id_levels(settings.topic)
         self._devices = devices
         self._arrived: deque[_Statement] = deque()
         self._said_of: dict[int, dict[str, bytes]] = {}
         """The last payload of each who passes statements on, by the keys of devices."""
         self._zones_of: dict[int, Zones] = {}
-        """What follows from these."""
+        """What follows from these, for those who take part."""
+        self._absent: set[int] = set()
+        """Those who take no part."""
+        self._withdrawn: set[int] = set()
+        """Those of them who have said so since `withdrawn` was called."""
+        self.demands: dict[int, Demand] = {}
+        self.n_put = self.n_applied = 0
+        """Statements that have arrived, and those that ticks have applied."""
         self._places = ZoneShares(settings.max_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * settings.max_devices)
         """Devices for whose zones there is no room: nothing is published about them."""
@@ -88,7 +120,7 @@ class DeviceZones:
 
     def __repr__(self) -> str:
         """Return the number of devices alone."""
-        return f"DeviceZones({len(self._zones_of)} devices)"
+        return f"DeviceZones({len(self._said_of)} devices)"
 
     @property
     def n_left_out(self) -> int:
@@ -121,21 +153,44 @@ class DeviceZones:
             Whether they may have arrived before: only those of devices left out count.
         """
         for delivery in deliveries:
-            levels = delivery.topic.split("/")
-            device = "/".join(levels[i] for i in self._levels)
-            too_large = len(delivery.payload) > ZONES_BYTES
-            payload = b"?" if too_large else delivery.payload
+            device, payload = self._said_in(delivery)
             self._arrived.append(_Statement(device, payload, by, beside, again))
+            self.n_put += 1
 
-    def keep_out(self, positions: Positions, node: Int32Array) -> Int32Array:
-        """Return the node of each position, `IN_ZONE` inside a zone of its device's own."""
+    def takes_no_part(self, deliveries: Iterable[Delivery]) -> dict[str, bool]:
+        """Return whether each device takes no part by what it says last; in any thread."""
+        return {
+            device: self._stated(payload) is None
+            for device, payload in map(self._said_in, deliveries)
+        }
+
+    def _said_in(self, delivery: Delivery) -> tuple[str, bytes]:
+        """Return the device of a statement, and what it says."""
+        levels = delivery.topic.split("/")
+        device = "/".join(levels[i] for i in self._levels)
+        return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
+
+    def withdrawn(self) -> Int32Array:
+        """Apply what has arrived; return the slots of devices that take no part from now on."""
         self._apply()
-        if not self._zones_of and not self.n_left_out:
-            return node
+        found = (self._devices.find(device) for device in self._withdrawn)
+        slots: Int32Array = np.array([slot for slot in found if slot != NO_SLOT], np.int32)
+        self._withdrawn.clear()
+        return slots
+
+    def keep_out(self, positions: Positions, node: Int32Array) -> tuple[Int32Array, BoolArray]:
+        """Return the node of each position, `IN_ZONE` inside a zone of its device's own.
+
+        And which positions are of devices about which nothing is published anywhere, shape (n,).
+        """
+        self._apply()
+        if not self._said_of and not self.n_left_out:
+            return node, np.zeros(len(node), bool)
         owner = self._owners(positions.slot)
-        hidden = owner == _HIDDEN
+        absent = owner == _HIDDEN
         if self._overflowed:
-            hidden |= owner == _NO_ZONES
+            absent |= owner == _NO_ZONES
+        hidden = absent.copy()
         for zones, first, end in (
             (self._owned, 0, self._n_owned),
             (self._recently_owned, self._n_owned, np.iinfo(np.int32).max),
@@ -144,7 +199,7 @@ class DeviceZones:
             hidden[own] = zones.contains(
                 owner[own].astype(np.int64) - first, positions.lat[own], positions.lon[own]
             )
-        return np.where(hidden, np.int32(IN_ZONE), node)
+        return np.where(hidden, np.int32(IN_ZONE), node), absent
 
     def forget(self, slots: Int32Array) -> None:
         """Forget which devices these slots belonged to: they may pass to others."""
@@ -156,6 +211,7 @@ class DeviceZones:
             return
         while self._arrived:
             name, payload, by, beside, again = self._arrived.popleft()
+            self.n_applied += 1
             held = ZoneHolder(self._devices.publisher(name), self._devices.key(name))
             if held.publisher in self._shut_out or (again and not self._left_out.has(held)):
                 continue
@@ -174,24 +230,47 @@ class DeviceZones:
         """Take what is said about a device in place of what was said before."""
         self._recent.add(held.device)
         stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
-        zones = [each for each in stated if each is not None]
-        if not zones:
+        if all(each is _NOTHING for each in stated):
             self._drop(held)
             return
         without = self._places.take(held)
         if without != held:
             self._left_out.leave(held)
-            self._zones_of[held.device] = Zones.joined(zones)
+            self._heed(held.device, stated)
             self._said_of[held.device] = said
+        else:
+            self._withdrawn.add(held.device)
         if without is not None:
             self._drop(without)
             self._leave_out(without)
+
+    def _heed(self, device: int, stated: Sequence[_Wishes | None]) -> None:
+        """Take in what a device wishes; of several statements, all hold."""
+        self._forget(device)
+        wishes = [each for each in stated if each is not None]
+        if len(wishes) < len(stated):
+            self._absent.add(device)
+            self._withdrawn.add(device)
+            return
+        zones = [each.zones for each in wishes if len(each.zones)]
+        if zones:
+            self._zones_of[device] = Zones.joined(zones)
+        demand = Demand(
+            max(each.demand.k for each in wishes), max(each.demand.road_m for each in wishes)
+        )
+        if demand != _NO_DEMAND:
+            self.demands[device] = demand
+
+    def _forget(self, device: int) -> None:
+        self._zones_of.pop(device, None)
+        self._absent.discard(device)
+        self.demands.pop(device, None)
 
     def _drop(self, held: ZoneHolder) -> None:
         """Forget a device: it has withdrawn its zones, or its place is another's now."""
         self._places.leave(held)
         self._left_out.leave(held)
-        self._zones_of.pop(held.device, None)
+        self._forget(held.device)
         self._said_of.pop(held.device, None)
         self._recent.add(held.device)
 
@@ -227,7 +306,8 @@ class DeviceZones:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; between two ticks."""
-        self._said_of, self._zones_of = {}, {}
+        self._said_of, self._zones_of, self.demands = {}, {}, {}
+        self._absent = set()
         self._places = ZoneShares(self._settings.max_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
         self._shut_out = set(state["shut_out"])
@@ -255,23 +335,28 @@ class DeviceZones:
         slots = np.array([self._devices.find(device) for device in self._recent], np.int32)
         self.forget(slots[slots != NO_SLOT])
 
-    def _stated(self, payload: bytes) -> Zones | None:
-        """Return the zones of a message, None if it withdraws them; all the world if unusable."""
+    def _stated(self, payload: bytes) -> _Wishes | None:
+        """Return what a message asks for; None if it is unusable or cannot be met."""
         if not payload:
-            return None
+            return _NOTHING
         stated = decode(payload)
         if isinstance(stated, Outcome):
-            return _EVERYWHERE
+            return None
         if stated.everywhere or len(stated.circles) + len(stated.polygons) > _MAX_ZONES:
-            return _EVERYWHERE
+            return None
+        demand = Demand(stated.k, stated.road_m)
+        if demand != _NO_DEMAND and (not self._most_k or demand.k > self._most_k):
+            return None
         try:
             zones = _zones_of(stated)
         except ValueError:
-            return _EVERYWHERE
-        return zones if len(zones) else None
+            return None
+        return _Wishes(zones, demand) if len(zones) or demand != _NO_DEMAND else _NOTHING
 
     def _owner(self, publisher: int, device: int) -> int:
         if publisher in self._shut_out or self._left_out.has(ZoneHolder(publisher, device)):
+            return _HIDDEN
+        if device in self._absent:
             return _HIDDEN
         return self._owner_of.get(device, _NO_ZONES)
 

@@ -149,6 +149,10 @@ class PositionEngine:
     def tick(self, located: LocatedPositions) -> TickRelease:
         """Make the release of one tick."""
         slot, event_s = located.positions.slot, located.event_s
+        if len(located.withdrawn):
+            self.operator.withdraw(located.withdrawn)
+            self.readings.forget(located.withdrawn)
+            self._accounts.withdraw(located.withdrawn)
         result = self.operator.tick(
             slot, located.positions.ts, located.counted_at, now=event_s, since=located.id_since
         )

@@ -1,6 +1,7 @@
 """Factory of the positions flow: from settings to operators, and to what engines need to know."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -52,6 +53,8 @@ Operator: TypeAlias = CloakingOperator | DistrictOperator
 
 _LEAST_PLACES = 4
 """A piece of a district has room for so many of the smallest places."""
+_MOST_DEMANDED = 4
+"""A device may demand so many times the largest usual k: a cell with an epoch has as many."""
 _LEAST_CAP = 1000
 """Nodes that a region may have even where they are more than half of the network."""
 
@@ -146,6 +149,10 @@ def _half_of(network: RoadNetwork) -> int:
     return max(_LEAST_CAP, network.n_nodes // 2)
 
 
+def _largest_k(settings: "Settings") -> int:
+    return max(settings.adka.k_floor, *settings.adka.k_values)
+
+
 def _operator(settings: "Settings", network: RoadNetwork, serials: Serials) -> CloakingOperator:
     pace = pace_of(settings)
     return CloakingOperator(
@@ -174,7 +181,7 @@ def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") 
     suppresses regions, and must not buy smaller places.
     """
     half = _half_of(network)
-    k = max(settings.adka.k_floor, *settings.adka.k_values) + settings.region.k_extra
+    k = _largest_k(settings) + settings.region.k_extra
     return cut_into_levels(
         network,
         forest,
@@ -276,7 +283,13 @@ def admission_parameters(settings: "Settings", *, watches_ids: bool) -> Admissio
 def mobile_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     """Return what the fleet of mobile devices needs to know."""
     admission = admission_parameters(settings, watches_ids=True)
-    return _fleet(settings, network, settings.output.topic, admission)
+    region = settings.region
+    if region.mode != "session" or region.cloak is not None or region.districts > 1:
+        return _fleet(settings, network, settings.output.topic, admission)
+    k = _largest_k(settings)
+    admission = replace(admission, most_k=_MOST_DEMANDED * k)
+    fleet = _fleet(settings, network, settings.output.topic, admission)
+    return replace(fleet, demands_shared_by=k)
 
 
 def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:

@@ -8,11 +8,13 @@ A source of a cluster has the first half of a fleet alone, its `Admission`.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
@@ -53,11 +55,14 @@ class AdmissionParameters:
         See there.
     device_zones
         Of zones that devices state; None: they state none.
+    most_k
+        See `DeviceZones`.
     """
 
     presence: "PresenceSettings"
     intake: IntakeParameters
     device_zones: "DeviceZoneSettings | None" = None
+    most_k: int = 0
 
 
 class Admission:
@@ -99,7 +104,9 @@ class Admission:
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
         zones = parameters.device_zones
-        self.device_zones = None if zones is None else DeviceZones(zones, devices)
+        self.device_zones = (
+            None if zones is None else DeviceZones(zones, devices, most_k=parameters.most_k)
+        )
         self.intake = Intake(
             parameters.intake,
             matching,
@@ -181,11 +188,14 @@ class FleetParameters:
         See there.
     snap_limit_m
         Positions farther than this from every road are off the graph.
+    demands_shared_by
+        Devices that share a demand, see `SharedDemands`; 0: nobody can demand anything.
     """
 
     admission: AdmissionParameters
     engine: EngineParameters
     snap_limit_m: float
+    demands_shared_by: int = 0
 
 
 class Fleet:
@@ -229,6 +239,9 @@ class Fleet:
             inputs=inputs,
         )
         self.device_zones = self._admission.device_zones
+        self._demands = None
+        if self.device_zones is not None and parameters.demands_shared_by:
+            self._demands = SharedDemands(parameters.demands_shared_by, self.devices.keys)
         self.intake = self._admission.intake
 
     @property
@@ -249,7 +262,12 @@ class Fleet:
         since, now
             Unix seconds between which the tick was open.
         """
-        return self._admission.locate(decoded, since=since, now=now)
+        located = self._admission.locate(decoded, since=since, now=now)
+        if self._demands is not None and self.device_zones is not None:
+            stated = self.device_zones.demands
+            demands = partial(self._demands.among, stated) if stated else None
+            self.engine.operator.demand(demands)
+        return located
 
     def publish(self, tick: TickRelease, *, wall_ahead_s: float) -> TickPart:
         """Return the messages of a release; before `forget`.

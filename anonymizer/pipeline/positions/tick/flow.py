@@ -414,6 +414,7 @@ class PositionFlow:
         """Count the devices; return the message of an interval that has ended, if one has."""
         if self._counting is None:
             return []
+        self._counting.withdraw(located.withdrawn)
         messages = self._counting.tick(
             located.positions.slot,
             located.positions.ts,

@@ -97,6 +97,8 @@ class LocatedPositions:
         Which are in a privacy zone.
     id_since
         Since when the id of each is heard, see `IdLives.since`.
+    withdrawn
+        Slots of devices that take no part from this tick on: what is held of them is dropped.
     now, event_s
         Unix seconds at which the tick closes, and at which the positions were current: the same,
         less the delay of protected trip ends.
@@ -107,6 +109,7 @@ class LocatedPositions:
     counted_at: Int32Array
     hidden: BoolArray
     id_since: FloatArray | None
+    withdrawn: Int32Array
     now: float
     event_s: float
 
@@ -188,21 +191,29 @@ class Intake:
         """
         if self._watches_ids:
             self._follow_ids(positions, now)
+        zones = self._device_zones
+        withdrawn = np.zeros(0, np.int32) if zones is None else zones.withdrawn()
         if self._trips is not None:
             positions = self._trips.pass_on(positions, now=now)
+            self._trips.drop(withdrawn)
         slot, ts, event_s = positions.slot, positions.ts, now - self.delay_s
         node = positions.node if positions.node is not None else self._find(positions)
         if self._inputs is not None:
             self._inputs.locate(slot, node)
-        if self._device_zones is not None:
-            node = self._device_zones.keep_out(positions, node)
+        absent = None
+        if zones is not None:
+            node, absent = zones.keep_out(positions, node)
         hidden, counted_at = node == IN_ZONE, node
         if self._places is not None:
             counted_at = self._places.cover(
                 positions, node, now=event_s, passing_s=self._lasting.holds_s
             )
+            if absent is not None:  # nothing follows from where it goes
+                counted_at = np.where(absent, np.int32(IN_ZONE), counted_at)
         id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
-        return LocatedPositions(positions, node, counted_at, hidden, id_since, now, event_s)
+        return LocatedPositions(
+            positions, node, counted_at, hidden, id_since, withdrawn, now, event_s
+        )
 
     def _follow_ids(self, positions: Positions, now: float) -> None:
         """Watch whether ids that are said to stay change."""

@@ -133,6 +133,11 @@ class Accounts:
             int(out.sum()),
         )
 
+    def withdraw(self, slot: Int32Array) -> None:
+        """Settle the positions that wait of devices that take no part any more."""
+        gone, _ = self._waiting.leave(slot)
+        self._ledger.settle(Outcome.SUPPRESSED__PRIVACY_ZONE, len(gone))
+
     def close(self) -> None:
         """Settle the positions that still wait: they will not be grouped."""
         self._ledger.settle(Outcome.SUPPRESSED__NEVER_GROUPED, self._waiting.close())

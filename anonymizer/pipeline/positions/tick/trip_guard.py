@@ -50,6 +50,7 @@ class TripGuard:
         """A device that is silent for longer is forgotten."""
         self._ends = TripEnds(settings.rule)
         self._ledger = ledger
+        self._dropped: Int32Array = np.zeros(0, np.int32)
 
     @property
     def n_held(self) -> int:
@@ -77,6 +78,12 @@ class TripGuard:
             passed["heading"].copy(),
         )
 
+    def drop(self, slot: Int32Array) -> None:
+        """Forget the trips of devices that take no part any more, and what is held of them."""
+        gone = self._ends.drop(slot)
+        self._ledger.settle(Outcome.SUPPRESSED__PRIVACY_ZONE, len(gone))
+        self._dropped = np.union1d(self._dropped, slot).astype(np.int32)
+
     def freed(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
         """Forget devices that are silent; return the slots that may be given to other devices.
 
@@ -93,7 +100,9 @@ class TripGuard:
         """
         forgotten = self._ends.expire(now - self.forget_s)
         self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(forgotten.trip_end))
-        slot = np.union1d(freed, forgotten.slot).astype(np.int32)
+        gone = np.union1d(forgotten.slot, self._dropped)
+        self._dropped = self._dropped[:0]
+        slot = np.union1d(freed, gone).astype(np.int32)
         used = self._ends.knows(slot)
         used[slot < len(present)] |= present[slot[slot < len(present)]]
         return slot[~used]

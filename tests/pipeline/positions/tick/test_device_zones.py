@@ -79,6 +79,141 @@ def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwis
     assert rig.hidden("a", "b", "c") == 0
 
 
+SESSION: dict[str, dict[str, object]] = {
+    "region": {"mode": "session", "min_nodes": 2, "place_devices": 1, "area_devices": 1},
+    "session": {"beat_s": 4, "settle_s": 0, "epoch_s": 12, "cells": 1},
+    "presence": {"follow_intervals": False, "ttl_s": 30, "max_behind_s": 30},
+}
+NODE_OF = {"a": 0, "b": 6, "c": 18, "d": 24}
+
+
+def drive(rig: ZonesRig, node_of: dict[str, int], seconds: int) -> list[tuple[int, ...]]:
+    """Report devices every second; return the regions that are published."""
+    regions = []
+    for _ in range(seconds):
+        rig.seconds += 1
+        now = NOW + rig.seconds
+        said = rig.publish(*(delivery(d, v, now) for d, v in node_of.items()), now=now)
+        regions += [tuple(message["region"]) for message in said if "region" in message]
+    return regions
+
+
+REST = {device: node for device, node in NODE_OF.items() if device != "a"}
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_after_a_withdrawal_a_group_goes_on_as_if_the_device_were_silent(
+    goes_on: bool,  # noqa: FBT001
+) -> None:
+    rig, silent, without = (ZonesRig(**SESSION) for _ in range(3))
+    assert drive(rig, NODE_OF, 8) == drive(silent, NODE_OF, 8)
+    drive(without, REST, 8)
+    rig.state("a", {"everywhere": True})
+    said = NODE_OF | {"a": 4} if goes_on else REST
+    until_the_epoch_ends = drive(rig, said, 3)
+    assert until_the_epoch_ends == drive(silent, REST, 3)
+    drive(without, REST, 3)
+    assert any(0 in region for region in until_the_epoch_ends)
+    assert drive(rig, said, 24) == drive(without, REST, 24), "as if it had never been there"
+
+
+def test_what_a_device_reported_after_the_last_release_of_its_group_is_never_shown() -> None:
+    for withdraws in (False, True):
+        rig = ZonesRig(**SESSION)
+        drive(rig, NODE_OF, 3)
+        while not any(0 in region for region in drive(rig, NODE_OF, 1)):
+            pass
+        assert rig.seconds < 8
+        drive(rig, NODE_OF | {"a": 4}, 1)
+        if withdraws:
+            rig.state("a", {"everywhere": True})
+        shown = drive(rig, REST, 11 - rig.seconds)
+        assert any(0 in region for region in shown) is withdraws
+        assert any(4 in region for region in shown) is not withdraws
+
+
+def test_a_group_that_has_shown_nothing_ends_with_a_withdrawal() -> None:
+    rig, without = ZonesRig(**SESSION), ZonesRig(**SESSION)
+    for each in (rig, without):
+        shown = drive(each, NODE_OF, 1)
+        assert len(shown) == 1
+        assert 0 not in shown[0], "it is the turn of the other group"
+    rig.state("a", {"everywhere": True})
+    assert not any(0 in region for region in drive(rig, REST, 11))
+    assert any(6 in region for region in drive(rig, REST, 12)), "the others are grouped anew"
+    assert any(0 in region for region in drive(without, REST, 11))
+
+
+def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
+    rig = ZonesRig(**SESSION | {"session": {**SESSION["session"], "settle_s": 5}})
+    drive(rig, NODE_OF, 2)
+    assert rig.flow.n_held == 4
+    rig.state("a", {"everywhere": True})
+    regions = drive(rig, REST, 40)
+    assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 1
+    assert regions
+    assert not any(0 in region for region in regions)
+
+
+def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_readings() -> None:
+    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 0, "delay_s": 60}
+    rig = ZonesRig(trips=trips, presence=SESSION["presence"])
+    drive(rig, NODE_OF, 5)
+    assert rig.flow.mobile.intake.n_held == 20
+    rig.state("a", {"everywhere": True})
+    drive(rig, {}, 1)
+    assert rig.flow.mobile.intake.n_held == 15
+    assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 5
+    rig.seconds += 400
+    drive(rig, {}, 1)
+    rig.seconds += 400
+    drive(rig, {}, 1)
+    assert len(rig.flow.mobile.devices) == 0, "its slot is free again"
+
+
+def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> None:
+    counts = {"enabled": True, "every_s": 60, "k": 2, "cells": 16}
+    counted = {}
+    for case, devices in {"stays": NODE_OF, "withdraws": NODE_OF, "was never there": REST}.items():
+        rig = ZonesRig(counts=counts)
+        rig.seconds = 50
+        drive(rig, dict.fromkeys(devices, 12), 20)
+        if case == "withdraws":
+            rig.state("a", {"everywhere": True})
+        output = rig.tick(now=NOW + 125)
+        rig.settle(output, [True] * len(output.messages))
+        [counted[case]] = [m.payload for m in output.messages if m.topic == "cloaked/counts"]
+    assert counted["stays"] != counted["withdraws"] == counted["was never there"]
+
+
+@pytest.mark.parametrize("demand", [{"k": 3}, {"road_m": 100.0}])
+def test_who_demands_what_cannot_be_had_takes_no_part(demand: dict[str, float]) -> None:
+    districts = {"region": {**SESSION["region"], "districts": 2}}
+    snapshot = {"region": {**SESSION["region"], "mode": "snapshot"}}
+    for tables in ({}, snapshot, SESSION | districts):
+        rig = ZonesRig(**tables)
+        rig.state("a", demand)
+        assert rig.hidden("a", "b", "c") == 1
+    rig = ZonesRig(**SESSION)
+    rig.state("a", {"k": 9})
+    assert rig.hidden("a", "b", "c") == 1, "more than four times the largest usual k"
+    rig.state("a", demand)
+    assert rig.hidden("a", "b", "c") == 0
+
+
+def test_a_group_has_as_many_devices_as_one_of_them_demands() -> None:
+    rig = ZonesRig(**SESSION | {"output": {"form": "group", "qos": 1}})
+    rig.state("a", {"k": 4})
+    many = NODE_OF | {"e": 12, "f": 12, "g": 2, "h": 22}
+    published = []
+    for _ in range(20):
+        rig.seconds += 1
+        now = NOW + rig.seconds
+        published += rig.publish(*(delivery(d, v, now) for d, v in many.items()), now=now)
+    assert {message["k"] for message in published} == {2, 4}, "companions share the demand"
+    assert all(len(message["pseudonyms"]) >= message["k"] for message in published)
+
+
 def test_a_device_in_its_zone_hides_nobody() -> None:
     rig = ZonesRig()
     rig.state("a", AROUND_12)
