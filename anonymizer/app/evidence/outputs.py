@@ -49,6 +49,10 @@ def kept(settings: Settings) -> dict[str, str]:
             f"in memory, the last of each device for {ttl:g} s (more where devices report rarely)"
             + (f", and all for {waits:g} s while trip ends are protected" if waits else "")
         )
+        if settings.watch.evidence_s:
+            found["traffic for attacks"] = (
+                f"in memory for {settings.watch.evidence_s:g} s, by device key and node"
+            )
         lasts = f"{settings.pseudonym.rotate_s:g} s"
         if settings.region.mode == "session":
             lasts = f"{settings.session.epoch_s:g} s (more where devices report rarely)"
