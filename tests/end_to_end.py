@@ -181,6 +181,10 @@ class Gateway:
         self.program = program
         self._http = http
 
+    @property
+    def url(self) -> str:
+        return str(self._http.base_url).rstrip("/")
+
     async def get(self, path: str) -> httpx.Response:
         return await self._http.get(path)
 

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 from rich.console import Console
@@ -31,6 +33,16 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Attack a release, to check whether it keeps its promise.", no_args_is_help=True
 )
+
+
+PageFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PAGE.html",
+        help="Also write the page of `anonymizer report` about this audit, and the same as JSON "
+        "beside it.",
+    ),
+]
 
 
 class _Mode(StrEnum):
@@ -72,6 +84,7 @@ def stream(
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
+    page: PageFile = None,
     sample: Annotated[
         int,
         typer.Option(
@@ -162,7 +175,7 @@ def stream(
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
-    beside = write_json(as_json, json_out)
+    beside = write_json(as_json, json_out, page=page, of=release)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
     beside.print(
         stream_summary(report, str(release), why_left_out=reason), findings_table(report.findings)
@@ -183,6 +196,7 @@ def counts(
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the findings as JSON; -: print them.")
     ] = None,
+    page: PageFile = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed; equal input and seed give equal findings.")
     ] = 0,
@@ -211,7 +225,7 @@ def counts(
         counts = settings.counts.model_copy(update={"k": k})
         findings = attack_counts(reports, roads, counts, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
-    beside = write_json(as_json, json_out)
+    beside = write_json(as_json, json_out, page=page)
     beside.print(findings_table(findings))
 
 
@@ -238,9 +252,19 @@ def table(
             "k-map and presence.",
         ),
     ] = None,
+    with_: Annotated[
+        tuple[Path, Path, Path] | None,
+        typer.Option(
+            "--with",
+            metavar="TABLE RELEASE MAP",
+            help="The same people at a later time: also attack both releases together. It needs "
+            "--id.",
+        ),
+    ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
+    page: PageFile = None,
 ) -> None:
     """Check a release of a table against its original and attack it; exit 1 if it fails.
 
@@ -277,8 +301,14 @@ def table(
             at_risk=options.at_risk,
             target=options.target,
         )
+        if with_ is not None:
+            from anonymizer.app.audit.tables_together import Day, tables_together
+
+            first = Day(original, release, auditor_map)
+            found = tables_together(first, Day(*with_), declared, seed=options.seed)
+            report = report.model_copy(update={"findings": (*report.findings, *found)})
     as_json = report.model_dump_json(indent=2) + "\n"
-    beside = write_json(as_json, json_out)
+    beside = write_json(as_json, json_out, page=page, of=release)
     beside.print(
         table_summary(report, str(release)),
         findings_table(report.findings),
@@ -349,6 +379,7 @@ def windows(
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
+    page: PageFile = None,
     config: ConfigFile = None,
 ) -> None:
     """Intersect the published windows of a stream of records; exit 1 if that reveals a vehicle.
@@ -400,7 +431,7 @@ def windows(
             streams[name], streams[with_], **files, limits=settings.limits, seed=seed
         )
     as_json = report.model_dump_json(indent=2) + "\n"
-    beside = write_json(as_json, json_out)
+    beside = write_json(as_json, json_out, page=page, of=published)
     shown = Table(title=f"{report.stream}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
     beside.print(shown, findings_table(report.findings))
@@ -411,14 +442,24 @@ def windows(
         )
 
 
-def write_json(text: str, path: Path | None) -> Console:
+def write_json(
+    text: str, path: Path | None, *, page: Path | None = None, of: Path | None = None
+) -> Console:
     """Write a report as JSON; return the console for its tables, standard error beside the JSON.
+
+    Parameters
+    ----------
+    page, of
+        Where the page of `anonymizer report` is written, too, and the file that was attacked, whose
+        hash it states; None: no page.
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
+    if page is not None:
+        _write_page(text, page, [] if of is None else [of], json_out=path)
     if path == Path("-"):
         typer.echo(text, nl=False)
         return Console(stderr=True)
@@ -428,3 +469,23 @@ def write_json(text: str, path: Path | None) -> Console:
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
     return Console()
+
+
+def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:
+    from anonymizer.app.evidence import evidence_from
+    from anonymizer.app.evidence import page as page_of
+    from anonymizer.files.atomic_write import FileToWrite, write_whole
+
+    as_json = page.with_suffix(".json")
+    named = {each.resolve() for each in (*files, *([] if json_out is None else [json_out]))}
+    if as_json == page or {page.resolve(), as_json.resolve()} & named:
+        raise InputError(f"{page}: is named twice")
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    source = Path("audit") if json_out is None or json_out == Path("-") else json_out
+    evidence = evidence_from([(source, text.encode())], made=made, files=files)
+    texts = {page: page_of(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
+
+    def put(content: str, stream: BinaryIO) -> None:
+        stream.write(content.encode())
+
+    write_whole({path: FileToWrite(partial(put, content)) for path, content in texts.items()})

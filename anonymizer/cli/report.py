@@ -7,28 +7,40 @@ from datetime import UTC, datetime
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import GuaranteeError, InputError
 
+if TYPE_CHECKING:
+    from anonymizer.app.evidence import EvidenceReport
+
 _NAMESPACE = "anonymizer"
 
 
 def report(
+    out: Annotated[
+        Path, typer.Option(help="The page to write; the same as JSON is written beside it.")
+    ],
     audits: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="AUDIT...",
             help="Reports of `anonymizer audit`, written with `--json`: of positions, counts, "
             "tables or records, one or several. For analysts: a release of positions.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[
-        Path, typer.Option(help="The page to write; the same as JSON is written beside it.")
-    ],
+    ] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M"],
+            help="Instead of AUDIT: what the gateway of `-c` found in its own traffic since then "
+            "(UTC), all of it together. It needs `watch.reports`.",
+        ),
+    ] = None,
     file: Annotated[
         list[Path] | None,
         typer.Option(
@@ -81,43 +93,60 @@ def report(
 
         anonymizer report audit.json -c gateway.toml --out report.html --assessment assessment.md
 
+        anonymizer report -c gateway.toml --since 2026-11-01 --out november.html
+
         anonymizer report --for analysts cloaked.jsonl --network sf --cell 500 --out quality.html
     """
     from anonymizer.app.evidence import assessed, evidence_of, page
     from anonymizer.app.evidence.assessment import OPEN
+    from anonymizer.app.evidence.audit_files import audits_since
     from anonymizer.files.atomic_write import FileToWrite, write_whole
 
-    if readers == "analysts":
+    audits = list(audits or ())
+    if bool(audits) == bool(since):
+        raise InputError("report: name reports of `anonymizer audit`, or --since and -c")
+    if readers == "analysts" and audits:
         others = [*audits[1:], *(file or ()), assessment, sign, config]
         _for_analysts(audits[0], network, cell or [500.0], out, others=others)
         return
     _only_for_analysts(network, cell)
     settings = None if config is None else settings_of(config)
+    if since is not None:
+        audits = audits_since(since, settings)
     as_json = out.with_suffix(".json")
     files = [*(file or ()), *([] if config is None else [config])]
     written = [out, as_json, *([] if assessment is None else [assessment])]
-    named = [each.resolve() for each in (*audits, *files)]
-    for i, each in enumerate(written):
-        if each.resolve() in {*named, *(other.resolve() for other in written[:i])}:
-            raise InputError(f"{each}: is named twice")
+    _check_distinct(written, [*audits, *files])
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    evidence = evidence_of(audits, made=made, files=files)
+    evidence = evidence_of(audits, made=made, files=files, pooled=since is not None)
     texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
     if assessment is not None:
         texts[assessment] = assessed(evidence, settings)
     write_whole({path: FileToWrite(partial(_write, text)) for path, text in texts.items()})
     if sign is not None:
         _sign(as_json, sign)
-    for criterion, answer in evidence.answers.items():
-        typer.echo(f"{criterion}: {answer}")
-    for pair in evidence.apart:
-        typer.echo(f"these two must not both be public: {pair}")
+    _tell(evidence)
     typer.echo(f"{out}, {as_json}: {len(evidence.results):,} attacks")
     if assessment is not None:
         typer.echo(f"{assessment}: {texts[assessment].count(OPEN)} questions are open")
     if not evidence.holds:
         broken = ", ".join(dict.fromkeys(each.attack for each in evidence.results if each.broken))
         raise GuaranteeError(f"a promise is broken: {broken}")
+
+
+def _check_distinct(written: Sequence[Path], read: Sequence[Path]) -> None:
+    named = {each.resolve() for each in read}
+    for each in written:
+        if each.resolve() in named:
+            raise InputError(f"{each}: is named twice")
+        named.add(each.resolve())
+
+
+def _tell(evidence: "EvidenceReport") -> None:
+    for criterion, answer in evidence.answers.items():
+        typer.echo(f"{criterion}: {answer}")
+    for pair in evidence.apart:
+        typer.echo(f"these two must not both be public: {pair}")
 
 
 def _only_for_analysts(*options: object) -> None:

@@ -33,6 +33,9 @@ class Trace:
     readings
         The requested readings by name of the column: finite, NaN for no reading, each of
         shape (n,).
+    located
+        Node index of each row, negative off the graph, shape (n,), where it is known already; None:
+        it follows from the coordinates or names.
     """
 
     device_id: tuple[str, ...]
@@ -43,6 +46,7 @@ class Trace:
     node: NodeNames | None = None
     n_unusable: int = 0
     readings: Mapping[str, FloatArray] = field(default_factory=dict)
+    located: Int32Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -60,7 +64,7 @@ class Trace:
 
 
 def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
-    """Return the node of each row of a trace that names nodes; None for one of coordinates.
+    """Return the node of each row of a trace that tells nodes; None for one of coordinates.
 
     Raises
     ------
@@ -68,6 +72,8 @@ def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
         If the network lacks a node that the trace names, or if the trace has coordinates and
         the network has none.
     """
+    if trace.located is not None:
+        return trace.located
     if trace.node is None:
         if not network.has_coordinates:
             raise InputError("the network has no coordinates: the trace must name nodes")

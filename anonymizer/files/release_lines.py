@@ -14,20 +14,14 @@ import numpy as np
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage
 from anonymizer.pipeline.positions.tick.engine import TickRelease
+from anonymizer.pipeline.positions.tick.tick_accounts import NOT_PUBLISHED
 
 _LINES_PER_REPORT = 50_000
-_SUPPRESSED = [
-    outcome
-    for outcome in Outcome
-    if outcome.label[0] == "suppressed" and outcome is not Outcome.SUPPRESSED__SUPERSEDED
-]
-"""Outcomes of positions that have a line with an empty region."""
 
 Line = TypeVar("Line")
 
@@ -322,7 +316,7 @@ class ReleaseWriter:
         lines = [message.payload.rstrip() for message in messages]  # the spaces are for brokers
         # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.
         nobody = DeviceMessage("", round(tick.published_s, 3), (), 0)
-        lines += [msgspec.json.encode(nobody)] * int(np.isin(tick.outcome, _SUPPRESSED).sum())
+        lines += [msgspec.json.encode(nobody)] * int(np.isin(tick.outcome, NOT_PUBLISHED).sum())
         return [line + b"\n" for line in sorted(lines)]
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:

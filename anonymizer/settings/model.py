@@ -4,6 +4,7 @@ Units are in the names of the keys. The text below a key says what leaving it ou
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -46,6 +47,8 @@ from anonymizer.settings.regions import (
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 from anonymizer.settings.web import HttpSettings
 
+_LEAST_EVIDENCE_S = 60
+"""Less than that holds no life of a pseudonym."""
 OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
 """First levels of topics all of which analysts may read where brokers have the shipped rules."""
 
@@ -153,10 +156,23 @@ class LimitSettings(Group):
 
 
 class WatchSettings(Group):
-    """The light audit that runs in the service."""
+    """Attacks of the gateway on its own traffic: see docs/evidence.md."""
 
-    sample: Annotated[int, Field(ge=0, le=10_000), LESS_IS_WEAKER] = 32
-    """Number of devices followed with the intersection attack; 0: none."""
+    evidence_s: NotNegative = 0.0
+    """The traffic of so many seconds is kept in memory, and attacked whenever they are over: 3600
+    for every hour, 86400 for every night, at midnight UTC. Fewer where that is too much to hold. 0:
+    none is kept."""
+    reports: Path | None = None
+    """A directory for what the attacks found: figures alone, for 31 days, and a page for each day.
+    None: only metrics and `/evidence` tell it."""
+
+    @model_validator(mode="after")
+    def _reports_are_of_something(self) -> Self:
+        if self.reports is not None and not self.evidence_s:
+            raise ValueError("reports needs evidence_s")
+        if 0 < self.evidence_s < _LEAST_EVIDENCE_S:
+            raise ValueError(f"evidence_s must be 0 or at least {_LEAST_EVIDENCE_S}")
+        return self
 
 
 class LogSettings(Group):
@@ -420,6 +436,19 @@ class Settings(Group):
         return not (
             "ttl_s" in self.presence.model_fields_set or "epoch_s" in self.session.model_fields_set
         )
+
+    @model_validator(mode="after")
+    def _evidence_can_be_had_and_seen(self) -> Self:
+        watch, http = self.watch, self.http
+        if watch.evidence_s and all(each.kind == "fixed" for each in self.inputs):
+            raise ValueError("watch.evidence_s: needs inputs of mobile devices")
+        shown = http.enabled and (http.token is not None or http.token_file is not None)
+        if watch.evidence_s and watch.reports is None and not shown:
+            raise ValueError(
+                "watch.evidence_s: needs watch.reports, or http.token_file: metrics and `/evidence`"
+                " tell what is found to the bearer of the token alone"
+            )
+        return self
 
     @model_validator(mode="after")
     def _held_positions_have_no_readings(self) -> Self:

@@ -119,3 +119,53 @@ def test_analysts_are_told_what_can_be_counted(tmp_path: Path) -> None:
         run(*words, "--file", release)
     with pytest.raises(InputError, match="for analysts"):
         run("report", release, "--cell", "50", "--out", out)
+
+
+def test_what_a_gateway_found_since_a_day_is_one_page(audit: Path) -> None:
+    folder, out = audit.with_name("evidence"), audit.with_name("report.html")
+    folder.mkdir()
+    for day in (3, 4, 5):
+        (folder / f"audit-2026-11-0{day}T120000Z.json").write_bytes(audit.read_bytes())
+    (folder / "evidence-2026-11-04.json").write_text("{}")
+    config = audit.with_name("gateway.toml")
+    config.write_text(f'[watch]\nevidence_s = 3600\nreports = "{folder}"\n')
+    printed = run("report", "-c", config, "--since", "2026-11-04", "--out", out)
+    report = json.loads(out.with_suffix(".json").read_text())
+    assert [each["source"][6:16] for each in report["audited"]] == ["2026-11-04", "2026-11-05"]
+    assert f"{len(report['results'])} attacks" in printed
+    assert {each["source"] for each in report["results"]} == {"2 audits"}
+    assert "It was attacked 2 times" in out.read_text()
+    for since, wrong in (("2026-11-06", "no audit since then"), ("2026-11-04", "named twice")):
+        page = out if wrong == "no audit since then" else folder / "audit-2026-11-04T120000Z.html"
+        with pytest.raises(InputError, match=wrong):
+            run("report", "-c", config, "--since", since, "--out", page)
+
+
+@pytest.mark.parametrize("words", [(), ("AUDIT", "--since", "2026-11-04")])
+def test_a_report_is_of_audits_or_of_a_gateway(words: tuple[str, ...], audit: Path) -> None:
+    named = [audit if each == "AUDIT" else each for each in words]
+    with pytest.raises(InputError, match="name reports of `anonymizer audit`, or --since and -c"):
+        run("report", *named, "--out", audit.with_name("report.html"))
+    with pytest.raises(InputError, match="since: needs settings"):
+        run("report", "--since", "2026-11-04", "--out", audit.with_name("report.html"))
+
+
+def test_one_command_goes_from_a_table_and_its_release_to_the_page(audit: Path) -> None:
+    folder = audit.parent
+    names = ("--qi", "age,zip", "--sa", "illness", "-k", "4", "--auditor-map", folder / "map.csv")
+    command = ("audit", "table", folder / "people.csv", folder / "pub.csv", *names)
+    run(*command, "--page", folder / "page.html")
+    told = json.loads((folder / "page.json").read_text())
+    by_two = folder / "two.html"
+    run("report", audit, "--file", folder / "pub.csv", "--out", by_two)
+    expected = json.loads(by_two.with_suffix(".json").read_text())
+    assert told["results"] == [{**each, "source": "audit"} for each in expected["results"]]
+    assert [told[each] for each in ("holds", "answers", "files")] == [
+        expected[each] for each in ("holds", "answers", "files")
+    ]
+    assert "No promise is broken." in (folder / "page.html").read_text()
+    with pytest.raises(InputError, match="named twice"):
+        run(*command, "--json", folder / "page.json", "--page", folder / "page.html")
+    with pytest.raises(GuaranteeError):
+        run(*command[:-5], "-k", "30", *command[-3:], "--page", folder / "broken.html")
+    assert "A promise is broken: k" in (folder / "broken.html").read_text()

@@ -56,6 +56,9 @@ _REFUSED = 'anonymizer_bridge_refused_total{reason="too_large"}'
 REJECTED = {"stage": "range", "event": "unverified_classes"}
 _REJECTED = 'anonymizer_worker_events_total{stage="range", event="unverified_classes"}'
 NOT_DELETED = {"result": "refused"}
+_LOW = 'anonymizer_evidence{criterion="inference", figure="low"}'
+_BY_CHANCE = 'anonymizer_evidence{criterion="inference", figure="control"}'
+_EVIDENCE_AT = "anonymizer_evidence_timestamp_seconds"
 _DROPPED = 'anonymizer_worker_dropped_total{reason="failed"}'
 _DELETIONS = 'anonymizer_worker_deletions_total{result="refused"}'
 CASES = [
@@ -167,6 +170,24 @@ CASES = [
     Case("TicksLate", {"anonymizer_ticks_total": "0+600x80", LATE_TICKS: "0+5x80"}, False),
     Case("AuditBelowK", {"anonymizer_audit_below_k": "1+0x80"}, True),
     Case("AuditBelowK", {"anonymizer_audit_below_k": "0+0x80"}, False),
+    Case("EvidenceBroken", {"anonymizer_evidence_broken": "0x55 1x20"}, True),
+    Case("EvidenceBroken", {"anonymizer_evidence_broken": "0x80"}, False),
+    Case(
+        "EvidenceGains",
+        {_LOW: "0.31x80", _BY_CHANCE: "0.2x80"},
+        True,
+        labels={"criterion": "inference"},
+    ),
+    Case("EvidenceGains", {_LOW: "0.29x80", _BY_CHANCE: "0.2x80"}, False),
+    Case(
+        "EvidenceMissing",
+        {'anonymizer_evidence_runs_total{ended="failed"}': "0x55 1x20"},
+        True,
+        labels={"ended": "failed"},
+    ),
+    Case("EvidenceMissing", {_EVIDENCE_AT: "1x3000"}, True, at="49h"),
+    Case("EvidenceMissing", {_EVIDENCE_AT: "0x3000"}, False, at="49h"),
+    Case("EvidenceMissing", {_EVIDENCE_AT: "1x3000"}, False, at="47h"),
     Case("AccountingOutOfBalance", {"anonymizer_accounting_imbalance": "-1+0x80"}, True),
     Case(
         "AccountingOutOfBalance",

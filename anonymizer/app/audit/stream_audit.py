@@ -298,8 +298,8 @@ def public_pieces(network: RoadNetwork, settings: Settings) -> IntArray | None:
 
 
 def is_valid(trace: Trace) -> BoolArray:
-    """Return which rows have valid coordinates, or name a node, shape (rows,)."""
-    if trace.node is not None:
+    """Return which rows have valid coordinates, or tell a node, shape (rows,)."""
+    if trace.node is not None or trace.located is not None:
         return np.ones(trace.n_rows, bool)
     valid: BoolArray = check_coordinates(trace.lat, trace.lon) == Outcome.HELD
     return valid

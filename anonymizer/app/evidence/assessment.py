@@ -246,7 +246,8 @@ def _measures(settings: Settings | None) -> Iterator[str]:
         "a former id of a device is no company for its next one": "on" if changing
         else f"{_YES_NO[False]}, ids are taken to stay",
         "true positions are hidden from the map": _YES_NO[not settings.http.raw_view],
-        "attack on a live sample": _YES_NO[bool(settings.watch.sample)],
+        "attacks on samples of live traffic": f"every {settings.watch.evidence_s:g} s"
+        if settings.watch.evidence_s else _YES_NO[False],
     }  # fmt: skip
     yield from _table(("measure", "in these settings"), *rows.items())
 

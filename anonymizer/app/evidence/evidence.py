@@ -150,6 +150,8 @@ class EvidenceReport(_Part):
     apart
         Publications that must not both be public, in words: together they tell what neither tells
         alone, beyond the bar or, if there is none, beyond the control.
+    pooled
+        Whether the audits are of one gateway, at one time after the other.
     """
 
     version: str
@@ -160,9 +162,12 @@ class EvidenceReport(_Part):
     files: dict[str, str]
     results: tuple[Result, ...]
     apart: tuple[str, ...] = ()
+    pooled: bool = False
 
 
-def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()) -> EvidenceReport:
+def evidence_of(
+    audits: Iterable[Path], *, made: str, files: Iterable[Path] = (), pooled: bool = False
+) -> EvidenceReport:
     """Return the evidence of some audits.
 
     Parameters
@@ -171,15 +176,29 @@ def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()
         Reports as the commands `anonymizer audit` write them with `--json`.
     files
         Files whose hashes belong to the evidence: releases and settings.
+    pooled
+        Whether the audits are of one gateway at one time after the other: each attack is then one
+        result, see `pooled_results`.
 
     Raises
     ------
     InputError
         If a file cannot be read or is no such report, or no report is given.
     """
+    texts = ((path, _read(path)) for path in audits)
+    return evidence_from(texts, made=made, files=files, pooled=pooled)
+
+
+def evidence_from(
+    audits: Iterable[tuple[Path, bytes]],
+    *,
+    made: str,
+    files: Iterable[Path] = (),
+    pooled: bool = False,
+) -> EvidenceReport:
+    """Return the evidence of audits that are read already, see `evidence_of`."""
     audited, results = [], []
-    for path in audits:
-        text = _read(path)
+    for path, text in audits:
         try:
             report = _REPORTS.validate_json(text)
         except ValidationError:
@@ -191,6 +210,8 @@ def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()
         results += list(_results(path.name, findings))
     if not audited:
         raise InputError("no report of `anonymizer audit` is given")
+    if pooled:
+        results = pooled_results(results)
     results.sort(key=lambda each: (not each.broken, each.holds is not False))
     return EvidenceReport(
         version=__version__,
@@ -201,6 +222,7 @@ def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()
         files={path.name: hashlib.sha256(_read(path)).hexdigest() for path in files},
         results=tuple(results),
         apart=tuple(_apart(results, audited)),
+        pooled=pooled,
     )
 
 
@@ -223,6 +245,47 @@ def _apart(results: list[Result], audited: list[Audited]) -> Iterable[str]:
         if too_much:
             found[f"{JOINT[each.attack]} {stream_of[each.source].replace(', ', ' and ')}"] = None
     return found
+
+
+def pooled_results(results: Iterable[Result]) -> list[Result]:
+    """Return one result for each attack, of all times at which it was mounted.
+
+    Shares of success are those of all trials together. What was most exposed is that of the worst
+    time, and so are the other figures; a bar holds if it held every time.
+    """
+    of_attack: dict[tuple[str, str | None, str | None], list[Result]] = {}
+    for each in results:
+        of_attack.setdefault((each.attack, each.adversary, each.attribute), []).append(each)
+    return [_pool(each) for each in of_attack.values()]
+
+
+def _pool(times: list[Result]) -> Result:
+    worst = max(times, key=lambda each: (each.broken, each.holds is False, each.gain or 0.0))
+    exposed = [each for each in times if each.exposed is not None]
+    is_multiple_of_k = worst.exposed_control is None
+    if exposed:
+        most = (min if is_multiple_of_k else max)(exposed, key=lambda each: each.exposed or 0.0)
+        worst = worst.model_copy(
+            update={"exposed": most.exposed, "exposed_control": most.exposed_control}
+        )
+    tried = [each for each in times if each.n and each.success is not None]
+    n = sum(each.n or 0 for each in tried)
+    if n:
+        success = sum((each.success or 0.0) * (each.n or 0) for each in tried) / n
+        low, high = wilson(success, n)
+        control = worst.control
+        if all(each.control is not None for each in tried):
+            control = sum((each.control or 0.0) * (each.n or 0) for each in tried) / n
+        update = {"success": success, "low": low, "high": high, "n": n, "control": control}
+        worst = worst.model_copy(update=update)
+    known = [each.holds for each in times if each.holds is not None]
+    return worst.model_copy(
+        update={
+            "source": f"{len(times)} audits",
+            "holds": all(known) if known else None,
+            "promised": any(each.promised for each in times),
+        }
+    )
 
 
 def reading_of(attack: str) -> AttackReading | None:

@@ -78,7 +78,8 @@ def page(evidence: EvidenceReport) -> str:
         f"<p>Put together {escape(evidence.made)} by anonymizer {escape(evidence.version)}.</p>",
         _verdict(evidence),
         "<h2>What is public</h2>",
-        *(_published(each) for each in evidence.audited),
+        _times(evidence),
+        *(_published(each) for each in evidence.audited[-1 if evidence.pooled else 0 :]),
         "<h2>What somebody who attacks it gains, and how sure that is</h2>",
         "<ul class=answers>" + "".join(_answer(evidence, each) for each in Criterion) + "</ul>",
         _legend(),
@@ -142,6 +143,17 @@ def _answer(evidence: EvidenceReport, criterion: Criterion) -> str:
         f'<li class="{kind}"><h3>{escape(ASKS[criterion])}</h3>'
         f'<p class="answer">{escape(criterion.capitalize())}: {escape(ANSWERS[answer])}</p>'
         f"{shown}</li>"
+    )
+
+
+def _times(evidence: EvidenceReport) -> str:
+    """Say how often what is public was attacked, if one gateway did that again and again."""
+    if not evidence.pooled:
+        return ""
+    n, last = len(evidence.audited), evidence.audited[-1].source
+    return (
+        f"<p>It was attacked {n} times, and the figures below are of all times together. "
+        f"The last time ({escape(last)}), this was public:</p>"
     )
 
 

@@ -53,6 +53,10 @@ def kept(settings: Settings) -> dict[str, str]:
             found["trips"] = (
                 f"in memory, until their window of {settings.trips_out.every_s:g} s is published"
             )
+        if settings.watch.evidence_s:
+            found["traffic for attacks"] = (
+                f"in memory for {settings.watch.evidence_s:g} s, by device key and node"
+            )
         lasts = f"{settings.pseudonym.rotate_s:g} s"
         if settings.region.mode == "session":
             lasts = f"{settings.session.epoch_s:g} s (more where devices report rarely)"

@@ -58,6 +58,7 @@ _ONE, _LINK, _LEARN, _TRUE = Criterion
 NEVER = "none"
 """What the control of something is that must never happen."""
 _ONE_IN_K, _BLIND = "a blind guess among those who look alike", "a blind guess"
+_ALONE_OR_OTHERS = "one table alone, or with the other table of another person"
 _WITHOUT, _OTHERS = "without the release", "the release of another vehicle"
 
 READINGS = {
@@ -276,6 +277,22 @@ READINGS = {
         n="n_vehicles",
         against=_OTHERS,
     ),
+    "tables together": AttackReading(
+        _LEARN,
+        "Do two tables, taken together, tell an attribute of a person?",
+        ("share_read",),
+        ("share_alone", "share_control"),
+        n="n_common",
+        against=_ALONE_OR_OTHERS,
+    ),
+    "newcomers": AttackReading(
+        _LEARN,
+        "Does what a class has gained tell an attribute of who joined it?",
+        ("share_read",),
+        ("share_alone",),
+        n="n_common",
+        against="the later table alone",
+    ),
     "positions with records": AttackReading(
         _LEARN,
         "Do positions and records, taken together, tell an attribute of a vehicle?",
@@ -323,6 +340,8 @@ READINGS = {
 """By the name of an attack; what stands in brackets behind a name is left out."""
 
 JOINT = {
+    "tables together": "both tables of",
+    "newcomers": "both tables of",
     "releases together": "the releases of",
     "positions with records": "positions and the records of",
     "positions with counts": "positions and counts of",

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from prometheus_client.registry import Collector, CollectorRegistry
 
+    from anonymizer.app.gateway.own_evidence import OwnEvidence
     from anonymizer.app.gateway.recorder import Recorder
     from anonymizer.observe.public_record_metrics import PublicRecordCollector
     from anonymizer.observe.record_metrics import RecordCollector
@@ -197,9 +198,13 @@ class Gateway:
         self._zones = (
             ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
         )
+        self._evidence = self._own_evidence()
         collectors = _record_metrics(self.records)
         self._public_records = collectors[1] if collectors else None
-        self.registry = self._new_registry(self._figures, collectors[0] if collectors else None)
+        exact: list[Collector] = [collectors[0]] if collectors else []
+        if self._evidence:
+            exact.append(self._evidence.metrics())
+        self.registry = self._new_registry(self._figures, exact)
         self._own_http = http is None
         self._application = (
             self._http_application(network, streams, demo=demo) if settings.http.enabled else None
@@ -213,6 +218,13 @@ class Gateway:
         from anonymizer.app.gateway.recorder import Recorder  # noqa: PLC0415  see above
 
         return Recorder(self._settings, streams, on_state=self._on_records_state)
+
+    def _own_evidence(self) -> "OwnEvidence | None":
+        if self.flow.sample is None:
+            return None
+        from anonymizer.app.gateway.own_evidence import OwnEvidence  # noqa: PLC0415  see above
+
+        return OwnEvidence(self._settings, self.flow.mobile.engine.network, self.flow.sample)
 
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.transport.kafka import KafkaLink  # noqa: PLC0415  it needs an extra
@@ -256,11 +268,11 @@ class Gateway:
     def _new_registry(
         self,
         figures: Callable[[], Figures],
-        records: "Collector | None",
+        more: "Sequence[Collector]",
         *,
         step: Callable[[], int] = lambda: 1,
     ) -> "CollectorRegistry":
-        """Return the metrics of this gateway, with these of positions and of records.
+        """Return the metrics of this gateway, with these of positions, and more.
 
         What the broker has dropped is counted in multiples of `step`.
         """
@@ -285,7 +297,7 @@ class Gateway:
                 | ({"probes": self._backlog.counts} if self._backlog else {}),
                 drops=n_dropped,
             ),
-            *([records] if records else []),
+            *more,
         )
 
     def _figures(self) -> Figures:
@@ -311,16 +323,24 @@ class Gateway:
             from anonymizer.web.network_file import network_router  # noqa: PLC0415  see above
 
             routes.append(network_router(lambda: geojson(network), token=read_token(settings.http)))
+        token = read_token(settings.http)
+        if self._evidence and token is not None:
+            from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  see above
+
+            evidence = self._evidence
+            routes.append(evidence_router(evidence.page, ask=evidence.ask, token=token))
         if streams:
             from anonymizer.app.gateway.api import api_routes  # noqa: PLC0415  see above
 
             routes.append(api_routes(settings, streams))
         return create_application(
             self._new_registry(
-                lambda: self._public.shown, self._public_records, step=lambda: self._public.step
+                lambda: self._public.shown,
+                [self._public_records] if self._public_records else [],
+                step=lambda: self._public.step,
             ),
             exact=self.registry,
-            token=read_token(settings.http),
+            token=token,
             alive=self._why_dead,
             ready=self._why_not_ready,
             acknowledge=self.records.session.acknowledge if self.records else None,
@@ -384,6 +404,8 @@ class Gateway:
         yield Service("link", self._receive, close=self._link.close)
         if self._zones:
             yield Service("zones link", self._zones.run, close=self._zones.close)
+        if self._evidence:
+            yield Service("evidence", self._evidence.run)
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 

@@ -22,9 +22,9 @@ TOPIC = "anonymized/fleet"
 
 
 @cache
-def recorded(cumulative: str, **changes: Any) -> tuple[str, ...]:  # noqa: ANN401  settings
+def recorded(cumulative: str, *, n_windows: int = 8, **changes: Any) -> tuple[str, ...]:  # noqa: ANN401  settings
     """Return a recording of a stream over some windows: what it received and what it published."""
-    parts = list(traffic(n_vehicles=40, n_windows=8, seed=1))
+    parts = list(traffic(n_vehicles=40, n_windows=n_windows, seed=1))
     with TemporaryDirectory() as folder:
         rig = Rig(Path(folder), cumulative=cumulative, **changes)
         rig.take(*parts)

@@ -51,7 +51,11 @@ from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, joined
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
+    from anonymizer.pipeline.positions.tick.traffic_sample import TrafficSample
     from anonymizer.settings import Settings
+
+_FOLLOWED = 32
+"""Devices whose pseudonyms the light audit follows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,8 +196,9 @@ class PositionFlow:
         self._fleets = {each: fleet for each, fleet in fleets.items() if fleet is not None}
         is_mobile = Treatment.MOBILE in treatments
         self._main = self.mobile if is_mobile else self._fixed or self.mobile
-        self._n_watched = settings.watch.sample
-        self.audit = LightAudit(self._n_watched)
+        self.audit = LightAudit(_FOLLOWED)
+        self.sample = self._traffic_sample(settings) if settings.watch.evidence_s else None
+        """The newest traffic, for attacks on it; None: none is kept."""
         self.ages = PseudonymAges()
         self.density_watch = DensityWatch(network)
         self._density_rule = density_rule(settings)
@@ -215,6 +220,18 @@ class PositionFlow:
                 keys=self.mobile.devices.keys,
             )
         self._view = self._look()
+
+    def _traffic_sample(self, settings: "Settings") -> "TrafficSample":
+        from anonymizer.pipeline.positions.tick.traffic_sample import (  # noqa: PLC0415  few keep one
+            TrafficSample,
+        )
+
+        pace = self.mobile.engine.operator.pace
+        return TrafficSample(
+            keep_s=settings.watch.evidence_s,
+            before_s=pace.longest_ttl_s + pace.longest_epoch_s,
+            keys=self.mobile.devices.keys,
+        )
 
     def _counting_flow(
         self, settings: "Settings", zoned: ZonedNetwork, budget: Budget | None
@@ -398,6 +415,9 @@ class PositionFlow:
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick, now=now)
+        if self.sample is not None:
+            density = self.mobile.engine.operator.density
+            self.sample.see(located[Treatment.MOBILE], tick, n_devices=density.n_devices)
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
         parts = [mobile, *public, *fixed]
@@ -443,11 +463,7 @@ class PositionFlow:
         )
 
     def adopt(self, settings: "Settings") -> None:
-        """Apply other settings at the next tick, as far as they may change: see `settings.reload`.
-
-        If the size of its sample changes, the light audit begins anew. It then knows less about
-        existing pseudonyms than an adversary does.
-        """
+        """Apply other settings at the next tick, as far as `settings.reload` lets them change."""
         self._adopted = settings
 
     def _adopt_now(self) -> None:
@@ -465,9 +481,6 @@ class PositionFlow:
             self._counting.set_k_extra(settings.region.k_extra)
         if self._trips_out is not None:
             self._trips_out.adopt(settings)
-        if settings.watch.sample != self._n_watched:
-            self._n_watched = settings.watch.sample
-            self.audit = LightAudit(self._n_watched)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""

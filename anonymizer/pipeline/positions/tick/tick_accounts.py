@@ -12,6 +12,12 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Outgoing
 
 NOT_THE_NEWEST = (Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED)
+NOT_PUBLISHED = tuple(
+    outcome
+    for outcome in Outcome
+    if outcome.label[0] == "suppressed" and outcome is not Outcome.SUPPRESSED__SUPERSEDED
+)
+"""Outcomes of positions in place of which nothing newer was published either."""
 
 
 class Carried(NamedTuple):

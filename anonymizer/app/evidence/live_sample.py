@@ -1,0 +1,142 @@
+"""A sample of live traffic as what an audit takes: a trace, a release, and whose is what."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.app.audit.findings import AuditReport
+from anonymizer.app.audit.stream_audit import audit_release
+from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import starts_of
+from anonymizer.domain.trace import Trace
+from anonymizer.files.release_lines import Released
+from anonymizer.pipeline.positions.tick.traffic_sample import SampledTick, Traffic
+from anonymizer.settings import BrokerSettings, HttpSettings, KafkaSettings, Settings, TripSettings
+
+_SAMPLED = 1000
+"""Pseudonyms for the expensive attacks, as `anonymizer audit stream` draws them."""
+T = TypeVar("T", bound=np.generic)
+
+
+class Sampled(NamedTuple):
+    """A sample as `audit_release` takes it."""
+
+    trace: Trace
+    released: Released
+    device_of: IntArray
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return "Sampled(...)"
+
+
+def attacked(traffic: Traffic, network: RoadNetwork, settings: Settings) -> AuditReport:
+    """Return what the attacks of `anonymizer audit stream` find in a sample.
+
+    Parameters
+    ----------
+    settings
+        Those of the gateway. Trip ends and privacy zones do not count: what was held back is not
+        in the sample, and who was in a zone is where they counted.
+    """
+    trace, released, device_of = sampled(traffic)
+    unknown = [f"values of {each.name}" for each in settings.readings if each.per_pseudonym]
+    unknown += ["zone attacks"] if settings.zones or settings.device_zones.enabled else []
+    report = audit_release(
+        trace,
+        released,
+        network,
+        for_attacks(settings),
+        device_of=device_of,
+        mode=settings.region.mode,
+        tick_s=settings.tick.interval_s,
+        sample=_SAMPLED,
+        seed=0,
+    )
+    return report.model_copy(update={"left_out": (*report.left_out, *unknown)})
+
+
+def for_attacks(settings: Settings) -> Settings:
+    """Return what attacks on a sample need of the settings: no secret, and no place."""
+    return settings.model_copy(
+        update={
+            "broker": BrokerSettings(),
+            "http": HttpSettings(),
+            "kafka": KafkaSettings(),
+            "trips": TripSettings(),
+            "zones": (),
+        }
+    )
+
+
+def sampled(traffic: Traffic) -> Sampled:
+    """Return a sample as a trace, a release and the device of each pseudonym.
+
+    A report counts from the end of its tick on: the gateway knew no more, and promised no more.
+    """
+    released, of_reports = traffic.released, traffic.reports
+    keys = np.unique(
+        _joined([each.device for each in of_reports] + [each.member_device for each in released])
+    )
+    n_reports = [len(each.node) for each in of_reports]
+    trace = Trace(
+        device_id=tuple(map(str, range(len(keys)))),
+        device_of=np.searchsorted(keys, _joined(each.device for each in of_reports)),
+        ts=np.repeat([each.event_s for each in of_reports], n_reports),
+        lat=np.full(sum(n_reports), np.nan),
+        lon=np.full(sum(n_reports), np.nan),
+        located=_joined(each.node for each in of_reports),
+    )
+    device = np.searchsorted(keys, _joined(each.member_device for each in released))
+    version = _joined(each.release.version for each in released)
+    n_members = np.array([len(each.member_device) for each in released])
+    tick_of = np.repeat(np.arange(len(released)), n_members)
+    group_of, region_of_group, first_node_of, node = _regions(released)
+    _, pseudonym = np.unique(np.stack([device, version]), axis=1, return_inverse=True)
+    order = np.lexsort((tick_of, pseudonym))
+    first = starts_of(np.bincount(pseudonym))
+    observed = Observed(
+        time=np.array([each.event_s for each in released]),
+        first_record_of=first,
+        tick_of=tick_of[order],
+        region_of=region_of_group[group_of][order],
+        k=_joined(each.release.k for each in released).astype(np.int64)[group_of][order],
+        first_node_of=first_node_of,
+        node=node,
+    )
+    until = _joined(each.until_s for each in released)[group_of][order]
+    names = tuple(map(str, range(observed.n_pseudonyms)))
+    n_suppressed = sum(each.n_suppressed for each in released)
+    return Sampled(
+        trace, Released(observed, names, n_suppressed, {}, until, {}), device[order][first[:-1]]
+    )
+
+
+def _joined(parts: Iterable[NDArray[T]]) -> NDArray[T]:
+    return np.concatenate(list(parts))
+
+
+def _regions(
+    released: Sequence[SampledTick],
+) -> tuple[IntArray, IntArray, IntArray, NDArray[Any]]:
+    """Return the group of each member, the region of each group, and the distinct regions."""
+    n_groups = 0
+    group_of, region_of_group = [], []
+    number_of: dict[bytes, int] = {}
+    nodes: list[NDArray[Any]] = []
+    for each in released:
+        release = each.release
+        sizes = np.diff(release.first_member_of)
+        group_of.append(n_groups + np.repeat(np.arange(release.n_groups), sizes))
+        n_groups += release.n_groups
+        for region in np.split(release.node, release.first_node_of[1:-1]):
+            number = number_of.setdefault(region.tobytes(), len(nodes))
+            if number == len(nodes):
+                nodes.append(region)
+            region_of_group.append(number)
+    first_node_of = starts_of(np.array([len(each) for each in nodes], np.int64))
+    return _joined(group_of), np.array(region_of_group), first_node_of, _joined(nodes)

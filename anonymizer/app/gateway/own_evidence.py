@@ -1,0 +1,180 @@
+"""Continuous evidence: a gateway attacks its own traffic, and tells what that found.
+
+Whenever a period is over, and on demand, the newest traffic goes to a process of low priority that
+mounts all attacks of `anonymizer audit stream`. What comes back are figures: they become metrics, a
+page, and files if the settings name a directory. A file of a day is written when the day is over.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import structlog
+
+from anonymizer.app.audit.findings import AuditReport
+from anonymizer.app.evidence.attack_process import NICE, AttackProcess, Job
+from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
+from anonymizer.app.evidence.evidence import EvidenceReport, evidence_from, evidence_of
+from anonymizer.app.evidence.evidence_page import page
+from anonymizer.app.evidence.evidence_words import best_of
+from anonymizer.app.evidence.live_sample import for_attacks
+from anonymizer.app.evidence.readings import Criterion
+from anonymizer.app.gateway.daemon_thread import in_daemon_thread
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.observe.evidence_metrics import FIGURES, EvidenceCollector, EvidenceFigures
+from anonymizer.pipeline.positions.tick.traffic_sample import TrafficSample
+from anonymizer.settings import Settings
+
+_KEPT = timedelta(days=31)
+"""Of the files of each attack; the pages of days stay."""
+_LOOK_S = 60.0
+"""Longest time between two looks at the clock, which may be set."""
+
+
+class OwnEvidence:
+    """Attacks of a gateway on its own traffic.
+
+    Parameters
+    ----------
+    settings
+        Those of the gateway.
+    network, sample
+        Of the positions flow.
+    wall
+        Returns unix seconds, by which periods end.
+    niceness
+        Of the process of the attacks.
+
+    Attributes
+    ----------
+    figures
+        For metrics.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        network: RoadNetwork,
+        sample: TrafficSample,
+        *,
+        wall: Callable[[], float] = time.time,
+        niceness: int = NICE,
+    ) -> None:
+        self._settings, self._network, self._sample = settings, network, sample
+        self._wall, self._niceness = wall, niceness
+        self._log = structlog.get_logger()
+        self._asked = asyncio.Event()
+        self._newest: EvidenceReport | None = None
+        self.figures = EvidenceFigures()
+
+    def ask(self) -> None:
+        """Attack the newest traffic soon, whether or not a period is over."""
+        self._asked.set()
+
+    def metrics(self) -> EvidenceCollector:
+        """Return the metrics of what is found."""
+        return EvidenceCollector(lambda: self.figures)
+
+    def page(self) -> str | None:
+        """Return what the last attacks found as HTML; None: none has ended yet."""
+        return None if self._newest is None else page(self._newest)
+
+    async def run(self) -> None:
+        """Attack at the end of each period and on demand, until it is cancelled."""
+        ends_s = self._next_end()
+        while True:
+            rest_s = min(max(ends_s - self._wall(), 0.0), _LOOK_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rest_s):
+                    await self._asked.wait()
+            is_over = self._wall() >= ends_s
+            if not is_over and not self._asked.is_set():
+                continue
+            self._asked.clear()
+            await self._attack()
+            if is_over:
+                ends_s = self._next_end()
+
+    def _next_end(self) -> float:
+        period_s = self._settings.watch.evidence_s
+        return (self._wall() // period_s + 1) * period_s
+
+    async def _attack(self) -> None:
+        at_s = self._wall()
+        traffic = self._sample.traffic()
+        if traffic is None:
+            self.figures.n_runs["empty"] += 1
+            return
+        sample_s = traffic.released[-1].event_s - traffic.released[0].event_s
+        job = Job(traffic, self._network, for_attacks(self._settings))
+        process = AttackProcess(niceness=self._niceness)
+        try:
+            report = await in_daemon_thread(lambda: process.report(job))
+        finally:
+            process.kill()
+        if report is None:
+            self.figures.n_runs["failed"] += 1
+            self._log.error("attacks on the traffic failed", exit_code=process.exit_code)
+            return
+        if self._settings.watch.reports is not None:
+            try:
+                write = partial(_write, report, at_s, self._settings.watch.reports)
+                await asyncio.to_thread(write)
+            except (InputError, OSError) as error:
+                self._log.error("evidence cannot be written", problem=str(error))
+        self._tell(report, at_s, sample_s)
+
+    def _tell(self, report: AuditReport, at_s: float, sample_s: float) -> None:
+        text = report.model_dump_json().encode()
+        made = _moment(at_s).isoformat(timespec="seconds")
+        found = evidence_from([(Path("newest sample"), text)], made=made)
+        self._newest, figures = found, self.figures
+        figures.found = {
+            str(criterion): {
+                name: float(value) for name in FIGURES if (value := getattr(best, name)) is not None
+            }
+            for criterion in (Criterion.SINGLING_OUT, Criterion.LINKABILITY, Criterion.INFERENCE)
+            if (best := best_of(found, criterion)) is not None
+        }
+        figures.n_broken = sum(each.broken for each in found.results)
+        figures.at_s, figures.sample_s = at_s, sample_s
+        figures.n_runs["done"] += 1
+        say = self._log.error if figures.n_broken else self._log.info
+        say("traffic attacked", sample_s=round(sample_s), broken=figures.n_broken)
+
+
+def _moment(at_s: float) -> datetime:
+    return datetime.fromtimestamp(at_s, UTC)
+
+
+def _write(report: AuditReport, at_s: float, folder: Path) -> None:
+    """Write a report, and the page of the day before if that is missing; erase what is old."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    now = _moment(at_s)
+    text = report.model_dump_json(indent=2) + "\n"
+    _write_private({folder / name_of_audit(now): text})
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = midnight - timedelta(days=1)
+    as_page, as_json = (folder / name for name in names_of_day(day))
+    # What ended at midnight is of the day before.
+    if not as_page.exists() and (audits := audits_in(folder, since=day, until=midnight)):
+        made = now.isoformat(timespec="seconds")
+        found = evidence_of(audits, made=made, pooled=True)
+        _write_private({as_page: page(found), as_json: found.model_dump_json(indent=2) + "\n"})
+    for old in audits_in(folder, until=now - _KEPT):
+        old.unlink()
+
+
+def _write_private(texts: dict[Path, str]) -> None:
+    def put(text: str, stream: BinaryIO) -> None:
+        stream.write(text.encode())
+
+    files = {path: FileToWrite(partial(put, text), private=True) for path, text in texts.items()}
+    write_whole(files)

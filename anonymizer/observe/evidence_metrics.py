@@ -1,0 +1,74 @@
+"""Prometheus metrics of the attacks that a gateway mounts on its own traffic."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+ENDS = ("done", "failed", "empty")
+FIGURES = ("success", "low", "high", "control")
+
+
+@dataclass(slots=True)
+class EvidenceFigures:
+    """What the last attacks found: figures alone.
+
+    Attributes
+    ----------
+    found
+        By criterion, and by figure: of the attack that gains most over its control.
+    n_broken
+        Attacks that break a promise.
+    at_s, sample_s
+        Unix seconds at which the attacked sample ended, and its length; 0: none was attacked yet.
+    n_runs
+        How often all attacks were mounted, by how that ended; `empty`: there was no release.
+    """
+
+    found: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    n_broken: int = 0
+    at_s: float = 0.0
+    sample_s: float = 0.0
+    n_runs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENDS, 0))
+
+
+class EvidenceCollector(Collector):
+    """Prometheus collector of the attacks of one gateway.
+
+    Parameters
+    ----------
+    figures
+        Returns what was found last.
+    """
+
+    def __init__(self, figures: Callable[[], EvidenceFigures]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the attacks."""
+        now = self._figures()
+        found = GaugeMetricFamily(
+            "anonymizer_evidence",
+            "Success, from 0 to 1, of the attack that gains most under each criterion, its interval"
+            " of 95 %, and the success of the same attack by chance (control).",
+            labels=["criterion", "figure"],
+        )
+        for criterion, figures in now.found.items():
+            for name, value in figures.items():
+                found.add_metric([criterion, name], value)
+        yield found
+        for name, text, value in (
+            ("broken", "Attacks of the last sample that break a promise.", now.n_broken),
+            ("timestamp_seconds", "Unix time at which the last attacked sample ended.", now.at_s),
+            ("sample_seconds", "Length of the last attacked sample.", now.sample_s),
+        ):
+            yield GaugeMetricFamily(f"anonymizer_evidence_{name}", text, value=value)
+        runs = CounterMetricFamily(
+            "anonymizer_evidence_runs",
+            "How often all attacks were mounted, by how that ended.",
+            labels=["ended"],
+        )
+        for ended, n in now.n_runs.items():
+            runs.add_metric([ended], n)
+        yield runs

@@ -1,0 +1,167 @@
+"""The newest traffic of a flow, kept in memory for attacks on it.
+
+It holds who was where, so it is treated like raw positions: it is never written to a disk, never
+logged, and forgotten by age. Devices appear by key, places by node.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.positions.tick.engine import TickRelease
+from anonymizer.pipeline.positions.tick.intake import LocatedPositions
+from anonymizer.pipeline.positions.tick.tick_accounts import NOT_PUBLISHED, NOT_THE_NEWEST
+
+MOST_BYTES = 64 << 20
+"""Of a sample."""
+MOST_PLACES = 40_000_000
+"""Of devices times ticks: what an attack must hold at once to know where everybody was."""
+DeviceKeys = NDArray[np.uint64]
+
+
+class SampledTick(NamedTuple):
+    """What came and went in a tick.
+
+    Attributes
+    ----------
+    event_s
+        Unix seconds at which the positions were current.
+    device, node
+        Key of the device and node (negative off the graph) of each report that counted.
+    release, member_device, until_s
+        What was released, the key of the device of each member, and until when each region holds.
+    n_suppressed, n_devices
+        Positions that were suppressed, and devices that count.
+    """
+
+    event_s: float
+    device: DeviceKeys
+    node: Int32Array
+    release: Release
+    member_device: DeviceKeys
+    until_s: FloatArray
+    n_suppressed: int
+    n_devices: int
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of its columns."""
+        release = self.release
+        of_release = release.k, release.node, release.member, release.version
+        columns = (self.device, self.node, self.member_device, self.until_s, *of_release)
+        return sum(each.nbytes for each in columns)
+
+    @property
+    def n_places(self) -> int:
+        """How many places an attack must hold for it."""
+        return self.n_devices if self.release.n_groups else 0
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "SampledTick(...)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Traffic:
+    """A sample of traffic.
+
+    Attributes
+    ----------
+    reports
+        Ticks with reports, in order of time.
+    released
+        Ticks with groups, likewise, one at least. They begin later, when silent devices are known.
+    """
+
+    reports: Sequence[SampledTick]
+    released: Sequence[SampledTick]
+
+
+class TrafficSample:
+    """Keeps the traffic of the last seconds, or of fewer where that is too much to hold.
+
+    Parameters
+    ----------
+    keep_s
+        Seconds of releases that are kept.
+    before_s
+        Seconds for which reports are kept beyond that: devices that were silent when the sample
+        begins are where they were last.
+    keys
+        Names the devices of slots.
+    most_bytes, most_places
+        Bounds of the size. The oldest ticks are forgotten beyond them.
+
+    Notes
+    -----
+    `see` may be called in another thread than the rest. 12 bytes a report, 20 a member and 4 a node
+    of a region. An attack takes up to 1 GB.
+    """
+
+    def __init__(
+        self,
+        *,
+        keep_s: float,
+        before_s: float,
+        keys: Callable[[Int32Array], DeviceKeys],
+        most_bytes: int = MOST_BYTES,
+        most_places: int = MOST_PLACES,
+    ) -> None:
+        self._keep_s, self._before_s, self._keys = keep_s, before_s, keys
+        self._most_bytes, self._most_places = most_bytes, most_places
+        self._ticks: deque[SampledTick] = deque()
+        self._n_bytes = self._n_places = 0
+        self._complete = True
+        """Whether nothing has been forgotten yet."""
+        self._lock = Lock()
+
+    def see(self, located: LocatedPositions, tick: TickRelease, *, n_devices: int) -> None:
+        """Take in a tick, before its slots are given to other devices."""
+        counts = ~np.isin(tick.outcome, NOT_THE_NEWEST)
+        seen = SampledTick(
+            event_s=tick.event_s,
+            device=self._keys(located.positions.slot[counts]),
+            # In a privacy zone a device is where it counts: more must not be known of it.
+            node=located.counted_at[counts],
+            release=tick.release,
+            member_device=self._keys(tick.release.member),
+            until_s=tick.until_s,
+            n_suppressed=int(np.isin(tick.outcome, NOT_PUBLISHED).sum()),
+            n_devices=n_devices,
+        )
+        with self._lock:
+            if len(seen.node) or seen.release.n_groups:
+                self._ticks.append(seen)
+                self._n_bytes += seen.n_bytes
+                self._n_places += seen.n_places
+            self._forget(tick.event_s - self._keep_s - self._before_s)
+
+    def _forget(self, until_s: float) -> None:
+        while self._ticks and (
+            self._ticks[0].event_s < until_s
+            or self._n_bytes > self._most_bytes
+            or self._n_places > self._most_places
+        ):
+            oldest = self._ticks.popleft()
+            self._n_bytes -= oldest.n_bytes
+            self._n_places -= oldest.n_places
+            self._complete = False
+
+    def traffic(self) -> Traffic | None:
+        """Return the sample as it is now; None if it has no release."""
+        with self._lock:
+            ticks, complete = list(self._ticks), self._complete
+        if not ticks:
+            return None
+        since_s = ticks[-1].event_s - self._keep_s
+        if not complete:
+            since_s = max(since_s, ticks[0].event_s + self._before_s)
+        released = [each for each in ticks if each.release.n_groups and each.event_s >= since_s]
+        return Traffic([each for each in ticks if len(each.node)], released) if released else None

@@ -1,0 +1,198 @@
+"""Continuous evidence: a gateway that attacks its own traffic, and what of that can be seen."""
+
+import asyncio
+import json
+import re
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
+from anonymizer.app.evidence.evidence import EvidenceReport
+from anonymizer.app.evidence.live_sample import attacked
+from anonymizer.app.gateway.own_evidence import OwnEvidence
+from anonymizer.networks import load_network
+from anonymizer.observe.evidence_metrics import EvidenceFigures
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.evidence.test_live_sample import SESSION, traffic_of
+from tests.end_to_end import START_S, client, eventually, quick, send, serving
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
+
+NIGHT = datetime(2027, 1, 15, tzinfo=UTC)
+
+
+class Watch:
+    """A clock that is set by hand."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at_s = at.timestamp()
+
+    def __call__(self) -> float:
+        return self.at_s
+
+
+def own_evidence(rig: Rig, reports: Path, wall: Watch, *, period_s: float = 3600) -> OwnEvidence:
+    settings = flow_settings(watch={"evidence_s": period_s, "reports": str(reports)})
+    assert rig.flow.sample is not None
+    return OwnEvidence(settings, NETWORK, rig.flow.sample, wall=wall, niceness=0)
+
+
+def a_rig(n_ticks: int = 20) -> Rig:
+    rig = Rig(watch={"evidence_s": 60, "reports": "unused"})
+    for t in range(n_ticks):
+        rig.publish(*(delivery(f"d{i}", (i + t) % 25, NOW + t) for i in range(9)), now=NOW + t)
+    return rig
+
+
+def modes_in(folder: Path) -> set[int]:
+    return {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()}
+
+
+async def attacked_until(evidence: OwnEvidence, n: int) -> None:
+    async def look() -> EvidenceFigures:
+        return evidence.figures
+
+    async with asyncio.timeout(START_S):
+        await eventually(look, lambda figures: sum(figures.n_runs.values()) >= n)
+
+
+async def test_it_attacks_on_demand_and_at_the_end_of_each_period(tmp_path: Path) -> None:
+    wall, reports = Watch(NIGHT + timedelta(hours=5.5)), tmp_path / "evidence"
+    evidence = own_evidence(a_rig(), reports, wall)
+    assert evidence.page() is None
+    running = asyncio.create_task(evidence.run())
+    evidence.ask()
+    await attacked_until(evidence, 1)
+    wall.at_s += 1800
+    evidence.ask()  # it would look at the clock once a minute
+    await attacked_until(evidence, 2)
+    running.cancel()
+    page = evidence.page()
+    assert page is not None
+    assert "No promise is broken." in page
+    assert evidence.figures.n_runs == {"done": 2, "failed": 0, "empty": 0}
+    assert evidence.figures.at_s == wall.at_s
+    assert evidence.figures.sample_s == 19
+    assert [each.name for each in audits_in(reports)] == [
+        "audit-2027-01-15T053000Z.json",
+        "audit-2027-01-15T060000Z.json",
+    ]
+
+
+async def test_yesterday_gets_one_page_and_old_files_are_erased(tmp_path: Path) -> None:
+    wall = Watch(NIGHT - timedelta(hours=1))
+    evidence = own_evidence(a_rig(), tmp_path, wall)
+    old = tmp_path / name_of_audit(NIGHT - timedelta(days=40))
+    old.write_text("{}")
+    running = asyncio.create_task(evidence.run())
+    for n, hours in enumerate([0, 1, 1], 1):
+        wall.at_s += hours * 3600
+        evidence.ask()
+        await attacked_until(evidence, n)
+    running.cancel()
+    assert not old.exists()
+    as_page, as_json = (tmp_path / name for name in names_of_day(NIGHT - timedelta(days=1)))
+    told = EvidenceReport.model_validate_json(as_json.read_text())
+    # What ended at midnight was of the day before; what ended later was not.
+    assert [each.source for each in told.audited] == [
+        "audit-2027-01-14T230000Z.json",
+        "audit-2027-01-15T000000Z.json",
+    ]
+    assert told.pooled
+    assert "It was attacked 2 times" in as_page.read_text()
+    assert len({(each.attack, each.adversary) for each in told.results}) == len(told.results)
+    assert modes_in(tmp_path) == {0o600}
+
+
+async def test_without_traffic_nothing_is_attacked(tmp_path: Path) -> None:
+    evidence = own_evidence(a_rig(0), tmp_path / "none", Watch(NIGHT))
+    running = asyncio.create_task(evidence.run())
+    evidence.ask()
+    await attacked_until(evidence, 1)
+    running.cancel()
+    assert evidence.figures.n_runs["empty"] == 1
+    assert not (tmp_path / "none").exists()
+
+
+async def test_a_directory_that_cannot_be_written_costs_the_file_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_text("")
+    evidence = own_evidence(a_rig(), tmp_path / "file" / "below", Watch(NIGHT))
+    running = asyncio.create_task(evidence.run())
+    for n in (1, 2):
+        evidence.ask()
+        await attacked_until(evidence, n)
+    assert not running.done()
+    running.cancel()
+    assert evidence.figures.n_runs["done"] == 2
+
+
+async def test_the_operator_alone_sees_it_and_it_tells_figures_alone(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    reports = tmp_path / "evidence"
+    settings: dict[str, Any] = quick(
+        broker.url, **SESSION, watch={"evidence_s": 86_400, "reports": str(reports)}
+    )
+    settings["adka"] = {"density_steps": [], "k_values": [2]}
+    roads = load_network("grid:20x20")
+    attacked(traffic_of(**SESSION)[0], NETWORK, flow_settings(**SESSION))  # compiles the kernels
+    async with serving(tmp_path, settings) as gateway:
+        await gateway.until_ready()
+        assert (await gateway.get("/evidence")).status_code == 404
+        async with client(broker.url, "devices") as connection:
+            for round_ in range(12):
+                said = [
+                    (
+                        f"positions/secret-{i}",
+                        json.dumps(
+                            {"lat": roads.lat[i + round_], "lon": roads.lon[i + round_]}
+                        ).encode(),
+                    )
+                    for i in range(6)
+                ]
+                await send(connection, said)
+                await asyncio.sleep(0.1)
+        await gateway.until(lambda now: now.outcomes.get("published", 0) > 0)
+        assert (await gateway.post("/evidence")).status_code == 202
+        line = await gateway.program.logged("traffic attacked")
+        assert line["broken"] == 0
+        metrics = (await gateway.get("/metrics")).text
+        page = (await gateway.get("/evidence")).text
+        async with httpx.AsyncClient() as stranger:
+            url = gateway.url
+            assert (await stranger.get(f"{url}/evidence")).status_code == 401
+            assert (await stranger.post(f"{url}/evidence")).status_code == 401
+            assert "anonymizer_evidence" not in (await stranger.get(f"{url}/metrics")).text
+        log = "\n".join(gateway.program.lines)
+    assert 'anonymizer_evidence{criterion="singling out",figure="control"}' in metrics
+    assert "anonymizer_evidence_broken 0.0" in metrics
+    written = "".join(each.read_text() for each in reports.iterdir())
+    assert "secret" not in written + page + log + metrics
+    coordinates = {f"{x:.4f}" for x in (*roads.lat[:20], *roads.lon[:20])}
+    assert not coordinates & set(re.findall(r"-?\d+\.\d{4}", written + page + log))
+
+
+@pytest.mark.parametrize(
+    ("watch", "more", "wrong"),
+    [
+        ({"evidence_s": 3600}, {}, "needs watch.reports, or http.token_file"),
+        ({"reports": "here"}, {}, "reports needs evidence_s"),
+        ({"evidence_s": 5, "reports": "here"}, {}, "at least 60"),
+        (
+            {"evidence_s": 60, "reports": "here"},
+            {"inputs": [{"kind": "fixed", "publish": "cloaked"}]},
+            "inputs of mobile devices",
+        ),
+    ],
+)
+def test_settings_that_would_show_nothing_are_refused(
+    watch: dict[str, object], more: dict[str, object], wrong: str
+) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        flow_settings(watch=watch, **more)
