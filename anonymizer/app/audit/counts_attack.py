@@ -102,7 +102,7 @@ def positions_with_counts(case: Case) -> list[Finding]:
     traffic = true_traffic(case.reports, case.network, times, present_s=counts.every_s)
     cell_of = compact_parts(case.network, counts.cells).astype(np.int64)
     cells = np.where(traffic.place >= 0, cell_of[traffic.place], -1)
-    counted = [_runs(now, counts) for now in cells]
+    counted = [runs_counted(now, counts) for now in cells]
     observed = case.observed
     region = np.repeat(np.arange(observed.n_regions), observed.region_size)
     share = 1.0 / observed.region_size[region]
@@ -129,7 +129,7 @@ def positions_with_counts(case: Case) -> list[Finding]:
     return [_joint_finding(np.concatenate(beliefs, axis=1))] if beliefs else []
 
 
-def _runs(cell: IntArray, settings: CountSettings) -> tuple[IntArray, FloatArray]:
+def runs_counted(cell: IntArray, settings: CountSettings) -> tuple[IntArray, FloatArray]:
     """Return the run of each cell in the safe counts of an interval, and its devices."""
     safe = _figures(cell, settings)
     run_of: IntArray = np.repeat(np.arange(len(safe.n_devices)), np.diff(safe.first_cell_of))
