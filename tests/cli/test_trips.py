@@ -7,6 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.networks import load_network
 from tests.cli.support import anonymizer
 
 START = 1_800_000_000
@@ -43,6 +45,28 @@ def test_trips_are_written_for_the_owner_alone_and_anonymized(trace: Path, tmp_p
     assert done.returncode == 0, done.stderr
     sizes = Counter(pl.read_csv(out)["class_id"].to_list())
     assert min(sizes.values()) >= 3
+
+
+def test_on_a_network_trips_have_cells_and_roads(tmp_path: Path) -> None:
+    network = load_network("grid:8x8")
+    row = range(8, 14)  # from one node to the next in 20 s
+    lines = [
+        f"{name},{start + 20 * i},{network.lat[n]},{network.lon[n]}"
+        for name, start in (("a", START + 400), ("b", START + 500))
+        for i, n in enumerate([8] * 8 + list(row) + [13] * 8)
+    ]
+    path, out = tmp_path / "trace.csv", tmp_path / "trips.csv"
+    far = [f"watch,{START + t},{network.lat[0]},{network.lon[0]}" for t in (0, 3000)]
+    path.write_text("\n".join(["device_id,ts,lat,lon", *lines, *far]) + "\n")
+    config = tmp_path / "gateway.toml"
+    config.write_text("[trips_out]\nk = 2\n")
+    done = anonymizer("trips", path, "--out", out, "--network", "grid:8x8", "--config", config)
+    assert done.returncode == 0, done.stderr
+    table = pl.read_csv(out)
+    cell = compact_parts(network, 16)
+    assert table["from_cell"].to_list() == [cell[8]] * 2
+    assert table["to_cell"].to_list() == [cell[13]] * 2
+    assert table["roads"].to_list() == ["8>9 9>10 10>11 11>12 12>13"] * 2
 
 
 def test_trips_with_an_end_in_a_zone_are_left_out_and_counted(trace: Path, tmp_path: Path) -> None:

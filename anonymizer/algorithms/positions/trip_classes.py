@@ -210,7 +210,8 @@ def _n_devices(trips: WindowTrips, rows: IntArray) -> int:
 def _shared_roads(trips: WindowTrips, rows: IntArray, k: int) -> IntArray:
     """Return the arcs that at least k devices of these trips took, rising."""
     roads = [trips.roads[i] for i in rows.tolist()]
-    device = np.repeat(trips.device[rows], [len(each) for each in roads])
-    pairs = np.unique(np.stack([np.concatenate(roads).astype(np.int64), device]), axis=1)
-    road, n = np.unique(pairs[0], return_counts=True)
+    devices, maker = np.unique(trips.device[rows], return_inverse=True)
+    by = np.repeat(maker, [len(each) for each in roads])
+    taken = np.unique(np.concatenate(roads).astype(np.int64) * len(devices) + by)
+    road, n = np.unique(taken // len(devices), return_counts=True)
     return road[n >= k]

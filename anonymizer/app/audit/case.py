@@ -14,6 +14,7 @@ from anonymizer.algorithms.positions.protection import Circle
 from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.protection import TripRule
 from anonymizer.domain.readings import ReadingAttribute
 from anonymizer.settings import CountSettings
 
@@ -54,6 +55,24 @@ class Reports(NamedTuple):
     def __repr__(self) -> str:
         """Reveal no device."""
         return "Reports(...)"
+
+
+class PublishedTrips(NamedTuple):
+    """How trips are published beside a release.
+
+    Attributes
+    ----------
+    rule, every_s, k, n_cells
+        What a trip is, the length of a window, the devices of a class, and the cells of places.
+    reports
+        The reports that are passed on: not near protected ends of trips.
+    """
+
+    rule: TripRule
+    every_s: float
+    k: int
+    n_cells: int
+    reports: Reports
 
 
 class Placebo(NamedTuple):
@@ -101,6 +120,8 @@ class Case:
         A release of other devices on the same network, if there is one.
     counts
         The safe counts that are published beside the release; None: there are none.
+    trips
+        The trips that are published beside the release; None: there are none.
     """
 
     observed: Observed
@@ -120,6 +141,7 @@ class Case:
     until: FloatArray | None = None
     placebo: "Placebo | None" = None
     counts: CountSettings | None = None
+    trips: PublishedTrips | None = None
 
     def pieces(self) -> PieceRegions:
         """Return the published regions as sets of pieces."""

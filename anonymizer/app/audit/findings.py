@@ -22,11 +22,12 @@ class Finding(_Part):
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
         `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `leaving`,
-        `habits`, `values` or `positions with counts`; of counts, `aggregate trajectories` and
-        `aggregate membership`; of windows of records, `windows together` and `known company`; of
-        two streams, `releases together`, each `alone`, and the control `releases of two vehicles`;
-        of a stream and positions, `positions with records`, each `alone`, and the control
-        `positions of another vehicle`.
+        `habits`, `values` or `positions with counts`; of trips, `trip owner`, `trip destination`,
+        `trips of two days`, `all trips but one` and `trips with positions`; of counts,
+        `aggregate trajectories` and `aggregate membership`; of windows of records, `windows
+        together` and `known company`; of two streams, `releases together`, each `alone`, and the
+        control `releases of two vehicles`; of a stream and positions, `positions with records`,
+        each `alone`, and the control `positions of another vehicle`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.

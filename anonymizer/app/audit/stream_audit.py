@@ -13,7 +13,8 @@ from anonymizer.algorithms.attacks.truth import follow_devices, follow_in_distri
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
-from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues
+from anonymizer.algorithms.positions.trip_classes import n_cells_of
+from anonymizer.app.audit.case import Case, Placebo, PublishedTrips, Reports, RevealedValues
 from anonymizer.app.audit.counts_attack import positions_with_counts
 from anonymizer.app.audit.days_attack import homes, leaving
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
@@ -29,6 +30,7 @@ from anonymizer.app.audit.pseudonym_attacks import (
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
 from anonymizer.app.audit.timing_attack import timing
 from anonymizer.app.audit.tracking_attack import tracking
+from anonymizer.app.audit.trips_attack import trips
 from anonymizer.app.audit.zone_attacks import discs_of, zone_drops, zone_ends, zone_holes
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
@@ -38,10 +40,11 @@ from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.decode.headings import headings_in
+from anonymizer.pipeline.positions.out.trips import published_rule
 from anonymizer.pipeline.positions.tick.factory import districts_of, public_places
 from anonymizer.settings import CountSettings, Settings, zones_of
 
-_BFS = frozenset({"soundness", "k"})
+_BFS = frozenset({"soundness", "k", "trip owner"})
 _SNAPSHOT = _BFS | {"centre", "prefix", "inversion"}
 _SESSION = _SNAPSHOT | {"session", "intersection", "matching", "re-identification", "linking"}
 PROMISED: dict[Mode, frozenset[str]] = {"bfs": _BFS, "snapshot": _SNAPSHOT, "session": _SESSION}
@@ -69,6 +72,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("habits", True, habits),
     ("values", True, values),
     ("positions with counts", True, positions_with_counts),
+    ("trips", True, trips),
 )
 """Name of each step, whether it needs the auditor's map, and its function."""
 
@@ -237,6 +241,7 @@ def case_of(
         until=released.until,
         placebo=None if placebo is None else _placebo(placebo, observed),
         counts=_safe_counts(settings),
+        trips=_published_trips(settings, network, reports, far),
     )
 
 
@@ -246,6 +251,22 @@ def _safe_counts(settings: Settings) -> CountSettings | None:
     if not counts.enabled or counts.privacy != "k":
         return None
     return counts.model_copy(update={"k": counts.k + settings.region.k_extra})
+
+
+def _published_trips(
+    settings: Settings, network: RoadNetwork, reports: Reports, far: BoolArray
+) -> PublishedTrips | None:
+    """Return how trips are published beside the positions; None for not at all."""
+    out = settings.trips_out
+    if not out.every_s:
+        return None
+    return PublishedTrips(
+        published_rule(settings),
+        out.every_s,
+        out.k + settings.region.k_extra,
+        n_cells_of(network, out.k),
+        Reports(reports.device[far], reports.ts[far], reports.node[far]),
+    )
 
 
 def _placebo(other: Released, observed: Observed) -> Placebo:
