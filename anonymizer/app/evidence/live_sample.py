@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.app.audit.findings import AuditReport
 from anonymizer.app.audit.stream_audit import audit_release
-from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.arrays import IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTick, Traffic
