@@ -19,6 +19,8 @@ from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.stage import Send
+from anonymizer.codecs import CODECS, ENCODERS, CoarsePoint
+from anonymizer.codecs.coarse import iso8601
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -101,11 +103,18 @@ PROTECTED: dict[str, dict[str, Any]] = {
     },
 }
 """Settings of protection beyond groups, and of what is published besides, by name."""
+CODED: dict[str, dict[str, Any]] = {name: {"inputs": [{"codec": name}]} for name in CODECS}
+"""Settings of inputs in each format."""
 
 
-def settings(mode: str, wait_s: float = LONG_S, protected: str = "nothing") -> Settings:
+def settings(
+    mode: str,
+    wait_s: float = LONG_S,
+    protected: str = "nothing",
+    n_sources: int = N_SOURCES,
+) -> Settings:
     return flow_settings(
-        **PROTECTED[protected],
+        **(PROTECTED | CODED)[protected],
         region={
             "mode": mode,
             "districts": N_DISTRICTS,
@@ -117,7 +126,7 @@ def settings(mode: str, wait_s: float = LONG_S, protected: str = "nothing") -> S
         presence={"ttl_s": 9, "max_behind_s": 5, "follow_intervals": False},
         adka={"density_steps": [], "k_values": [2]},
         tick={"interval_s": 1.0},
-        cluster={"n_sources": N_SOURCES, "wait_s": wait_s},
+        cluster={"n_sources": n_sources, "wait_s": wait_s},
     )
 
 
@@ -143,6 +152,28 @@ def deliveries(where: Where, now: float, tick: int) -> list[Delivery]:
             old = json.dumps(says | {"ts": now - 4, "readings": {"load": 1.0}}).encode()
             found.append(Delivery(f"positions/d{device}", old, 0, False))
     return found
+
+
+def in_format(codec: str, delivery: Delivery, now: float) -> Delivery:
+    """Return a position in another format, as far as that states it; what is none is kept."""
+    try:
+        said = json.loads(delivery.payload)
+    except ValueError:
+        return delivery
+    name, ts = delivery.topic.rpartition("/")[2], said.get("ts", now)
+    if codec == "hfp":
+        event = {"lat": said["lat"], "long": said["lon"], "tsi": ts, "oper": 1, "veh": name}
+        return delivery._replace(payload=json.dumps({"VP": event}).encode())
+    if codec == "ttn":
+        uplink = {"decoded_payload": {"latitude": said["lat"], "longitude": said["lon"]}}
+        message = {"end_device_ids": {"device_id": name}, "uplink_message": uplink}
+        message["received_at"] = iso8601(ts)
+        return delivery._replace(payload=json.dumps(message).encode())
+    point = CoarsePoint(said["lat"], said["lon"], 50, ts, name, delivery.topic)
+    payload = ENCODERS[codec](point)
+    if codec == "etsi_cam":  # which takes numbers as small as those of this test for seconds
+        payload = json.dumps(json.loads(payload) | {"timestamp": ts}).encode()
+    return delivery._replace(payload=payload)
 
 
 def renamed(topic: str, tick: int) -> str:
@@ -190,26 +221,8 @@ class World:
         self.has_statements = given.device_zones.enabled
         self.routing = DeviceRouting(given.inputs)
         self.statements = self.routing.of_statements(given.device_zones.topic)
-        reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
-        self.arrivals = [
-            deliveries(where, float(START + tick + 1), tick) for tick, where in enumerate(reports)
-        ]
-        if protected == "ids":
-            self.arrivals = [
-                [each._replace(topic=renamed(each.topic, tick)) for each in batch]
-                for tick, batch in enumerate(self.arrivals)
-            ]
-        if protected == "inputs":
-            self.arrivals = [
-                [each._replace(topic=moved_topic(each.topic, tick)) for each in batch]
-                for tick, batch in enumerate(self.arrivals)
-            ]
-        for tick, batch in enumerate(self.arrivals):
-            if protected == "public":
-                batch.extend(sensors(float(START + tick + 1)))
-            if protected == "fixed":
-                batch.extend(sensors(float(START + tick + 1), SITES[: 4 + 2 * tick]))
-        self._make: dict[float, Any] = {}
+        self.arrivals = self._arrivals(n_ticks, seed)
+        self._make: dict[tuple[float, int], Any] = {}
         ledger, seconds = Ledger(), count()
         flow = PositionFlow(
             given,
@@ -240,15 +253,35 @@ class World:
         self.accounts = ledger.counts()
         self.n_held = flow.n_held
 
-    def stages(self, wait_s: float) -> tuple[Any, Any]:
+    def _arrivals(self, n_ticks: int, seed: int) -> list[list[Delivery]]:
+        """Return what arrives in each tick."""
+        reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
+        found = []
+        for tick, where in enumerate(reports):
+            now = float(START + tick + 1)
+            batch = deliveries(where, now, tick)
+            if self.protected == "ids":
+                batch = [each._replace(topic=renamed(each.topic, tick)) for each in batch]
+            elif self.protected == "inputs":
+                batch = [each._replace(topic=moved_topic(each.topic, tick)) for each in batch]
+            elif self.protected == "public":
+                batch += sensors(now)
+            elif self.protected == "fixed":
+                batch += sensors(now, SITES[: 4 + 2 * tick])
+            elif self.protected in CODED.keys() - {"native"}:
+                batch = [in_format(self.protected, each, now) for each in batch]
+            found.append(batch)
+        return found
+
+    def stages(self, wait_s: float, n_sources: int) -> tuple[Any, Any]:
         """Return the functions that make the sources and the lanes."""
-        if wait_s not in self._make:
-            given = settings(self.mode, wait_s, self.protected)
-            self._make[wait_s] = (
+        if (wait_s, n_sources) not in self._make:
+            given = settings(self.mode, wait_s, self.protected, n_sources)
+            self._make[wait_s, n_sources] = (
                 source_stages(given, self.zoned, secret=SECRET),
                 lane_stages(given, self.zoned, secret=SECRET),
             )
-        made: tuple[Any, Any] = self._make[wait_s]
+        made: tuple[Any, Any] = self._make[wait_s, n_sources]
         return made
 
 
@@ -274,17 +307,19 @@ class Cluster:
     ----------
     wait_s
         Of the settings; `LONG_S`: ticks close when complete alone.
+    n_sources
+        Parts of the devices.
     """
 
-    def __init__(self, world: World, *, wait_s: float = LONG_S) -> None:
-        self.world, self.wait_s = world, wait_s
+    def __init__(self, world: World, *, wait_s: float = LONG_S, n_sources: int = N_SOURCES) -> None:
+        self.world, self.wait_s, self._n_sources = world, wait_s, n_sources
         self.published: list[bytes] = []
         self.retained: list[Outgoing] = []
         self.n_crashes = 0
         self.now = float(START)
-        self._sources, self._lanes = world.stages(wait_s)
+        self._sources, self._lanes = world.stages(wait_s, n_sources)
         self.processes = {
-            ("source", number): Process(self._sources(number)) for number in range(N_SOURCES)
+            ("source", number): Process(self._sources(number)) for number in range(n_sources)
         } | {("lane", number): Process(self._lanes(number)) for number in range(N_DISTRICTS)}
         for process in self.processes.values():
             process.snapshot = process.stage.snapshot()
@@ -300,7 +335,7 @@ class Cluster:
 
     @property
     def sources(self) -> list[SourceStage]:
-        stages = [self.processes["source", number].stage for number in range(N_SOURCES)]
+        stages = [self.processes["source", number].stage for number in range(self._n_sources)]
         return [stage for stage in stages if isinstance(stage, SourceStage)]
 
     @property
@@ -346,10 +381,10 @@ class Cluster:
 
     def _state(self, bridge: int, tick: int, batch: list[Delivery], *, at_s: float) -> None:
         self.n_received += len(batch)
-        for number in range(N_SOURCES):
+        for number in range(self._n_sources):
             if self.world.has_statements:
                 self._pass_on(bridge, number, tick, at_s=at_s)
-            part_of = self.world.routing.parts_of(PackedDeliveries.of(batch), N_SOURCES)
+            part_of = self.world.routing.parts_of(PackedDeliveries.of(batch), self._n_sources)
             mine = [each for each, part in zip(batch, part_of, strict=True) if part == number]
             arrivals = [Arrivals(tick + 0.5, mine[:3]), Arrivals(tick + 0.6, mine[3:])]
             value = encode_raw(Raw(f"bridge-{bridge}", tick, False, arrivals))
@@ -358,7 +393,7 @@ class Cluster:
     def _pass_on(self, bridge: int, source: int, tick: int, *, at_s: float) -> None:
         """Let a bridge pass on what devices of a source state about zones of their own."""
         said = statements(tick - START)
-        part_of = self.world.statements.parts_of(PackedDeliveries.of(said), N_SOURCES)
+        part_of = self.world.statements.parts_of(PackedDeliveries.of(said), self._n_sources)
         mine = [each for each, part in zip(said, part_of, strict=True) if part == source]
         value = encode_raw(
             Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, mine)]), of=STATEMENTS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Outgoing
-from tests.cluster.positions.cluster import LONG_S, PROTECTED, START, Cluster, World
+from tests.cluster.positions.cluster import CODED, LONG_S, PROTECTED, START, Cluster, World
 
 N_TICKS = 14
 SUPPRESSED_BY = {
@@ -90,6 +90,20 @@ def test_stages_publish_what_one_process_does(mode: str) -> None:
     assert {message.topic for message in cluster.retained} == {"cloaked/counts/cells"}
     assert all(source.counters["clamped_readings"] for source in cluster.sources)
     assert sum(lane.counters["left_out_readings"] for lane in cluster.lanes)
+
+
+@pytest.mark.parametrize("workers", [2, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 4))])
+@pytest.mark.parametrize("codec", CODED)
+def test_any_number_of_workers_publishes_the_same_bytes_whatever_the_format(
+    codec: str, workers: int
+) -> None:
+    """Each worker has a source of its own, and some of the districts."""
+    cluster = Cluster(world(protected=codec), n_sources=workers)
+    cluster.run([])
+    check_equal(cluster)
+    counts = cluster.accounts()
+    assert counts[Outcome.PUBLISHED] > 300
+    assert sum(n for outcome, n in counts.items() if outcome.name.startswith("INVALID")) < 100
 
 
 @settings(max_examples=4, deadline=None)
