@@ -10,7 +10,7 @@ import asyncio
 import gc
 import secrets
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
@@ -25,9 +25,9 @@ from anonymizer.app.gateway.service import raise_known, stop_at_signal
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
-from anonymizer.cluster.inflow import Inflow
+from anonymizer.cluster.inflow import Inflow, RisingTime
 from anonymizer.cluster.kafka import check_options, client_options, ensure_topics
-from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.limits import check_cluster, reads_mqtt
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
@@ -36,11 +36,10 @@ from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
+from anonymizer.errors import SettingsError
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs, log_quarantined
 from anonymizer.observe.metrics import new_registry
-from anonymizer.pipeline.clock import SteadyClock
-from anonymizer.pipeline.ports import Deliver
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
@@ -73,10 +72,14 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
     Raises
     ------
     SettingsError
-        If the settings cannot be used, or ask for what there is not in a cluster.
+        If the settings cannot be used, ask for what there is not in a cluster, or for no bridge.
     """
     configure_logs(settings.log)
     check_cluster(settings)
+    if not reads_mqtt(settings):
+        raise SettingsError(
+            "inputs, streams: all are in Kafka, which workers read: there is nothing for a bridge"
+        )
     check_options(settings)
     if settings.broker.probe_topic:
         structlog.get_logger().warning("not used in a cluster", key="broker.probe_topic")
@@ -144,14 +147,11 @@ class Bridge:
         self._name = name
         self._log = structlog.get_logger().bind(bridge=name)
         self._topics = topics_of(settings)
-        self._clock = SteadyClock(
-            wall=time.time,
-            monotonic=time.monotonic,
-            on_jump=lambda jump_s: self._log.warning(
+        self._now = RisingTime(
+            lambda jump_s: self._log.warning(
                 "the system's clock was set to another time", forward_s=round(jump_s, 3)
-            ),
-        )
-        self._now_s = 0.0
+            )
+        ).now
         self.passed = Passed()
         self._stored = asyncio.Event()
         self._key = secrets.token_bytes(32)
@@ -159,34 +159,34 @@ class Bridge:
         self._routing = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
         self._devices = DeviceRouting(settings.inputs)
         self._inflows: dict[str, Inflow] = {}
+        self._links: dict[str, MqttLink] = {}
+        """The connection of each inflow."""
+        inputs = [each for each in settings.inputs if each.kafka is None]
+        streams = [each for each in settings.streams if each.kafka is None]
         zones = settings.device_zones
-        if zones.enabled and any(each.kind == "mobile" for each in settings.inputs):
+        if zones.enabled and any(each.kind == "mobile" for each in inputs):
             queue = BridgeQueue(
                 settings.cluster.n_sources,
                 max_payload_bytes=ZONES_BYTES,
                 parts_of=self._devices.of_statements(zones.topic).parts_of,
             )
             # Before the positions: a tick is stated after the zones that hold from it on.
-            self._inflows["zones"] = self._inflow(
-                "zones", "source", queue, [(subscription(zones.topic), 1)], of=STATEMENTS
-            )
-        if settings.inputs:
+            self._pass_on("zones", "source", queue, [(subscription(zones.topic), 1)], of=STATEMENTS)
+        if inputs:
             queue = BridgeQueue(
                 settings.cluster.n_sources,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._devices.parts_of,
             )
-            filters = [(subscription(each.topic), each.qos) for each in settings.inputs]
-            self._inflows["in"] = self._inflow("in", "source", queue, filters)
-        if settings.streams:
+            filters = [(subscription(each.topic), each.qos) for each in inputs]
+            self._pass_on("in", "source", queue, filters)
+        if streams:
             queue = BridgeQueue(
                 settings.cluster.n_joiners,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._routing.parts_of,
             )
-            self._inflows["records"] = self._inflow(
-                "records", "joiner", queue, subscriptions(settings.streams)
-            )
+            self._pass_on("records", "joiner", queue, subscriptions(streams))
         broker = settings.broker
         status_topic = f"{broker.status_topic}/{name}"
         self._out = MqttLink(
@@ -205,7 +205,7 @@ class Bridge:
         """Say from now on that Kafka is lost, and why; empty: it is not."""
         self._lost, self._lost_at = why, time.monotonic()
 
-    def _inflow(
+    def _pass_on(
         self,
         role: str,
         kind: Kind,
@@ -213,7 +213,8 @@ class Bridge:
         filters: Sequence[tuple[str, int]],
         *,
         of: bytes = RAW,
-    ) -> Inflow:
+    ) -> None:
+        """Pass on what comes by a connection, for which `role` stands, to the stages of a kind."""
         broker = self._settings.broker
         if of == RAW:
             # Shared, so that each message comes to one of the bridges.
@@ -223,29 +224,12 @@ class Bridge:
             # Who shares a subscription gets nothing that is retained.
             broker = broker.model_copy(update={"session_expiry_s": 0})
 
-        def link(deliver: Deliver) -> MqttLink:
-            # It publishes nothing: an answer to that would lie behind the input, and have to be
-            # read.
-            return MqttLink(
-                broker,
-                client_id=client_id_of(broker, key=self._key, role=f"{role}-{self._name}"),
-                subscriptions=filters,
-                deliver=deliver,
-                on_state=lambda up, why: self._log.info(f"mqtt {role}", connected=up, reason=why),
-                close_timeout_s=_GOODBYE_S,
-                max_payload_bytes=max(
-                    self._settings.limits.max_payload_bytes,
-                    ZONES_BYTES,
-                ),
-                on_quarantined=partial(log_quarantined, role),
-            )
-
-        return Inflow(
+        inflow = self._inflows[role] = Inflow(
             bridge=self._name,
             kind=kind,
             topic=self._topics.sources if kind == "source" else self._topics.parts,
             queue=queue,
-            make_link=link,
+            acknowledge=partial(self._acknowledge, role),
             most_receipts=max(1, broker.receive_maximum // 2),
             now=self._now,
             interval_s=self._settings.tick.interval_s,
@@ -253,6 +237,20 @@ class Bridge:
             changed=self._note_change,
             of=of,
         )
+        # It publishes nothing: an answer to that would lie behind the input, and have to be read.
+        self._links[role] = MqttLink(
+            broker,
+            client_id=client_id_of(broker, key=self._key, role=f"{role}-{self._name}"),
+            subscriptions=filters,
+            deliver=inflow.deliver,
+            on_state=lambda up, why: self._log.info(f"mqtt {role}", connected=up, reason=why),
+            close_timeout_s=_GOODBYE_S,
+            max_payload_bytes=max(self._settings.limits.max_payload_bytes, ZONES_BYTES),
+            on_quarantined=partial(log_quarantined, role),
+        )
+
+    def _acknowledge(self, role: str, receipts: Iterable[int]) -> None:
+        self._links[role].acknowledge(receipts)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pass messages on until `stop` is set; then what has arrived, within `tick.drain_s`."""
@@ -271,9 +269,9 @@ class Bridge:
         try:
             async with asyncio.TaskGroup() as group:
                 heard = group.create_task(self._until_zones_are_heard(), name="zones")
-                for name, inflow in self._inflows.items():
+                for name, link in self._links.items():
                     after = None if name == "zones" else heard
-                    group.create_task(_run(inflow.link, after), name=f"mqtt {name}")
+                    group.create_task(_run(link, after), name=f"mqtt {name}")
                 group.create_task(self._out.run(), name="mqtt out")
                 ends = [
                     group.create_task(_failing(each.failed), name="kafka")
@@ -284,8 +282,8 @@ class Bridge:
                 ticking.cancel()
                 heard.cancel()
                 await self._drain(receiver)
-                for inflow in self._inflows.values():
-                    await inflow.link.close()
+                for link in self._links.values():
+                    await link.close()
                 await self._out.close()
                 for end in ends:
                     end.cancel()
@@ -295,14 +293,14 @@ class Bridge:
 
     async def _until_zones_are_heard(self) -> None:
         """Wait until statements of zones can arrive, if there are any, before positions do."""
-        if "zones" in self._inflows:
-            await self._inflows["zones"].link.until_connected()
+        if "zones" in self._links:
+            await self._links["zones"].until_connected()
 
     async def _drain(self, receiver: Receiver) -> None:
         """Send what has arrived, and say that nothing more will come."""
         drain_s = self._settings.tick.drain_s
-        for inflow in self._inflows.values():
-            await inflow.link.stop_receiving()
+        for name, inflow in self._inflows.items():
+            await self._links[name].stop_receiving()
             inflow.state_last()
         await receiver.close(within_s=drain_s / 2)
         with suppress(TimeoutError):
@@ -312,11 +310,6 @@ class Bridge:
                     await self._stored.wait()
 
     # MQTT to Kafka.
-
-    def _now(self) -> float:
-        """Return unix time, by a clock that never goes back and otherwise follows the wall's."""
-        self._now_s = max(self._now_s, self._clock.now() + max(0.0, self._clock.wall_ahead_s()))
-        return self._now_s
 
     async def _state_ticks(self) -> None:
         """Send, at the end of every tick, what has arrived, and that the tick is over."""
@@ -338,8 +331,8 @@ class Bridge:
             self.passed.is_paused = True
         elif waiting < _MOST_BYTES // 2:
             self.passed.is_paused = False
-        for inflow in inflows:
-            inflow.link.read(on=not self.passed.is_paused)
+        for link in self._links.values():
+            link.read(on=not self.passed.is_paused)
 
     # What is known about it.
 
@@ -387,13 +380,13 @@ class Bridge:
                 exact=exact,
             ),
             LinkCollector(
-                {name: inflow.link.counts for name, inflow in self._inflows.items()}
+                {name: link.counts for name, link in self._links.items()}
                 | {"out": self._out.counts}
             ),
         )
 
     def _is_connected(self) -> list[bool]:
-        return [inflow.link.connected for inflow in self._inflows.values()]
+        return [link.connected for link in self._links.values()]
 
     def _waited_s(self) -> float:
         """Return for how long Kafka has taken nothing of what waits for it, in seconds."""

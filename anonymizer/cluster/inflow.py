@@ -1,15 +1,15 @@
-"""Messages of MQTT on their way to the stages of one kind, acknowledged when Kafka has them."""
+"""Raw messages on their way to the stages of one kind, acknowledged when Kafka has them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from anonymizer.cluster.bridge_metrics import Passed
-from anonymizer.cluster.clients import Sender
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue, Load
 from anonymizer.cluster.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.cluster.topics import Kind, Topic, key_of
-from anonymizer.pipeline.ports import Deliver, Delivery
-from anonymizer.transport import MqttLink
+from anonymizer.pipeline.clock import SteadyClock
+from anonymizer.pipeline.ports import Delivery
 
 _PIECE_BYTES = 1 << 19
 """What waits for a stage is sent before the tick ends when it has so many bytes."""
@@ -17,19 +17,48 @@ _MOST_STATEMENTS = 100
 """Messages to a stage that Kafka does not have yet, beyond which empty ones are left out."""
 
 
+class Sends(Protocol):
+    """Sends messages to Kafka."""
+
+    def send(
+        self, topic: str, key: bytes, value: bytes, *, at_s: float, stored: Callable[[], None]
+    ) -> None:
+        """Send a message of a unix time; `stored` is called when nothing can lose it any more."""
+        ...
+
+
+class RisingTime:
+    """Unix time by which ticks are stated: it follows the wall's clock, and never goes back.
+
+    Parameters
+    ----------
+    on_jump
+        Called with the seconds, when the wall's clock is set to another time.
+    """
+
+    def __init__(self, on_jump: Callable[[float], None]) -> None:
+        self._clock = SteadyClock(wall=time.time, monotonic=time.monotonic, on_jump=on_jump)
+        self._now_s = 0.0
+
+    def now(self) -> float:
+        """Return it."""
+        self._now_s = max(self._now_s, self._clock.now() + max(0.0, self._clock.wall_ahead_s()))
+        return self._now_s
+
+
 class Inflow:
-    """A subscription of a bridge, and the stages among which its messages are divided.
+    """What comes in by one way, and the stages among which its messages are divided.
 
     Parameters
     ----------
     bridge
-        Name of the bridge.
+        Name of who passes the messages on, as sources know it: of a bridge or a worker.
     kind, topic
         Of the stages; there are as many as the topic has partitions.
     queue
         Divides the messages.
-    make_link
-        Returns the connection to MQTT that delivers to a function.
+    acknowledge
+        Called with the receipts of messages that Kafka has.
     most_receipts
         So many messages are sent to Kafka at once, because the broker waits for them.
     now
@@ -51,7 +80,7 @@ class Inflow:
         kind: Kind,
         topic: Topic,
         queue: BridgeQueue,
-        make_link: Callable[[Deliver], MqttLink],
+        acknowledge: Callable[[Iterable[int]], None],
         most_receipts: int,
         now: Callable[[], float],
         interval_s: float,
@@ -59,18 +88,19 @@ class Inflow:
         changed: Callable[[], None],
         of: bytes = RAW,
     ) -> None:
-        self.link = make_link(self._deliver)
-        self.sender: Sender | None = None
+        self.sender: Sends | None = None
         """To be set before anything is delivered."""
         self._bridge = bridge
         self._kind, self._topic = kind, topic
         self._queue = queue
+        self._acknowledge = acknowledge
         self._most_receipts = most_receipts
         self._now, self._interval_s = now, interval_s
         self._passed = passed
         self._changed = changed
         self._of = of
         self._unstored = [0] * topic.n_partitions
+        self._of_tick = [(0, 0)] * topic.n_partitions
         self._since_s: dict[int, float] = {}
 
     @property
@@ -88,6 +118,19 @@ class Inflow:
         """Since when Kafka has taken nothing of what waits for it, monotonic; None: it has all."""
         return min(self._since_s.values(), default=None)
 
+    def most_of_tick(self) -> tuple[int, int]:
+        """Return how many messages, and bytes, a stage got in the present tick at most."""
+        queue = self._queue
+        of_part = zip(self._of_tick, queue.n_messages, queue.n_bytes, strict=True)
+        totals = [(n + waiting, size + bytes_) for (n, size), waiting, bytes_ in of_part]
+        return max(n for n, _ in totals), max(size for _, size in totals)
+
+    def flush(self) -> None:
+        """Send what has arrived."""
+        for part in range(self._topic.n_partitions):
+            if self._queue.n_messages[part]:
+                self._send(part, tick=self._tick() - 1)
+
     def state_tick(self) -> None:
         """Send what has arrived, and that the tick before the present one is over."""
         tick = self._tick() - 1
@@ -95,6 +138,7 @@ class Inflow:
             is_stated = self._of == RAW and self._unstored[part] < _MOST_STATEMENTS
             if self._queue.n_messages[part] or is_stated:
                 self._send(part, tick=tick)
+            self._of_tick[part] = 0, 0
 
     def state_last(self) -> None:
         """Send what has arrived, and that nothing more will come."""
@@ -105,7 +149,8 @@ class Inflow:
         """Return the present tick."""
         return int(self._now() // self._interval_s)
 
-    def _deliver(self, deliveries: Sequence[Delivery]) -> None:
+    def deliver(self, deliveries: Sequence[Delivery]) -> None:
+        """Take messages that have just arrived."""
         self._passed.n_received += len(deliveries)
         self._queue.put(deliveries, at_s=self._now())
         for part in range(self._topic.n_partitions):
@@ -118,9 +163,11 @@ class Inflow:
         self._changed()
 
     def _send(self, part: int, *, tick: int, last: bool = False) -> None:
-        assert self.sender is not None  # noqa: S101  `Bridge.run` has set it
+        assert self.sender is not None  # noqa: S101  it is set before anything is delivered
         load = self._queue.take(part)
         rest = load._replace(arrivals=[])
+        n, size = self._of_tick[part]
+        self._of_tick[part] = n + load.n_messages, size + load.n_bytes
         self._passed.n_waiting += load.n_messages
         self._passed.n_bytes += load.n_bytes
         self._unstored[part] += 1
@@ -134,7 +181,7 @@ class Inflow:
         )
 
     def _note_stored(self, part: int, load: Load) -> None:
-        self.link.acknowledge(load.receipts)
+        self._acknowledge(load.receipts)
         self._passed.n_stored += load.n_messages
         self._passed.n_waiting -= load.n_messages
         self._passed.n_bytes -= load.n_bytes

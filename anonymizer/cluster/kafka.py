@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -27,6 +27,8 @@ with extra("kafka"):
 
 MESSAGE_BYTES = 16 << 20
 """Largest message in the topics of a cluster; Kafka's default is a sixteenth."""
+BATCH_BYTES = 1_000_000
+"""Most bytes that are sent to a partition together, unless one message has more."""
 _LARGE = {"max.message.bytes": str(MESSAGE_BYTES)}
 _INPUT_CONFIG = {
     # Workers delete what they do not need any more. The rest is needed, however old it is.
@@ -48,6 +50,21 @@ _DROPPED_MS = 30 * 86_400_000
 _ANSWER_S = 30.0
 _MOMENT_S = 0.05
 _SECRET_BYTES = 32
+
+
+class OwnTopics(NamedTuple):
+    """The operator's own topics.
+
+    Attributes
+    ----------
+    n_partitions
+        Of each that is read.
+    largest
+        Of each that is written to: bytes of the largest message.
+    """
+
+    n_partitions: Mapping[str, int]
+    largest: Mapping[str, int]
 
 
 def client_options(settings: Settings) -> dict[str, str]:
@@ -104,6 +121,41 @@ def ensure_topics(settings: Settings) -> None:
                 f" {topic.n_partitions}; choose another prefix, or go back to the earlier numbers"
             )
     _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
+
+
+def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) -> OwnTopics:
+    """Return what is to be known of the operator's own topics.
+
+    Raises
+    ------
+    SettingsError
+        If a topic does not take what Kafka's client sends together.
+    KafkaLostError
+        If one is missing, or Kafka cannot be reached, or refuses.
+    """
+    read, written = sorted(set(read)), sorted(set(written))
+    if not read and not written:
+        return OwnTopics({}, {})
+    try:
+        admin = AdminClient(dict(client_options(settings)))
+        there = admin.list_topics(timeout=_ANSWER_S).topics
+        if missing := sorted({*read, *written} - there.keys()):
+            raise KafkaLostError(f"Kafka: there is no topic {', '.join(missing)}")
+        asked = [ConfigResource(ResourceType.TOPIC, name) for name in written]
+        found = admin.describe_configs(asked, request_timeout=_ANSWER_S) if asked else {}
+        largest = {
+            resource.name: int(future.result()["max.message.bytes"].value)
+            for resource, future in found.items()
+        }
+    except KafkaException as error:
+        raise KafkaLostError(f"kafka.servers: {reason_of(error)}") from None
+    for name, most in largest.items():
+        if most < BATCH_BYTES:
+            raise SettingsError(
+                f"kafka: the topic {name} has max.message.bytes = {most}; a cluster needs at least"
+                f" {BATCH_BYTES}, because Kafka's client sends several messages together"
+            )
+    return OwnTopics({name: len(there[name].partitions) for name in read}, largest)
 
 
 def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Topic]) -> None:

@@ -1,8 +1,19 @@
 """What `anonymizer serve` can do and the cluster cannot: refused before anything is connected."""
 
+from itertools import combinations
+
 from anonymizer.cluster.records.window_ranges import check_streams
 from anonymizer.errors import SettingsError
+from anonymizer.pipeline.positions.decode.topics import subscription
+from anonymizer.pipeline.records.topics import topic_filter
 from anonymizer.settings import Settings
+from anonymizer.settings.base import overlap
+
+
+def reads_mqtt(settings: Settings) -> bool:
+    """Return whether bridges are needed: anything that is read or published is of MQTT."""
+    of_positions = any(each.kafka is None for each in settings.inputs)
+    return of_positions or any(each.kafka is None for each in settings.streams)
 
 
 def check_cluster(settings: Settings) -> None:
@@ -13,20 +24,37 @@ def check_cluster(settings: Settings) -> None:
     SettingsError
         If it cannot; the message names the first key.
     """
-    alone = "use `anonymizer serve`"
-    refused = {
-        "trips_out": (bool(settings.trips_out.every_s), alone),
-        "forms.home_assistant": (settings.forms.home_assistant is not None, alone),
-        "inputs.payload.join_s": (
-            any(each.payload and each.payload.join_s for each in settings.inputs),
-            alone,
-        ),
-        "output.kafka and streams.kafka": (
-            settings.in_kafka or any(each.kafka for each in settings.streams),
-            "bridges read MQTT: " + alone,
-        ),
+    alone = {
+        "forms.home_assistant": settings.forms.home_assistant is not None,
+        "trips_out": bool(settings.trips_out.every_s),
     }
-    for key, (is_asked, instead) in refused.items():
+    for key, is_asked in alone.items():
         if is_asked:
-            raise SettingsError(f"{key}: is not possible in a cluster; {instead}")
+            raise SettingsError(f"{key}: is not possible in a cluster; use `anonymizer serve`")
+    _check_subscriptions(settings)
     check_streams(settings.streams)
+
+
+def _check_subscriptions(settings: Settings) -> None:
+    """Check that no message comes by two subscriptions, nor to one of two that both need it."""
+    by_mqtt = [each.topic for each in settings.inputs if each.kafka is None]
+    for one, other in combinations(by_mqtt, 2):
+        if overlap(one, other):
+            raise SettingsError(
+                f"inputs: topic: a message can match both {one} and {other}. In a cluster each"
+                " shared subscription gets a copy, and the second one would count as a duplicate:"
+                " write topics of which no message matches two, or one [[inputs]] for both"
+            )
+    of_streams = {
+        topic_filter(source)
+        for stream in settings.streams
+        for source in stream.sources
+        if source.kafka is None
+    }
+    for topic in by_mqtt:
+        if subscription(topic) in of_streams:
+            raise SettingsError(
+                f"inputs: topic: {topic} is the topic of a source of records, too. In a cluster"
+                " each message of it would come to one of the two: let devices publish positions"
+                " and records on different topics"
+            )

@@ -150,7 +150,7 @@ class Counts:
         How often a stage lost its state because its inputs were lost.
     n_dropped
         Inputs dropped by their reason: `unreadable`, `failed` where the stage failed at it, and
-        `unaddressed` where it names no stage.
+        `unaddressed` where it names no stage. Also outputs that are `too_large` for their topic.
     """
 
     n_snapshots: int = 0
@@ -158,7 +158,9 @@ class Counts:
     n_again: int = 0
     n_anew: int = 0
     n_dropped: Counter[str] = field(
-        default_factory=lambda: Counter(dict.fromkeys(("unreadable", "failed", "unaddressed"), 0))
+        default_factory=lambda: Counter(
+            dict.fromkeys(("unreadable", "failed", "unaddressed", "too_large"), 0)
+        )
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
@@ -29,14 +29,16 @@ from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
 from anonymizer.cluster.kafka import MESSAGE_BYTES, ensure_changelogs
 from anonymizer.cluster.patience import Patience
-from anonymizer.cluster.resident import Input, Resident
+from anonymizer.cluster.resident import Counts, Input, Resident
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Topic, partition_of
-from anonymizer.cluster.transactions import Places, Transactions, translated
+from anonymizer.cluster.transactions import Places, Transactions, lags_of, translated
 from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.errors import TransportError
 from anonymizer.transport.kafka_problems import KafkaLostError
 
+_REST_S = 0.01
+"""Longest time between two looks at what is read besides."""
 _LONG_S = 10.0
 """Time for one input beyond which it is logged."""
 _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
@@ -64,6 +66,34 @@ class Stages(NamedTuple):
     takes_long: Callable[[bytes], bool] = lambda _: False
 
 
+class Addressed(NamedTuple):
+    """A message of Kafka: its topic, key and value."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+
+    def __repr__(self) -> str:
+        """Reveal no content."""
+        return f"Addressed({self.topic!r}, {len(self.value)} bytes)"
+
+
+class Reads(Protocol):
+    """What a worker reads beside the inputs of its stages, see `kafka_inflow.KafkaInflow`."""
+
+    def read(self) -> bool:
+        """Read what has arrived; return whether there was anything."""
+        ...
+
+    def state_last(self) -> None:
+        """Say that nothing more will come."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
 class Runner:
     """Runs the stages whose partitions the group assigns to this worker.
 
@@ -83,10 +113,14 @@ class Runner:
     inputs
         For each input topic, its stages.
     address
-        Returns the name of the topic, and the key, for a message. Messages to `dropped` say which
-        inputs were dropped.
+        Returns what a message of a stage is in Kafka. Messages to `dropped` say which inputs were
+        dropped.
     commit_s
         Time between two transactions. Until one ends, nobody sees its outputs.
+    counts
+        Counted on; None: new ones.
+    reads
+        Returns what is read besides in these transactions. None: nothing is.
     prepare
         Called before every attempt, to make what has to be there in Kafka.
     each_second
@@ -101,15 +135,18 @@ class Runner:
         name: str,
         state_dir: Path,
         inputs: Mapping[Topic, Stages],
-        address: Callable[[Send], tuple[str, bytes]],
+        address: Callable[[Send], Iterable[Addressed]],
         commit_s: float,
+        counts: Counts | None = None,
+        reads: Callable[[Transactions], Reads] | None = None,
         prepare: Callable[[], None] = lambda: None,
         each_second: Callable[[], None] = lambda: None,
     ) -> None:
-        self.observed = WorkDone()
+        self.observed = WorkDone(counts=counts or Counts())
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
+        self._make_reads = reads
         self._inputs, self._address = tuple(inputs), address
         self._stages = {topic.name: stages for topic, stages in inputs.items()}
         self._keys: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
@@ -190,18 +227,29 @@ class Runner:
             self._erasable: dict[tuple[str, int], int] = {}
             seen = self.observed  # until now it shows since when nothing has come
             seen.owned, seen.residents, seen.lag = frozenset(), {}, {}
+            seen.read, seen.read_lag = frozenset(), {}
             link.join([topic.name for topic in self._inputs])
-            self._serve()
+            reads = self._make_reads(link) if self._make_reads else None
+            if reads is not None:
+                stack.callback(reads.close)
+            self._serve(reads)
 
-    def _serve(self) -> None:
+    def _serve(self, reads: Reads | None) -> None:
         due_at = time.monotonic() + self._commit_s
+        rest_s = self._commit_s if reads is None else _REST_S
         while not self._ending.is_set():
-            message = self._link.poll(max(0.0, due_at - time.monotonic()))
+            message = self._link.poll(max(0.0, min(rest_s, due_at - time.monotonic())))
             if message is not None:
                 self._take(message)
-            if (now := time.monotonic()) >= due_at:
+            now = time.monotonic()
+            if reads is not None and (message is None or now >= due_at):
+                # What stages have still to take comes first.
+                rest_s = 0.0 if reads.read() else _REST_S
+            if now >= due_at:
                 self._commit()
                 due_at = now + self._commit_s
+        if reads is not None:
+            reads.state_last()
         self._commit()
 
     def _take(self, message: Any) -> None:  # noqa: ANN401  of the library
@@ -221,7 +269,8 @@ class Runner:
             self.observed.counts.n_dropped["unaddressed"] += 1
             sends = _dropped(topic, partition, given, "unaddressed")
         for send in sends:
-            self._link.send(*self._address(send), send.value, at_ms=at_ms)
+            for each in self._address(send):
+                self._link.send(*each, at_ms=at_ms)
 
     def _resident_of(self, topic: str, partition: int, key: bytes, given: Input) -> Resident:
         """Return the stage that is to take an input; commit if it may work on it for long.
@@ -309,21 +358,6 @@ class Runner:
 def is_connected(statistics: str) -> bool:
     """Return whether Kafka's client has a connection to any broker."""
     return any(each["state"] == "UP" for each in json.loads(statistics)["brokers"].values())
-
-
-def lags_of(statistics: str) -> dict[tuple[str, int], int]:
-    """Return how far Kafka's client is behind in each partition, as far as it knows.
-
-    Its own `consumer_lag` grows for ever: it does not see what transactions commit. So what counts
-    is what it has passed on. The marks of transactions count as messages.
-    """
-    found = {}
-    for topic, each in json.loads(statistics)["topics"].items():
-        for number, partition in each["partitions"].items():
-            taken = max(partition["app_offset"], partition["committed_offset"])
-            if taken >= 0 and partition["ls_offset"] >= 0:
-                found[topic, int(number)] = max(0, partition["ls_offset"] - taken)
-    return found
 
 
 def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:

@@ -1,8 +1,8 @@
 """Topics of the cluster in Kafka, their partitions, and the keys of their messages.
 
 The key of a message says which stage takes it, or what it is: `<kind>-<number>-<suffix>`. Kafka's
-partitioner `consistent` takes the CRC-32 of a key; the suffix is chosen so that stage i is in
-partition i modulo their number, on whatever machine it is computed.
+partitioner `consistent_random` takes the CRC-32 of a key; the suffix is chosen so that stage i is
+in partition i modulo their number, on whatever machine it is computed.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,9 @@ Kind: TypeAlias = Literal[
 """Kind of a stage, or of what stages send: messages for MQTT, releases for queries, and what is
 said about inputs that were dropped."""
 _KINDS = get_args(Kind)
-PARTITIONER = "consistent"
-"""Of every producer in the cluster, so that `key_of` decides on the partition."""
+PARTITIONER = "consistent_random"
+"""Of every producer in the cluster, so that `key_of` decides on the partition. Messages without a
+key, which go to topics of others alone, lie anywhere."""
 
 
 class Topic(NamedTuple):

@@ -5,11 +5,12 @@ and the producer has a transactional id: whoever was given up commits nothing an
 failure there is a new one, as for a new process: Kafka then says what was committed.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES
+from anonymizer.cluster.kafka import BATCH_BYTES, MESSAGE_BYTES
 from anonymizer.cluster.topics import PARTITIONER
 from anonymizer.errors import TransportError
 from anonymizer.extras import extra
@@ -28,6 +29,44 @@ _QUEUE_KIB = 2_097_151
 """Of the producer: the most there is."""
 Places = frozenset[tuple[str, int]]
 """Partitions, each as topic and number."""
+
+
+class Contained(Protocol):
+    """What else is read, whose offsets are in the transactions as well."""
+
+    def flush(self) -> None:
+        """Send what is made of what has been read."""
+        ...
+
+    def taken(self) -> tuple[list[TopicPartition], Any]:
+        """Return up to where partitions were read since the last commit, and as which member."""
+        ...
+
+    def committed(self) -> None:
+        """Note that this is committed."""
+        ...
+
+
+def consumer_options(kafka: Mapping[str, str], *, group: str, name: str) -> dict[str, Any]:
+    """Return the options of a consumer that takes part in transactions, see `Runner`."""
+    problems = Problems()
+    return {
+        **kafka,
+        "error_cb": lambda error: problems.note(error.str()),
+        "log_level": 0,  # errors are logged here
+        "group.id": group,
+        "group.instance.id": name,
+        "session.timeout.ms": SESSION_S * 1000,
+        "heartbeat.interval.ms": SESSION_S * 1000 // 4,
+        # Not `cooperative-sticky`: a static member that dies between its two rounds comes
+        # back to the first, and what it was to give up belongs to nobody.
+        "partition.assignment.strategy": "range",
+        "isolation.level": "read_committed",
+        # The first time, and where inputs are gone: a stage finds the gap itself, and
+        # stands still (`LostInputsError`), or heals.
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
 
 
 class Transactions:
@@ -57,21 +96,20 @@ class Transactions:
         self._assigned, self._revoked = assigned, revoked
         self._taken: dict[tuple[str, int], int] = {}
         self._committed: dict[tuple[str, int], int] = {}
-        self._is_closing = False
+        self._contained: list[Contained] = []
+        self._is_open = self._is_closing = False
         problems = Problems()
-        both = {
-            **kafka,
-            "error_cb": lambda error: problems.note(error.str()),
-            "log_level": 0,  # errors are logged here
-        }
         self._producer = Producer(
             {
-                **both,
+                **kafka,
+                "error_cb": lambda error: problems.note(error.str()),
+                "log_level": 0,
                 "partitioner": PARTITIONER,
                 "transactional.id": f"{group}.{name}",
                 "transaction.timeout.ms": TRANSACTION_S * 1000,
                 "message.timeout.ms": TRANSACTION_S * 1000,  # later ones are in no transaction
                 "message.max.bytes": MESSAGE_BYTES,
+                "batch.size": BATCH_BYTES,
                 "compression.type": "lz4",
                 "linger.ms": 5,
                 "queue.buffering.max.kbytes": _QUEUE_KIB,
@@ -80,19 +118,7 @@ class Transactions:
         )
         self._consumer = Consumer(
             {
-                **both,
-                "group.id": group,
-                "group.instance.id": name,
-                "session.timeout.ms": SESSION_S * 1000,
-                "heartbeat.interval.ms": SESSION_S * 1000 // 4,
-                # Not `cooperative-sticky`: a static member that dies between its two rounds comes
-                # back to the first, and what it was to give up belongs to nobody.
-                "partition.assignment.strategy": "range",
-                "isolation.level": "read_committed",
-                # The first time, and where inputs are gone: the stage finds the gap itself, and
-                # stands still (`LostInputsError`), or heals.
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
+                **consumer_options(kafka, group=group, name=name),
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "statistics.interval.ms": 1000,
                 "stats_cb": statistics,
@@ -116,13 +142,22 @@ class Transactions:
             raise KafkaException(message.error())
         return message
 
-    def take(self, topic: str, partition: int, offset: int) -> None:
-        """Let the present transaction contain an input, and all that is sent from now on."""
-        if not self._taken:
+    def contain(self, other: Contained) -> None:
+        """Let all transactions contain what is read elsewhere, too."""
+        self._contained.append(other)
+
+    def begin(self) -> None:
+        """Begin a transaction, unless one has begun: it contains all that is sent from now on."""
+        if not self._is_open:
             self._producer.begin_transaction()
+            self._is_open = True
+
+    def take(self, topic: str, partition: int, offset: int) -> None:
+        """Let the present transaction contain an input."""
+        self.begin()
         self._taken[topic, partition] = offset + 1
 
-    def send(self, topic: str, key: bytes, value: bytes, *, at_ms: int) -> None:
+    def send(self, topic: str, key: bytes | None, value: bytes, *, at_ms: int) -> None:
         """Send a message of a unix time."""
         self._producer.produce(topic, value, key, timestamp=at_ms)
 
@@ -132,14 +167,21 @@ class Transactions:
 
     def commit(self) -> bool:
         """Commit what was taken and sent; return whether there was anything."""
-        if not self._taken:
+        for other in self._contained:
+            other.flush()
+        if not self._is_open:
             return False
         offsets = [TopicPartition(*place, offset) for place, offset in self._taken.items()]
-        member = self._consumer.consumer_group_metadata()
-        self._producer.send_offsets_to_transaction(offsets, member, TRANSACTION_S)
+        groups = [(offsets, self._consumer.consumer_group_metadata() if offsets else None)]
+        for taken, member in groups + [other.taken() for other in self._contained]:
+            if taken:
+                self._producer.send_offsets_to_transaction(taken, member, TRANSACTION_S)
         self._producer.commit_transaction(TRANSACTION_S)
+        self._is_open = False
         self._committed |= self._taken
         self._taken.clear()
+        for other in self._contained:
+            other.committed()
         return True
 
     def close(self) -> None:
@@ -193,3 +235,18 @@ def translated() -> Iterator[None]:
         if error.args[0].code() == KafkaError.FENCED_INSTANCE_ID:
             raise TransportError(f"Kafka: another worker has this name: {why}") from error
         raise KafkaLostError(f"Kafka: {why}") from error
+
+
+def lags_of(statistics: str) -> dict[tuple[str, int], int]:
+    """Return how far Kafka's client is behind in each partition, as far as it knows.
+
+    Its own `consumer_lag` grows for ever: it does not see what transactions commit. So what counts
+    is what it has passed on. The marks of transactions count as messages.
+    """
+    found = {}
+    for topic, each in json.loads(statistics)["topics"].items():
+        for number, partition in each["partitions"].items():
+            taken = max(partition["app_offset"], partition["committed_offset"])
+            if taken >= 0 and partition["ls_offset"] >= 0:
+                found[topic, int(number)] = max(0, partition["ls_offset"] - taken)
+    return found

@@ -20,11 +20,15 @@ from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.kafka import (
+    OwnTopics,
     check_options,
     client_options,
     ensure_topics,
+    own_topics,
     worker_secret,
 )
+from anonymizer.cluster.kafka_inflow import KafkaInflow, kafka_inputs
+from anonymizer.cluster.kafka_outflow import Destinations, kafka_outputs
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
@@ -32,10 +36,11 @@ from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
 from anonymizer.cluster.records.window_messages import takes_long
-from anonymizer.cluster.resident import StandstillError
+from anonymizer.cluster.resident import Counts, StandstillError
 from anonymizer.cluster.runner import Runner, Stages
-from anonymizer.cluster.stage import Send, Stage
+from anonymizer.cluster.stage import Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
+from anonymizer.cluster.transactions import Transactions
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
@@ -138,7 +143,12 @@ class Worker:
         state_dir: Path,
     ) -> None:
         topics = topic_by_kind(settings)
+        self._settings, self._name = settings, name
         self._accounts = StageAccounts(0, 0, {}, {})
+        self._own = OwnTopics({}, {})
+        self._read = kafka_inputs(settings)
+        counts = Counts()
+        self._destinations = Destinations(topics, kafka_outputs(settings), counts)
         self._runner = Runner(
             client_options(settings),
             group=f"{settings.cluster.prefix}.workers",
@@ -148,14 +158,32 @@ class Worker:
                 topics[kind]: _all_stages(kind, topics[kind], make, len(streams))
                 for kind, make in stage_makers(settings, zoned, streams, secret).items()
             },
-            address=_addresses(topics),
+            address=self._destinations.of,
             commit_s=settings.tick.interval_s / _COMMITS_PER_TICK,
-            prepare=lambda: ensure_topics(settings),
+            counts=counts,
+            reads=self._reads if self._read else None,
+            prepare=self._prepare,
             each_second=self._account,
         )
         self._log = structlog.get_logger().bind(worker=name)
         self._turn = state_dir / f"{name}.lock"
         self._stands_by = False
+
+    def _prepare(self) -> None:
+        """Make the cluster's topics, and look at the operator's own."""
+        ensure_topics(self._settings)
+        self._own = own_topics(self._settings, self._read, kafka_outputs(self._settings).values())
+        self._destinations.largest = self._own.largest
+
+    def _reads(self, link: Transactions) -> KafkaInflow:
+        return KafkaInflow(
+            self._settings,
+            client_options(self._settings),
+            name=self._name,
+            link=link,
+            observed=self._runner.observed,
+            n_partitions=self._own.n_partitions,
+        )
 
     def run(self) -> None:
         """Run until SIGTERM; see `Runner.run`. While another process is this worker, stand by."""
@@ -285,16 +313,6 @@ def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]
         return make(number)
 
     return of_key
-
-
-def _addresses(topics: Mapping[Kind, Topic]) -> Callable[[Send], tuple[str, bytes]]:
-    of_name: dict[str, tuple[Kind, Topic]] = {kind: (kind, topics[kind]) for kind in topics}
-
-    def address(send: Send) -> tuple[str, bytes]:
-        kind, topic = of_name[send.to]
-        return topic.name, key_of(kind, send.number, topic.n_partitions)
-
-    return address
 
 
 def _make_private(folder: Path) -> None:

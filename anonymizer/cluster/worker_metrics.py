@@ -51,6 +51,8 @@ class WorkDone:
         Time spent on restoring stages and taking inputs again.
     lag
         Messages that wait, by topic and number of the partition.
+    read, read_lag
+        The same of the topics that are read besides: partitions, and messages that wait.
     taking_since
         When the stage at work got its input, seconds of the monotonic clock; None: none works.
     polled_at, connected_at
@@ -70,6 +72,8 @@ class WorkDone:
     stands_still: str = ""
     restoring_s: float = 0.0
     lag: dict[tuple[str, int], int] = field(default_factory=dict)
+    read: frozenset[tuple[str, int]] = frozenset()
+    read_lag: dict[tuple[str, int], int] = field(default_factory=dict)
     taking_since: float | None = None
     polled_at: float = field(default_factory=time.monotonic)
     connected_at: float = field(default_factory=time.monotonic)
@@ -174,7 +178,7 @@ class WorkerCollector(Collector):
             (
                 "dropped",
                 "reason",
-                "Inputs that no stage took: unreadable, for no stage, or a stage failed at them.",
+                "What was dropped: inputs that no stage took, and outputs too large for a topic.",
                 counts.n_dropped,
             ),
             (
@@ -197,7 +201,7 @@ class WorkerCollector(Collector):
             "anonymizer_worker_partitions", "Partitions assigned to the worker.", labels=["topic"]
         )
         for topic in sorted(seen.n_taken):
-            owned.add_metric([topic], sum(name == topic for name, _ in seen.owned))
+            owned.add_metric([topic], sum(name == topic for name, _ in seen.owned | seen.read))
         yield owned
         yield GaugeMetricFamily(
             "anonymizer_worker_stands_still",
@@ -208,7 +212,7 @@ class WorkerCollector(Collector):
         lag = GaugeMetricFamily(
             "anonymizer_worker_lag", "Messages that wait in Kafka.", labels=of_partition
         )
-        for (topic, partition), n in sorted(seen.lag.items()):
+        for (topic, partition), n in sorted((seen.lag | seen.read_lag).items()):
             lag.add_metric([topic, str(partition)], n)
         yield lag
         at = GaugeMetricFamily(

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock, Thread
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from anonymizer.extras import extra
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
 from anonymizer.settings import InputSettings, KafkaSettings, SourceSettings
-from anonymizer.settings.base import id_levels
-from anonymizer.settings.kafka import pipeline_topic
+from anonymizer.transport.kafka_messages import KafkaTopics, Message, Piece
 from anonymizer.transport.kafka_offsets import Offsets, Part
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
@@ -34,15 +33,10 @@ with extra("kafka"):
     )
     from confluent_kafka.admin import AdminClient
 
-Message: TypeAlias = Any
-"""A message of confluent-kafka."""
-
 _AT_ONCE = 4096
 """Most messages that are read together."""
 _READ_S = 0.025
 """Longest time for which they are collected, as the rest of a link of MQTT."""
-_PIECE_BYTES = 1 << 28
-"""Of a batch, whose bounds are numbers of 32 bits."""
 _COMMIT_MS = 500
 """Time between two commits; what may be committed is stated twice as often."""
 _LOOK_S = 1.0
@@ -55,15 +49,6 @@ _SESSION_MS = 6_000
 """Time after which others read what a dead gateway read: the least that Kafka's defaults admit."""
 _UNDECIDED = ("_MSG_TIMED_OUT", "_TIMED_OUT", "_PURGE_INFLIGHT", "REQUEST_TIMED_OUT")
 """Errors of a message that Kafka may have all the same."""
-
-
-class _Source(NamedTuple):
-    """What is to be known of a topic that is read."""
-
-    name: bytes
-    """Under which its messages pass the pipeline, as far as it is the same for all."""
-    names_devices: bool
-    header: str | None
 
 
 class KafkaLink:
@@ -116,12 +101,11 @@ class KafkaLink:
         max_payload_bytes: int,
         kept_places: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
-        self._sources = {each.kafka: _source(each) for each in inputs if each.kafka is not None}
+        self._sources = KafkaTopics(inputs, max_payload_bytes=max_payload_bytes)
         self._outputs = dict(outputs)
         self._deliver = deliver
         self._on_state = on_state
         self._most_waiting = most_waiting
-        self._max_payload_bytes = max_payload_bytes
         self._problems = Problems()
         stated = {key: value.get_secret_value() for key, value in settings.options.items()}
         where: dict[str, str | int | float | bool] = {
@@ -325,10 +309,10 @@ class KafkaLink:
                 look_at = now + _LOOK_S
                 problem = self._problem()
                 self._call(self._note_state, not problem, problem or "connected")
-                if not problem and not subscribed and self._sources:
+                if not problem and not subscribed and self._sources.names:
                     subscribed = True
                     self._consumer.subscribe(
-                        list(self._sources),
+                        list(self._sources.names),
                         on_assign=self._on_assign,
                         on_revoke=self._on_revoke,
                         on_lost=self._on_lost,
@@ -346,7 +330,7 @@ class KafkaLink:
             there = self._consumer.list_topics(timeout=_LOOK_S).topics
         except KafkaException as error:
             return reason_of(error)
-        missing = {*self._sources, *self._outputs.values()} - there.keys()
+        missing = {*self._sources.names, *self._outputs.values()} - there.keys()
         return f"there is no topic {', '.join(sorted(missing))}" if missing else ""
 
     def _read_once(self, *, subscribed: bool) -> None:
@@ -368,13 +352,11 @@ class KafkaLink:
 
     def _take(self, messages: list[Message]) -> None:
         """Hand messages over to the loop, in pieces that are not too large."""
-        parts = [part for message in messages for part in self._delivery(message)]
-        cuts = np.cumsum([0, *map(len, parts)])
-        if cuts[-1] > _PIECE_BYTES and len(messages) > 1:
-            self._take(messages[: len(messages) // 2])
-            self._take(messages[len(messages) // 2 :])
-            return
-        bounds = np.stack([cuts[:-1:2], cuts[1::2], cuts[1::2], cuts[2::2]], axis=1)
+        for piece in self._sources.pieces(messages):
+            self._take_piece(piece)
+
+    def _take_piece(self, piece: Piece) -> None:
+        messages, stream, bounds = piece
         with self._lock:
             number_of = self._offsets.number
             number = np.array([number_of(m.topic(), m.partition()) for m in messages], np.int64)
@@ -389,8 +371,8 @@ class KafkaLink:
                 bounds, receipt = bounds[~is_old], receipt[~is_old]
         if not len(receipt):
             return
-        columns = Packed(bounds.astype(np.int32), receipt, np.zeros(len(receipt), bool))
-        self._call(self._hand_over, PackedDeliveries(b"".join(parts), columns))
+        columns = Packed(bounds, receipt, np.zeros(len(receipt), bool))
+        self._call(self._hand_over, PackedDeliveries(stream, columns))
 
     def _read_on_to(self, number: IntArray, offset: IntArray, receipt: IntArray) -> BoolArray:
         """Note that messages were read; return which of them were read before, shape (n,)."""
@@ -404,17 +386,6 @@ class KafkaLink:
         if places:
             self._handed.append((int(receipt[~is_old].max()), places))
         return is_old
-
-    def _delivery(self, message: Message) -> tuple[bytes, bytes]:
-        """Return topic and payload of a message, as if it had come by MQTT."""
-        source = self._sources[message.topic()]
-        payload = (message.value() or b"")[: self._max_payload_bytes + 1]
-        if not source.names_devices:
-            return source.name, payload
-        if source.header is None:
-            return source.name + _level(message.key()), payload
-        stated = dict(message.headers() or ())  # the last one of a name, as Kafka's own clients
-        return source.name + _level(stated.get(source.header)), payload
 
     def _store(self) -> Mapping[Part, int]:
         """State up to where partitions are settled, to be committed soon; return it."""
@@ -538,19 +509,3 @@ class _Reports:
             pass
         with self._lock:
             return list(self._answers)
-
-
-def _source(settings: InputSettings | SourceSettings) -> _Source:
-    names_devices = bool(id_levels(settings.topic))
-    name = pipeline_topic(settings.kafka or "") + ("/" if names_devices else "")
-    return _Source(name.encode(), names_devices, settings.header)
-
-
-def _level(name: bytes | str | None) -> bytes:
-    """Return an id as one level of a topic, another one for each; empty if it is no text."""
-    level = name.encode() if isinstance(name, str) else name or b""
-    try:
-        level.decode()
-    except UnicodeDecodeError:
-        return b""
-    return level.replace(b"%", b"%25").replace(b"/", b"%2F")

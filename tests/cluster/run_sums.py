@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from anonymizer.cluster import transactions
-from anonymizer.cluster.runner import Runner, Stages
+from anonymizer.cluster.runner import Addressed, Runner, Stages
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import Topic, key_of, stage_of
 from tests.cluster.stages import Sums
@@ -44,9 +44,12 @@ if __name__ == "__main__":
                 lambda key: Slow(stage_of(key)[1]), keys, takes_long=lambda v: v.startswith(LONG)
             )
         },
-        address=lambda send: (
-            dropped.name if send.to == "dropped" else outputs.name,
-            key_of("source", send.number, N_STAGES),
-        ),
+        address=lambda send: [
+            Addressed(
+                dropped.name if send.to == "dropped" else outputs.name,
+                key_of("source", send.number, N_STAGES),
+                send.value,
+            )
+        ],
         commit_s=0.2,
     ).run()

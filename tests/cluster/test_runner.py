@@ -11,9 +11,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from anonymizer.cluster.kafka import MESSAGE_BYTES
-from anonymizer.cluster.runner import check_sizes, lags_of
+from anonymizer.cluster.runner import check_sizes
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import PARTITIONER, key_of
+from anonymizer.cluster.transactions import lags_of
 from anonymizer.errors import TransportError
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Committed, Processes, processes, wait_until

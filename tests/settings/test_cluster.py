@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.limits import check_cluster, reads_mqtt
 from anonymizer.cluster.topics import Kind, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
@@ -44,7 +44,20 @@ STREAM = {
     "attributes": [{"name": "speed", "lo": 0.0, "hi": 100.0, "step": 1.0}],
 }
 
+TAXIS = {"device_from": "payload"}
+
 NAMED_IN_PAYLOAD = {"name": "gps", "topic": "gps", "vehicle": "id", "tells": ["speed"]}
+
+
+IN_KAFKA = {"name": "gps", "kafka": "parts", "tells": ["speed"]}
+
+
+def test_a_cluster_needs_bridges_if_anything_is_of_mqtt() -> None:
+    of_kafka = {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}}
+    classes = {"streams": [STREAM | {"sources": [IN_KAFKA], "kafka": "classes"}]}
+    assert not reads_mqtt(Settings.model_validate(of_kafka | classes))
+    assert reads_mqtt(Settings.model_validate(of_kafka | {"streams": [STREAM]}))
+    assert reads_mqtt(Settings.model_validate(classes))
 
 
 def test_records_alone_need_no_topics_of_positions() -> None:
@@ -87,30 +100,13 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
     [
         ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
         ("trips_out", {"trips_out": {"every_s": 3600}}),
-        ("output.kafka", {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}}),
         (
-            "join_s",
-            {
-                "inputs": [
-                    {
-                        "codec": "json",
-                        "payload": {"lat": "a", "lon": "b", "time": "t", "join_s": 1},
-                    }
-                ]
-            },
+            "a message can match both cars/\\+/{device} and cars/#",
+            {"inputs": [{"topic": "cars/+/{device}"}, TAXIS | {"topic": "cars/#"}]},
         ),
         (
-            "streams.kafka",
-            {
-                "streams": [
-                    {
-                        "name": "fleet",
-                        "sources": [{"name": "s", "kafka": "parts", "tells": ["a"]}],
-                        "attributes": [{"name": "a", "lo": 0, "hi": 9}],
-                        "kafka": "classes",
-                    }
-                ]
-            },
+            "is the topic of a source of records, too",
+            {"inputs": [{"topic": "records/gps/{device}"}], "streams": [STREAM]},
         ),
     ],
 )
@@ -129,6 +125,13 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
         {"inputs": [{"kind": "fixed"}]},
         {"inputs": [{"topic": "a/{device}"}, {"topic": "b/+/{device}/#"}]},
         {"inputs": [{"topic": "a/+", "device_from": "payload"}, {}]},
+        {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}},
+        {"streams": [STREAM | {"sources": [IN_KAFKA], "kafka": "classes"}]},
+        {
+            "inputs": [
+                {"codec": "json", "payload": {"lat": "a", "lon": "b", "time": "t", "join_s": 1}}
+            ]
+        },
     ],
 )
 def test_what_one_process_can_do_is_accepted(tables: dict[str, Any]) -> None:

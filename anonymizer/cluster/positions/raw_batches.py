@@ -22,7 +22,8 @@ RAW, STATEMENTS = b"R", b"Z"
 begin with another byte."""
 _OUT = b"O"
 _MOST_BYTES = 512 * 1024
-"""Of the payloads in one value for MQTT, unless one is larger: Kafka takes 1 MiB by default."""
+"""Of the payloads in one value of what is published, unless one is larger: Kafka takes 1 MiB by
+default."""
 
 _Int = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 
@@ -76,6 +77,7 @@ class _Out(msgspec.Struct, array_like=True, frozen=True):
     topic: Annotated[str, Meta(min_length=1, max_length=65_535, pattern=r"\A[^+#\x00]+\Z")]
     payload: bytes
     retain: bool
+    key: str = ""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -182,13 +184,13 @@ def in_parts(messages: Sequence[Outgoing]) -> Iterator[Sequence[Outgoing]]:
 
 
 def encode_out(messages: Sequence[Outgoing]) -> bytes:
-    """Return messages for MQTT as bytes."""
-    columns = [_Out(each.topic, each.payload, each.retain) for each in messages]
+    """Return messages that are published as bytes."""
+    columns = [_Out(each.topic, each.payload, each.retain, each.key) for each in messages]
     return _OUT + _ENCODER.encode(columns)
 
 
 def decode_out(value: bytes) -> list[Outgoing]:
-    """Return the messages for MQTT that were encoded.
+    """Return the messages to be published that were encoded.
 
     Raises
     ------
@@ -201,7 +203,7 @@ def decode_out(value: bytes) -> list[Outgoing]:
         messages = _MESSAGES.decode(memoryview(value)[1:])
     except (ValueError, msgspec.MsgspecError):
         _refuse()
-    return [Outgoing(each.topic, each.payload, each.retain) for each in messages]
+    return [Outgoing(each.topic, each.payload, each.retain, key=each.key) for each in messages]
 
 
 def _refuse() -> NoReturn:

@@ -19,7 +19,8 @@ class TickQueue:
 
     A tick is due when every bridge has stated it that stated a new tick within `wait_s`, or when it
     has waited for so long itself. At the start nobody knows which bridges there are, so the first
-    tick always waits for `wait_s`.
+    tick waits for `wait_s`. A tick that some bridge has stated does not wait for others if half of
+    what may wait is there: what comes later belongs to the next one, and nothing has to yield.
 
     Parameters
     ----------
@@ -103,12 +104,19 @@ class TickQueue:
         """Return the tick that may be taken next, None if it is to be waited for."""
         if not self._since_of or self._begun_at is None:
             return None
+        tick = min(self._since_of)
+        if self._presses and any(stated >= tick for stated, _ in self._bridges.values()):
+            return tick
         if self.last is None and self.now - self._begun_at <= self._wait_s:
             return None
-        tick = min(self._since_of)
         if self._is_stated(tick) or self.now - self._since_of[tick] > self._wait_s:
             return tick
         return None
+
+    @property
+    def _presses(self) -> bool:
+        """Whether half of what may wait is there."""
+        return 2 * self.n_waiting > self._limit or 2 * self._n_bytes > self._max_bytes
 
     @property
     def bridges(self) -> set[str]:

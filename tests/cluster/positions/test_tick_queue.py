@@ -95,14 +95,27 @@ def test_a_bridge_that_has_stopped_is_not_waited_for() -> None:
     assert bridges.send("a", 6, at_s=7.0) == [(6, [])]
 
 
+def test_with_half_of_what_may_wait_a_tick_that_one_has_stated_waits_for_no_other() -> None:
+    bridges = Bridges(limit=8)
+    bridges.begin("a", "b")
+    assert bridges.send("a", 4, *"vw", at_s=6.0) == []
+    assert bridges.send("a", 5, *"xy", at_s=6.0) == []
+    assert bridges.send("a", 5, "z", at_s=6.5) == [(5, list("vwxy"))]  # z is of the next
+    assert bridges.queue.n_incomplete == 1
+    assert bridges.send("b", 5, "u", at_s=7.0) == []
+    assert bridges.send("b", 6, at_s=7.0) == []
+    assert bridges.send("a", 6, at_s=7.0) == [(6, ["z", "u"])]
+    assert sum(bridges.ledger.counts().values()) == 0
+
+
 def test_beyond_the_limit_messages_yield_to_newer_ones_of_their_topics() -> None:
     bridges = Bridges(limit=8)
     bridges.begin("a", "b")
-    for tick in (5, 6):
-        bridges.send("a", tick, *"vwxyz", at_s=6.0)
+    for _ in range(2):  # of a tick that nobody has stated, so that it cannot be taken
+        bridges.send("a", 4, *"vwxyz", at_s=6.0)
     assert bridges.queue.n_waiting == 5
     assert sum(bridges.ledger.counts().values()) == 5
-    assert bridges.send("b", 6, at_s=6.5) == [(5, []), (6, list("vwxyz"))]
+    assert bridges.send("b", 6, at_s=6.5) == [(5, list("vwxyz"))]
 
 
 def test_a_queue_goes_on_from_its_state() -> None:

@@ -162,11 +162,17 @@ class Decoder:
 
     def state(self) -> dict[str, Any]:
         """Return what later messages are treated by; the rest is found again."""
-        return self._shares.state()
+        state = self._shares.state()
+        if any(self._halves):
+            state["halves"] = [None if each is None else each.state() for each in self._halves]
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; before any message."""
         self._shares.restore(state)
+        for halves, kept in zip(self._halves, state.get("halves", ()), strict=False):
+            if halves is not None and kept is not None:
+                halves.restore(kept)
 
     def decode(self, batches: Sequence[Arrivals]) -> DecodedTick:
         """Return the valid positions. No content of a message makes it raise."""

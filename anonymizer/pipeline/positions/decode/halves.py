@@ -1,7 +1,7 @@
 """Positions that come in two messages, one with the latitude and one with the longitude."""
 
 from math import inf, isnan, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -62,6 +62,17 @@ class Halves:
         if not is_newest or not abs(kept.lat_ts - kept.lon_ts) <= self._within_s:
             return Outcome.SUPPRESSED__SUPERSEDED
         return Fix(kept.lat, kept.lon, fix.ts, fix.device, fix.readings)
+
+    def state(self) -> list[Any]:
+        """Return all that changes."""
+        return [self._turned_s, *(list(each.items()) for each in (self._before, self._kept))]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from a state."""
+        self._turned_s, *kept = state
+        self._before, self._kept = (
+            {device: _Kept(*values) for device, values in each} for each in kept
+        )
 
     def forget(self, *, at_s: float, kept_s: float) -> None:
         """Forget devices that are silent for `kept_s`, at the latest after twice that time."""

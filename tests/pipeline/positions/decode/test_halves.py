@@ -2,12 +2,14 @@
 
 import json
 from math import nan
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
@@ -15,7 +17,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode import halves as module
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.halves import Halves
-from anonymizer.pipeline.positions.decode.topics import TopicRouter
+from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import InputSettings, LimitSettings
 from tests.codecs.test_recipes import input_of
@@ -115,3 +117,22 @@ def test_signals_of_the_manual_are_joined_by_their_vehicle_with_exact_accounts()
     # At the second time the first half completes a position, too.
     assert counts == {WAITS: 3, Outcome.INVALID__SCHEMA: 2}
     assert n_positions + sum(counts.values()) == 2 * len(some)
+
+
+def test_halves_go_on_from_the_state_of_a_decoder() -> None:
+    payload = {"lat": "lat", "lon": "lon", "time": "t", "join_s": 5.0}
+    stated = {"topic": "cars/{device}", "codec": "json", "payload": payload}
+    settings = InputSettings.model_validate(stated)
+    bodies = [b'{"t": 10, "lat": 1.5}', b'{"t": 11, "lon": 2.5}']
+    decoded = []
+    state: dict[str, Any] = {}
+    for body in bodies:
+        decoder = Decoder(TopicRouter([settings]), LimitSettings(), Ledger())
+        if state:
+            decoder.restore(unpack(pack(state)))
+        decoder.forget(at_s=12.0, kept_s=60.0)
+        batch = [Arrivals(12.0, [Delivery("cars/a", body, 0)])]
+        decoded.append(decoder.decode(batch).of[Treatment.MOBILE])
+        state = decoder.state()
+    assert [len(each.ts) for each in decoded] == [0, 1]
+    assert (decoded[1].lat.tolist(), decoded[1].lon.tolist()) == ([1.5], [2.5])

@@ -1,0 +1,99 @@
+"""Messages of Kafka's topics as the pipeline knows messages: in a topic that names the device."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.settings import InputSettings, SourceSettings
+from anonymizer.settings.base import id_levels
+from anonymizer.settings.kafka import pipeline_topic
+
+Message: TypeAlias = Any
+"""A message of confluent-kafka."""
+
+_PIECE_BYTES = 1 << 28
+"""Of a batch, whose bounds are numbers of 32 bits."""
+
+
+class _Source(NamedTuple):
+    """What is to be known of a topic that is read."""
+
+    name: bytes
+    """Under which its messages pass the pipeline, as far as it is the same for all."""
+    names_devices: bool
+    header: str | None
+
+
+class Piece(NamedTuple):
+    """Messages, and the bytes of their topics and payloads, see `packed.Packed`."""
+
+    messages: Sequence[Message]
+    stream: bytes
+    bounds: Int32Array
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return f"Piece({len(self.messages)})"
+
+
+class KafkaTopics:
+    """The topics of Kafka that some inputs, or sources of records, read.
+
+    Parameters
+    ----------
+    inputs
+        Those that are not of Kafka are left out.
+    max_payload_bytes
+        Of longer payloads only one byte more is passed on.
+    """
+
+    def __init__(
+        self, inputs: Iterable[InputSettings | SourceSettings], *, max_payload_bytes: int
+    ) -> None:
+        self._sources = {each.kafka: _source(each) for each in inputs if each.kafka is not None}
+        self._most = max_payload_bytes + 1
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return list(self._sources)
+
+    def pieces(self, messages: Sequence[Message]) -> Iterator[Piece]:
+        """Yield messages of these topics as if they had come by MQTT, in batches of some size."""
+        parts = [part for message in messages for part in self._parts(message)]
+        cuts = np.cumsum([0, *map(len, parts)])
+        if cuts[-1] > _PIECE_BYTES and len(messages) > 1:
+            yield from self.pieces(messages[: len(messages) // 2])
+            yield from self.pieces(messages[len(messages) // 2 :])
+            return
+        bounds = np.stack([cuts[:-1:2], cuts[1::2], cuts[1::2], cuts[2::2]], axis=1)
+        yield Piece(messages, b"".join(parts), bounds.astype(np.int32))
+
+    def _parts(self, message: Message) -> tuple[bytes, bytes]:
+        """Return topic and payload of a message."""
+        source = self._sources[message.topic()]
+        payload = (message.value() or b"")[: self._most]
+        if not source.names_devices:
+            return source.name, payload
+        if source.header is None:
+            return source.name + _level(message.key()), payload
+        stated = dict(message.headers() or ())  # the last one of a name, as Kafka's own clients
+        return source.name + _level(stated.get(source.header)), payload
+
+
+def _source(settings: InputSettings | SourceSettings) -> _Source:
+    names_devices = bool(id_levels(settings.topic))
+    name = pipeline_topic(settings.kafka or "") + ("/" if names_devices else "")
+    return _Source(name.encode(), names_devices, settings.header)
+
+
+def _level(name: bytes | str | None) -> bytes:
+    """Return an id as one level of a topic, another one for each; empty if it is no text."""
+    level = name.encode() if isinstance(name, str) else name or b""
+    try:
+        level.decode()
+    except UnicodeDecodeError:
+        return b""
+    return level.replace(b"%", b"%25").replace(b"/", b"%2F")
