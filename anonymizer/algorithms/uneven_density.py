@@ -145,7 +145,7 @@ def fit_density(
     # the square root of `told`.
     left = variance / (1.0 + variance * told)
     shift = np.where(told > 0, left * found, 0.0)
-    return DensityFit(weight * _denser(_factors(halves, weight), halves, shift), left)
+    return DensityFit(weight * _denser(factors_of(halves, weight), halves, shift), left)
 
 
 def _unevenness(halves: AreaHalves, evidence: FloatArray) -> float:
@@ -186,7 +186,7 @@ def count_variance(
     The variance of the first-order change: if the first half of an area is denser, cells in it gain
     what the other cells of the same regions lose. Chance comes on top.
     """
-    factors = _factors(halves, fit.weight)
+    factors = factors_of(halves, fit.weight)
     held = diags_array(n) @ shares
     moved = factors @ (diags_array(np.asarray(held.sum(axis=0)).ravel()) @ cell_of)
     moved = csr_array(moved - (factors @ held.T) @ (shares @ cell_of))
@@ -198,7 +198,7 @@ def count_variance(
 def possible_weight(halves: AreaHalves, fit: DensityFit, rng: np.random.Generator) -> FloatArray:
     """Return a density that may be the true one, up to a factor, shape (nodes,)."""
     error = rng.normal(0.0, np.sqrt(fit.variance))
-    return fit.weight * _denser(_factors(halves, fit.weight), halves, error)
+    return fit.weight * _denser(factors_of(halves, fit.weight), halves, error)
 
 
 def _denser(factors: csr_array, halves: AreaHalves, error: FloatArray) -> FloatArray:
@@ -216,7 +216,7 @@ def _extent(at: FloatArray, area: IntArray) -> FloatArray:
     return high - low
 
 
-def _factors(halves: AreaHalves, weight: FloatArray) -> csr_array:
+def factors_of(halves: AreaHalves, weight: FloatArray) -> csr_array:
     """Return the relative change of the density at each node if e rises by 1."""
     side = halves.side
     whole = abs(side) @ weight
@@ -234,7 +234,7 @@ def _evidence(
     The first has the mean e x the second, and the second for its variance: that of chance.
     """
     held = np.flatnonzero(n)
-    lead = csr_array(shares[held] @ _factors(halves, weight).T)
+    lead = csr_array(shares[held] @ factors_of(halves, weight).T)
     inside = csr_array(shares[held] @ abs(halves.side).T)
     per = inside.copy()
     per.data = 1.0 / np.maximum(per.data, 1e-12)

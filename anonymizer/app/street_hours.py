@@ -1,7 +1,8 @@
 """Traffic of a recorded trace by street and hour: columns that may be published."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -122,17 +123,13 @@ def street_hours(
     if settings.trips.enabled:
         private |= ~_between_ends(trace, settings.trips.rule)
     streets = _streets(network)
-    locator = NodeLocator(_apart(network), limit_m=settings.network.snap_limit_m)
-    road = (
-        locator.locate(trace.lat, trace.lon, headings_in(trace)) // 2
-    )  # of nowhere, -1 // 2 is -1
+    road = roads_under(trace, network, limit_m=settings.network.snap_limit_m)
     at = np.where(road >= 0, streets.number_of[road], -1)
     counts, n_places = settings.counts, len(streets.road_at)
-    first_of = np.arange(n_places + 1)
+    size = 1
     if counts.privacy == "dp":
         size = -(-n_places // min(counts.cells, n_places))
         at = np.where(at >= 0, at // size, -1)
-        first_of = np.arange(0, n_places + 1, size)
     passages = passages_of(
         trace.device_of,
         trace.ts,
@@ -143,11 +140,11 @@ def street_hours(
         gap_s=settings.presence.ttl_s,
     )
     n_over = 0
+    between = np.floor(trace.ts[[0, -1]] / every_s).astype(np.int64)
     if counts.privacy == "dp":
         per = round(counts.period_s / every_s)
         if per < 1 or abs(per * every_s - counts.period_s) > 1e-6 * counts.period_s:
             raise InputError("traffic: counts.period_s must be a multiple of --every")
-        between = np.floor(trace.ts[[0, -1]] / every_s).astype(np.int64)
         bounded = _bounded(passages, between, per, most, rng)
         n_over = len(passages.road) - len(bounded.passages.road)
         noise = GaussianNoise(
@@ -156,11 +153,12 @@ def street_hours(
             n_releases=most,
             n_changed=3 * FINE**2,
         )
-        columns, rows = _noisy(bounded, first_of, noise)
+        columns, rows = _noisy(bounded, np.arange(n_places).reshape(-1, size), noise)
         said = f"epsilon={counts.epsilon:g}, delta={counts.delta:g} in {counts.period_s:g} s"
     else:
         k = counts.k + settings.region.k_extra
-        columns, rows = _safe(passages, n_places, k)
+        intervals = range(int(between[0]), int(between[1]) + 1)
+        columns, rows = _safe(passages, intervals, streets.road_at >= 0, k)
         _check(passages, columns, rows, k)
         said = f"k={k}"
     shown = {
@@ -175,29 +173,49 @@ def street_hours(
     return StreetHours(shown, geometry, off, int(private.sum()), n_over)
 
 
+def roads_under(trace: Trace, network: RoadNetwork, *, limit_m: float) -> IntArray:
+    """Return the road of each position, in the order of `roads_of`; -1 for none, shape (rows,)."""
+    locator = NodeLocator(_apart(network), limit_m=limit_m)
+    node = locator.locate(trace.lat, trace.lon, headings_in(trace))
+    return node.astype(np.int64) // 2  # of nowhere, -1 // 2 is -1
+
+
 def _safe(
-    passages: Passages, n_places: int, k: int
-) -> tuple[dict[str, Any], list[tuple[int, int]]]:
-    """Return columns, and the first and the end of the places of each row."""
-    rows: list[tuple[int, int]] = []
+    passages: Passages, intervals: range, is_road: BoolArray, k: int
+) -> tuple[dict[str, Any], list[IntArray]]:
+    """Return columns, and the places of each row.
+
+    The last row of an interval is what is in no stretch: fewer than k devices pass there.
+    """
+    rows: list[IntArray] = []
     found: list[FloatArray] = []
-    for interval, part in _by_interval(passages):
-        safe = stretches_of(part, n_places, k)
-        rows += zip(safe.first_road_of[:-1].tolist(), safe.first_road_of[1:].tolist(), strict=True)
-        here = np.full(len(safe.n_devices), interval)
-        found.append(np.stack([here, *safe[1:]], axis=1))
-    table = np.concatenate([np.zeros((0, 5)), *found])
-    interval, devices, n, speed, spread = table.T
+    bounds = np.searchsorted(passages.interval, [*intervals, intervals.stop])
+    for interval, (a, b) in zip(intervals, pairwise(bounds.tolist()), strict=True):
+        safe = stretches_of(passages.at(slice(a, b)), len(is_road), k)
+        n = len(safe.n_devices)
+        places = np.argsort(safe.stretch_of, kind="stable")
+        ends = np.searchsorted(safe.stretch_of[places], np.arange(n + 1))
+        rows += [places[first:end] for first, end in pairwise(ends.tolist())]
+        found.append(np.stack([np.full(n, interval), *safe[1:]], axis=1))
+        left = places[: ends[0]]
+        if is_road[left].any():
+            rows.append(left)
+            found.append(np.array([[interval, 0, 0, np.nan, np.nan]]))
+    interval, devices, n_passages, speed, spread = np.concatenate(found).T
     reach = SPEED_STEP_MPS / 2 + _SIGMAS * spread
-    return {
+    columns = {
         "interval": interval,
         **_counted("devices", devices, k),
-        **_counted("passages", n, k),
+        **_counted("passages", n_passages, k),
         "speed_mps": speed,
         "speed_low": np.maximum(speed - reach, 0.0),
         "speed_high": np.minimum(speed + reach, MOST_SPEED_MPS),
         "speed_spread": spread,
-    }, rows
+    }
+    # Each of fewer than k devices may have passed on all of these roads.
+    n_roads = np.array([is_road[row].sum() for row in rows], np.int64)
+    columns["passages_high"] = np.where(devices > 0, columns["passages_high"], (k - 1) * n_roads)
+    return columns, rows
 
 
 def _counted(name: str, least: FloatArray, k: int) -> dict[str, Any]:
@@ -233,10 +251,10 @@ def _bounded(
 
 
 def _noisy(
-    bounded: _Bounded, first_of: IntArray, noise: GaussianNoise
-) -> tuple[dict[str, Any], list[tuple[int, int]]]:
-    """Return columns, and the first and the end of the places of each row."""
-    n_stretches = len(first_of) - 1
+    bounded: _Bounded, stretches: IntArray, noise: GaussianNoise
+) -> tuple[dict[str, Any], list[IntArray]]:
+    """Return columns, and the places of each row."""
+    n_stretches = len(stretches)
     n, moving, speed = (
         each.ravel()
         for each in noisy_sums(bounded.passages, bounded.intervals, n_stretches, noise.added_to)
@@ -248,7 +266,6 @@ def _noisy(
     # The sum of the speeds has the noise of as many devices at the highest speed.
     low, high = _ratio(speed, moving, sd * MOST_SPEED_MPS, sd, told)
     reach = _SIGMAS * sd
-    bounds = list(zip(first_of[:-1].tolist(), first_of[1:].tolist(), strict=True))
     return {
         "interval": np.repeat(bounded.intervals, n_stretches),
         "passages": n,
@@ -257,7 +274,7 @@ def _noisy(
         "speed_mps": mean,
         "speed_low": low,
         "speed_high": high,
-    }, bounds * len(bounded.intervals)
+    }, list(stretches) * len(bounded.intervals)
 
 
 def _ratio(
@@ -275,15 +292,8 @@ def _ratio(
     )
 
 
-def _by_interval(passages: Passages) -> Iterator[tuple[int, Passages]]:
-    found, first = np.unique(passages.interval, return_index=True)
-    ends = np.append(first[1:], len(passages.interval))
-    for interval, a, b in zip(found.tolist(), first.tolist(), ends.tolist(), strict=True):
-        yield interval, passages.at(slice(a, b))
-
-
 def _check(
-    passages: Passages, columns: Mapping[str, Any], rows: list[tuple[int, int]], k: int
+    passages: Passages, columns: Mapping[str, Any], rows: Sequence[IntArray], k: int
 ) -> None:
     """Count again, with other code, before anything is written."""
     on: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
@@ -291,12 +301,15 @@ def _check(
         on[interval, road].add(device)
     least = columns["devices_low"].tolist()
     taken: set[tuple[int, int]] = set()
-    for interval, (first, end), n in zip(columns["interval"].tolist(), rows, least, strict=True):
-        places = {(int(interval), place) for place in range(first, end)}
-        seen = set[int]().union(*(on[place] for place in places & on.keys()))
-        if not k <= n <= len(seen) or n % k or taken & places:
+    few: set[float] = set()
+    for interval, row, n in zip(columns["interval"].tolist(), rows, least, strict=True):
+        places = {(int(interval), place) for place in row.tolist()}
+        seen = len(set[int]().union(*(on[place] for place in places & on.keys())))
+        # At least k, or once in an interval nothing but that they are fewer.
+        if n % k or n != seen - seen % k or taken & places or (not n and interval in few):
             raise GuaranteeError("traffic: a figure is about too few devices; nothing was written")
         taken |= places
+        few |= set() if n else {interval}
 
 
 def _streets(network: RoadNetwork) -> _Streets:
@@ -318,20 +331,21 @@ def _streets(network: RoadNetwork) -> _Streets:
     )
 
 
-def _drawn(streets: _Streets, rows: list[tuple[int, int]]) -> dict[str, Any]:
-    """Return names, lengths and geometries of the roads of each row; equal ones are made once."""
-    made: dict[tuple[int, int], tuple[list[str], float, Geometry]] = {}
-    for first, end in dict.fromkeys(rows):
-        road = streets.road_at[first:end]
+def _drawn(streets: _Streets, rows: Sequence[IntArray]) -> dict[str, Any]:
+    """Return names, lengths and geometries of the roads of each row."""
+    found = []
+    for places in rows:
+        road = streets.road_at[places]
         road = road[road >= 0]
         named = road.tolist()
         lines = [streets.line[r] for r in named]
-        made[first, end] = (
-            [streets.name[r] for r in named],
-            round(float(streets.length_m[road].sum()), 1),
-            {"type": "MultiLineString", "coordinates": lines},
+        found.append(
+            (
+                [streets.name[r] for r in named],
+                round(float(streets.length_m[road].sum()), 1),
+                {"type": "MultiLineString", "coordinates": lines},
+            )
         )
-    found = [made[row] for row in rows]
     return {
         "roads": [names for names, _, _ in found],
         "n_roads": np.array([len(names) for names, _, _ in found], np.int64),

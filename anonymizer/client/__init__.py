@@ -30,9 +30,15 @@ from anonymizer.errors import InputError
 from anonymizer.first_use import on_first_use
 
 if TYPE_CHECKING:
+    from anonymizer.client.counts import read_counts as read_counts
+    from anonymizer.client.published_trips import read_trips as read_trips
     from anonymizer.client.street_hours import read_street_hours as read_street_hours
 
-__getattr__ = on_first_use(__name__, {"street_hours": ("read_street_hours",)})
+__getattr__ = on_first_use(__name__, {
+    "counts": ("read_counts",),
+    "published_trips": ("read_trips",),
+    "street_hours": ("read_street_hours",),
+})  # fmt: skip
 
 __all__ = [
     "Cells",
@@ -44,8 +50,10 @@ __all__ = [
     "Table",
     "listen",
     "read",
+    "read_counts",
     "read_network",
     "read_street_hours",
+    "read_trips",
     "subscribe",
 ]
 

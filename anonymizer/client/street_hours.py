@@ -25,6 +25,8 @@ _FIGURES = (
     "speed_low",
     "speed_high",
 )
+_HARDLY = 1e-6
+"""No hour has no weight at all in a mean: then there would be none."""
 _PARTS = {"hour": "%H", "weekday": "%u", "month": "%m", "day": "%Y-%m-%d"}
 
 
@@ -190,16 +192,29 @@ def _together(group: IntArray, figures: FloatArray, n: int) -> FloatArray:
     """Return the figures of each group, shape (6, n): sums of passages, and means of speeds.
 
     Errors of the hours of a road are alike, since it differs from its stretch in all of them: error
-    bars do not shrink with the number of hours.
+    bars do not shrink with the number of hours. They hold for all passages that an hour may have.
     """
+    found = np.full((len(figures), n), np.nan)
+    found[:3] = [np.bincount(group, each, n) for each in figures[:3]]
     known = ~np.isnan(figures[3]) & (figures[0] > 0)
-    weight = np.where(known, figures[0], 0.0)
-    total = np.bincount(group, weight, n)
-    found = [np.bincount(group, each, n) for each in figures[:3]]
-    for each in figures[3:]:
-        summed = np.bincount(group, weight * np.nan_to_num(each), n)
-        found.append(np.divide(summed, total, out=np.full(n, np.nan), where=total > 0))
-    return np.array(found)
+    group, (expected, fewest, most, *speeds) = group[known], figures[:, known]
+
+    def mean(speed: FloatArray, weight: FloatArray) -> FloatArray:
+        total = np.bincount(group, weight, n)
+        weighed = np.bincount(group, weight * speed, n)
+        mean: FloatArray = weighed / np.where(total > 0, total, np.nan)
+        return mean
+
+    found[3] = mean(speeds[0], expected)
+    fewest = np.maximum(fewest, _HARDLY * most)
+    for row, speed, sign in ((4, speeds[1], -1), (5, speeds[2], 1)):
+        # The least mean has most passages where it is slow, and fewest elsewhere.
+        bound = mean(speed, expected)
+        for _ in range(3):
+            weight = np.where(sign * (speed - bound[group]) >= 0, most, fewest)
+            bound = mean(speed, weight)
+        found[row] = bound
+    return found
 
 
 def read_street_hours(

@@ -11,7 +11,7 @@ References
    American Statistical Association 75, 1980 (why cells are merged and not left out one by one).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -102,20 +102,6 @@ def runs_of(n_in: IntArray, k: int) -> IntArray:
     or holds fewer than k therefore makes no difference. O(cells).
     """
     total = np.concatenate([[0], np.cumsum(n_in)])
-    return runs_that_hold(lambda first, end: int(total[end] - total[first]), len(n_in), k)
-
-
-def runs_that_hold(n_between: Callable[[int, int], int], n_cells: int, k: int) -> IntArray:
-    """Return where runs begin that hold at least k devices each, as `runs_of` does.
-
-    Parameters
-    ----------
-    n_between
-        Returns the devices in the cells from a first one up to an end, which is not included. More
-        cells never hold fewer.
-    n_cells
-        A power of two.
-    """
     starts = [0]
 
     def divide(first: int, end: int) -> list[int]:
@@ -123,7 +109,7 @@ def runs_that_hold(n_between: Callable[[int, int], int], n_cells: int, k: int) -
         if end - first == 1:
             return []
         middle = (first + end) // 2
-        left, right = n_between(first, middle), n_between(middle, end)
+        left, right = total[middle] - total[first], total[end] - total[middle]
         if left >= k and right >= k:
             return [*divide(first, middle), middle, *divide(middle, end)]
         if left >= k:
@@ -132,9 +118,9 @@ def runs_that_hold(n_between: Callable[[int, int], int], n_cells: int, k: int) -
             return divide(middle, end)
         return []
 
-    if n_between(0, n_cells) < k:
+    if total[-1] < k:
         return np.array(starts)
-    return np.array([*starts, *divide(0, n_cells), n_cells])
+    return np.array([*starts, *divide(0, len(n_in)), len(n_in)])
 
 
 def tally(

@@ -1,10 +1,11 @@
 """Traffic of streets over hours: how many devices passed, and how fast, at least k in each figure.
 
-A *passage* is one device on one road in one interval. Roads on which too few devices pass are
-counted together with their neighbours, as one *stretch*: every road is in exactly one stretch of an
-interval. Numbers of devices are rounded down to multiples of k, so that no sum and no difference of
-them is about fewer. How much roads of a stretch differ in speed is published with its mean, because
-an error bar of a road needs it.
+A *passage* is one device on one road in one interval. A road on which enough devices pass is a
+*stretch* by itself. What is left of a neighbourhood is a stretch as soon as enough devices pass on
+it, and else is left to the next larger neighbourhood; whether it is empty or has too few devices
+makes no difference. Numbers of devices are rounded down to multiples of k, so that no sum and no
+difference of them is about fewer. How much roads of a stretch differ in speed is published with its
+mean, because an error bar of a road needs it.
 
 With differential privacy the stretches are the same whatever the traffic, a device adds at most so
 many passages to a period, and each number has noise.
@@ -16,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
-from anonymizer.algorithms.positions.safe_counts import runs_that_hold
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 MOST_SPEED_MPS = 40.0
@@ -59,17 +59,18 @@ class Stretches(NamedTuple):
 
     Attributes
     ----------
-    first_road_of
-        First road of each stretch, and the number of roads at the end, shape (stretches + 1,).
+    stretch_of
+        Stretch of each road, -1 for those about which nothing is published: fewer than k devices
+        pass on all of them. Shape (roads,).
     n_devices, n_passages
         Devices that passed anywhere on each stretch, and the sum of those of each of its roads.
     speed_mps
         Mean over the passages, NaN where fewer than k devices have a speed.
     spread_mps
-        How far the means of its roads are from it: the root of the mean square, over the passages.
+        How far the means of its roads are from it: the root of the mean square over the roads.
     """
 
-    first_road_of: IntArray
+    stretch_of: IntArray
     n_devices: IntArray
     n_passages: IntArray
     speed_mps: FloatArray
@@ -135,18 +136,16 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> Stretches:
 
     Notes
     -----
-    O(passages x log roads).
+    O(passages x log(roads) x log(passages)).
     """
-    road, device, speed = passages.road, passages.device, passages.speed_mps
-
-    def devices_between(first: int, end: int) -> int:
-        a, b = np.searchsorted(road, [first, end])
-        return 0 if b - a < k else len(np.unique(device[a:b]))
-
-    first = runs_that_hold(devices_between, n_roads, k)
-    bounds = np.searchsorted(road, first)
-    numbers = np.zeros((len(first) - 1, 2), np.int64)
-    means = np.full((len(first) - 1, 2), np.nan)
+    stretch_of = _stretch_of(passages, n_roads, k)
+    held = passages.at(stretch_of[passages.road] >= 0)
+    order = np.argsort(stretch_of[held.road], kind="stable")
+    road, device, speed = held.road[order], held.device[order], held.speed_mps[order]
+    n_stretches = int(stretch_of.max(initial=-1)) + 1
+    bounds = np.searchsorted(stretch_of[road], np.arange(n_stretches + 1))
+    numbers = np.zeros((n_stretches, 2), np.int64)
+    means = np.full((n_stretches, 2), np.nan)
     for i, (a, b) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
         numbers[i] = len(np.unique(device[a:b])), b - a
         known = a + np.flatnonzero(~np.isnan(speed[a:b]))
@@ -155,14 +154,35 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> Stretches:
     numbers -= numbers % k
     mean, spread = np.round(means[:, 0] / SPEED_STEP_MPS), np.ceil(means[:, 1] / SPEED_STEP_MPS)
     n_devices, n_passages = numbers.T
-    return Stretches(first, n_devices, n_passages, mean * SPEED_STEP_MPS, spread * SPEED_STEP_MPS)
+    return Stretches(
+        stretch_of, n_devices, n_passages, mean * SPEED_STEP_MPS, spread * SPEED_STEP_MPS
+    )
+
+
+def _stretch_of(passages: Passages, n_roads: int, k: int) -> IntArray:
+    """Return the stretch of each road, from the smallest neighbourhoods to the whole."""
+    stretch_of = np.full(n_roads, -1, np.int64)
+    road, device = passages.road, passages.device
+    n_stretches = 0
+    for level in range(n_roads.bit_length()):
+        areas = np.unique(np.stack([road >> level, device]), axis=1)[0]
+        area, n_devices = np.unique(areas, return_counts=True)
+        enough = area[n_devices >= k]
+        left = np.flatnonzero(stretch_of < 0)
+        at = np.searchsorted(enough, left >> level)
+        found = np.append(enough, -1)[at] == left >> level
+        stretch_of[left[found]] = n_stretches + at[found]
+        n_stretches += len(enough)
+        kept = stretch_of[road] < 0
+        road, device = road[kept], device[kept]
+    return stretch_of
 
 
 def _mean_and_spread(road: IntArray, speed: FloatArray) -> tuple[float, float]:
     _, of, n = np.unique(road, return_inverse=True, return_counts=True)
     mean, of_road = speed.mean(), np.bincount(of.ravel(), speed) / n
     # Equal speeds have no spread, whatever the rounding of sums says.
-    return float(mean), float(np.sqrt((n @ (of_road - mean) ** 2) / n.sum()).round(9))
+    return float(mean), float(np.sqrt(((of_road - mean) ** 2).mean()).round(9))
 
 
 def at_most(passages: Passages, period: IntArray, most: int, rng: np.random.Generator) -> BoolArray:

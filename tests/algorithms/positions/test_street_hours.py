@@ -60,26 +60,27 @@ def test_positions_off_the_roads_are_no_passages_and_no_step_is_faster_than_the_
     assert (found.road.tolist(), found.speed_mps.tolist()) == ([3], [MOST_SPEED_MPS])
 
 
-def test_roads_with_too_few_devices_are_counted_with_their_neighbours() -> None:
-    rows = [(0, 0, d, 10.0) for d in range(3)] + [(0, 1, d, 4.0) for d in range(2, 5)]
+def test_what_is_left_of_a_neighbourhood_is_counted_together() -> None:
+    rows = [(0, 0, d, 10.0) for d in range(3)] + [(0, 1, d, 4.0) for d in range(2, 4)]
     rows += [(0, 2, 9, 7.0)]
     found = stretches_of(passages(*rows), 4, 3)
-    # Roads 2 and 3 have one device, so their neighbour takes them in.
-    assert found.first_road_of.tolist() == [0, 1, 4]
+    # Road 0 has enough. Road 1 has two devices, so it waits for the other half.
+    assert found.stretch_of.tolist() == [0, 1, 1, 1]
     assert found.n_devices.tolist() == [3, 3]
     assert found.n_passages.tolist() == [3, 3]
-    # Means of 10, and of 4, 4, 4 and 7; road 1 is .75 and road 2 2.25 away from that of both.
+    # Means of 10, and of 4, 4 and 7; roads 1 and 2 are 1 and 2 away from that of both.
     assert found.speed_mps.tolist() == [10, 5]
-    spread = np.sqrt((3 * 0.75**2 + 2.25**2) / 4)
+    spread = np.sqrt((1**2 + 2**2) / 2)
     assert found.spread_mps.tolist() == [0, np.ceil(spread / SPEED_STEP_MPS) * SPEED_STEP_MPS]
 
 
 def test_one_device_on_many_roads_is_one_device() -> None:
     rows = [(0, road, 7, 1.0) for road in range(8)] + [(0, 3, 8, 1.0)]
-    assert len(stretches_of(passages(*rows), 8, 3).n_devices) == 0
+    assert stretches_of(passages(*rows), 8, 3).stretch_of.tolist() == [-1] * 8
     found = stretches_of(passages(*rows), 8, 2)
-    assert found.first_road_of.tolist() == [0, 8]
-    assert (found.n_devices.tolist(), found.n_passages.tolist()) == ([2], [8])
+    # Road 3 has both devices; on all others together there is one.
+    assert found.stretch_of.tolist() == [-1, -1, -1, 0, -1, -1, -1, -1]
+    assert (found.n_devices.tolist(), found.n_passages.tolist()) == ([2], [2])
 
 
 def test_a_mean_of_fewer_than_k_devices_is_not_published() -> None:
@@ -87,34 +88,48 @@ def test_a_mean_of_fewer_than_k_devices_is_not_published() -> None:
     assert np.isnan(stretches_of(passages(*rows), 2, 3).speed_mps).all()
 
 
+def naive_stretches(devices: dict[int, set[int]], n_roads: int, k: int) -> set[frozenset[int]]:
+    """Return the stretches, as sets of roads, by the words of the docstring."""
+    found = set()
+
+    def left_of(first: int, end: int) -> frozenset[int]:
+        middle = (first + end) // 2
+        alone = end - first == 1
+        left = frozenset([first]) if alone else left_of(first, middle) | left_of(middle, end)
+        if len(set[int]().union(*(devices[road] for road in left))) >= k:
+            found.add(left)
+            return frozenset()
+        return left
+
+    left_of(0, n_roads)
+    return found
+
+
 @given(
     st.sets(st.tuples(st.integers(0, 15), st.integers(0, 6)), max_size=60),
     st.integers(2, 5),
 )
-def test_every_stretch_holds_k_devices_and_every_road_is_in_one(
+def test_stretches_are_those_of_the_naive_twin_and_hold_k_devices(
     found: set[tuple[int, int]], k: int
 ) -> None:
     shown = stretches_of(passages(*((0, road, device, 1.0) for road, device in found)), 16, k)
-    bounds = shown.first_road_of.tolist()
-    devices = defaultdict(set)
+    devices: defaultdict[int, set[int]] = defaultdict(set)
     for road, device in found:
         devices[road].add(device)
-    everybody = set().union(*devices.values()) if devices else set()
-    if len(everybody) < k:
-        assert bounds == [0]
-        return
-    assert (bounds[0], bounds[-1]) == (0, 16)
-    assert sorted(set(bounds)) == bounds
-    for i, n in enumerate(shown.n_devices.tolist()):
-        held = set().union(*(devices[road] for road in range(bounds[i], bounds[i + 1])))
+    roads_of = [np.flatnonzero(shown.stretch_of == i) for i in range(len(shown.n_devices))]
+    assert {frozenset(roads.tolist()) for roads in roads_of} == naive_stretches(devices, 16, k)
+    for roads, n in zip(roads_of, shown.n_devices.tolist(), strict=True):
+        held = set[int]().union(*(devices[road] for road in roads.tolist()))
         assert n == len(held) - len(held) % k >= k
+    nowhere = np.flatnonzero(shown.stretch_of < 0).tolist()
+    assert len(set[int]().union(*(devices[road] for road in nowhere))) < k
 
 
-def test_whether_a_half_is_empty_or_has_too_few_makes_no_difference() -> None:
+def test_whether_a_road_is_empty_or_has_too_few_makes_no_difference() -> None:
     rows = [(0, 0, d, 5.0) for d in range(4)]
-    few = [*rows, (0, 3, 9, 5.0)]
-    assert stretches_of(passages(*rows), 4, 3).first_road_of.tolist() == [0, 4]
-    assert stretches_of(passages(*few), 4, 3).first_road_of.tolist() == [0, 4]
+    few = [*rows, (0, 3, 9, 5.0), (0, 1, 8, 5.0)]
+    assert (stretches_of(passages(*rows), 4, 3).stretch_of == [0, -1, -1, -1]).all()
+    assert (stretches_of(passages(*few), 4, 3).stretch_of == [0, -1, -1, -1]).all()
 
 
 def test_of_each_device_and_period_so_many_passages_are_counted() -> None:
