@@ -14,9 +14,8 @@ from anonymizer.algorithms.uneven_density import USUAL, factors_of
 from anonymizer.client.cells import Cells
 from anonymizer.client.network import Network, read_network
 from anonymizer.client.tables import Table, middle, times
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 

@@ -25,7 +25,7 @@ from anonymizer.cluster.transactions import (
     lags_of,
     translated,
 )
-from anonymizer.cluster.worker_metrics import Observed
+from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.extras import extra
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import MAX_WAITING_BYTES
@@ -98,7 +98,7 @@ class KafkaInflow:
         *,
         name: str,
         link: Transactions,
-        observed: Observed,
+        observed: WorkDone,
         n_partitions: Mapping[str, int],
     ) -> None:
         self._link, self._observed = link, observed
