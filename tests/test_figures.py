@@ -1,12 +1,14 @@
 """What was reached stays reached: what a reader must load, and what an operator must hold."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from anonymizer.settings.json_schema import json_schema
 from tests.console import ROOT
 from tools.figures import files_entered, n_keys, n_lines_loaded, names_of_two_classes
+from tools.house import Lines, lines_of, named_rooms, rooms
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,23 @@ def test_the_page_of_the_architecture_names_every_file_that_a_position_enters() 
     named = {entry.rpartition("/")[2] for entry in re.findall(r"`([\w/]+\.py)`", steps)}
     assert [path.name for path in entered if path.name not in named] == []
     assert len(entered) <= 33
+
+
+def test_the_notes_on_the_house_have_a_row_for_each_room() -> None:
+    page = (ROOT / "notes" / "house.md").read_text()
+    assert named_rooms(page) == rooms().keys()
+
+
+def test_lines_are_of_five_kinds(tmp_path: Path) -> None:
+    file = tmp_path / "some.py"
+    file.write_text('''"""Two
+lines."""
+
+import os  # not a line of its own
+
+# A line of its own.
+A = """
+no docstring"""
+"""What A is."""
+''')
+    assert lines_of([file]) == Lines(1, code=2, docstrings=3, imports=1, blank=2, comments=1)

@@ -23,7 +23,7 @@ from anonymizer.settings.json_schema import json_schema, tables
 from tools.manual import metrics_page
 
 ROOT = Path(__file__).parents[1]
-_OWN = ROOT / "anonymizer"
+OWN = ROOT / "anonymizer"
 _LOADED = {
     "client": "import anonymizer.client",
     "tables": "import anonymizer.api.anonymizing",
@@ -73,7 +73,7 @@ def figures() -> Iterator[tuple[str, str]]:
     for package in ("anonymizer", "simulator", "experiments", "tests", "tools", "benchmarks"):
         yield package, _size((ROOT / package).rglob("*.py"))
     for wanted in _LOADED:
-        yield f"import closure: {wanted}", _size(_loaded(wanted))
+        yield f"import closure: {wanted}", _size(loaded(wanted))
     yield "entered by one tick of positions", _size(files_entered())
     yield "names of two public classes", str(len(names_of_two_classes()))
     yield "options of the command line", str(_n_options(app))
@@ -91,7 +91,7 @@ def files_entered() -> list[Path]:
 
 def names_of_two_classes() -> list[str]:
     """Return the names that two public classes of the package share."""
-    trees = [ast.parse(path.read_text()) for path in _OWN.rglob("*.py")]
+    trees = [ast.parse(path.read_text()) for path in OWN.rglob("*.py")]
     found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     n_of = Counter(node.name for node in found if not node.name.startswith("_"))
     return sorted(name for name, n in n_of.items() if n > 1)
@@ -99,10 +99,11 @@ def names_of_two_classes() -> list[str]:
 
 def n_lines_loaded(wanted: str) -> int:
     """Return the lines of this package that a new process loads for what a reader wants."""
-    return _n_lines(_loaded(wanted))
+    return _n_lines(loaded(wanted))
 
 
-def _loaded(wanted: str) -> list[Path]:
+def loaded(wanted: str) -> list[Path]:
+    """Return the files of this package that a new process loads for what a reader wants."""
     return _told(f"{_LOADED[wanted]}\n{_TELL_LOADED}")
 
 
@@ -120,7 +121,7 @@ def _told(program: str) -> list[Path]:
     command = [sys.executable, "-c", program]
     run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # noqa: S603  ours
     named = {Path(name).resolve() for name in json.loads(run.stdout) if name}
-    return sorted(file for file in named if file.is_relative_to(_OWN))
+    return sorted(file for file in named if file.is_relative_to(OWN))
 
 
 def _n_options(commands: typer.Typer) -> int:

@@ -1,0 +1,125 @@
+"""Tables of notes/house.md, from the code: rooms with their lines, and what a reader loads.
+
+`python -m tools.house` writes the numbers anew and leaves the words. It fails if the page names a
+room that is gone, or lacks one.
+"""
+
+import ast
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.figures import OWN, ROOT, loaded
+
+_PAGE = ROOT / "notes" / "house.md"
+_ROW = re.compile(r"^\| `([\w/()]+)` \|(?: *[\d,]+ \|){4}", re.MULTILINE)
+_CLOSURE = re.compile(r"^\| (client|tables|MQTT link|settings) \| .*\|$", re.MULTILINE)
+_TOTAL = re.compile(r"[\d,]+ lines in [\d,]+ files\. Of these [^.]*\.")
+_FEWEST_NAMED = 400
+
+
+class Lines(NamedTuple):
+    """Lines of some files; each is one of five kinds."""
+
+    files: int
+    code: int
+    docstrings: int
+    imports: int
+    blank: int
+    comments: int
+
+    @property
+    def all(self) -> int:
+        """Lines of every kind."""
+        return sum(self[1:])
+
+
+def lines_of(files: Iterable[Path]) -> Lines:
+    """Return the lines of files, by syntax tree."""
+    n: Counter[str] = Counter()
+    n_files = 0
+    for n_files, file in enumerate(files, start=1):  # noqa: B007  the last number counts
+        text = file.read_text()
+        kinds = ["code" if line.strip() else "blank" for line in text.splitlines()]
+        with file.open("rb") as source:
+            for token in tokenize.tokenize(source.readline):
+                if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#"):
+                    kinds[token.start[0] - 1] = "comments"
+        for node in ast.walk(ast.parse(text)):
+            kind = _kind(node)
+            if kind and isinstance(node, ast.stmt):
+                last = node.lineno if node.end_lineno is None else node.end_lineno
+                kinds[node.lineno - 1 : last] = [kind] * (last - node.lineno + 1)
+        n.update(kinds)
+    return Lines(n_files, *(n[kind] for kind in Lines._fields[1:]))
+
+
+def _kind(node: ast.AST) -> str:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return "imports"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return "docstrings" if isinstance(node.value.value, str) else ""
+    return ""
+
+
+def rooms() -> dict[str, Lines]:
+    """Return the lines of each folder of the package, see `_room`; `(top)` has its own files."""
+    files = [path for path in OWN.rglob("*.py") if path.stat().st_size]
+    names = {_room(path) for path in files}
+    return {name: lines_of(path for path in files if _room(path) == name) for name in names}
+
+
+def _room(path: Path) -> str:
+    """Return the folder of a file, two levels deep."""
+    return "/".join(path.parent.relative_to(OWN).parts[:2]) or "(top)"
+
+
+def named_rooms(text: str) -> set[str]:
+    """Return the rooms that a page has a row of."""
+    return set(_ROW.findall(text))
+
+
+def page(text: str) -> str:
+    """Return the page with the numbers of the code as it is.
+
+    Raises
+    ------
+    ValueError
+        If the page and the code have other rooms.
+    """
+    found = rooms()
+    if astray := found.keys() ^ named_rooms(text):
+        raise ValueError(f"notes/house.md and the code differ in {', '.join(sorted(astray))}")
+
+    def row(match: re.Match[str]) -> str:
+        lines = found[match[1]]
+        figures = lines.files, lines.all, lines.docstrings, lines.code
+        return f"| `{match[1]}` |" + "".join(f" {n:,} |" for n in figures)
+
+    text = _CLOSURE.sub(lambda match: _closure(match[1]), _ROW.sub(row, text))
+    whole = lines_of(OWN.rglob("*.py"))
+    total = (
+        f"{whole.all:,} lines in {whole.files} files. Of these {whole.code:,} are code,"
+        f" {whole.docstrings:,} docstrings, {whole.blank:,} blank,\n{whole.imports:,} imports and"
+        f" {whole.comments:,} comments."
+    )
+    return _TOTAL.sub(total, text, count=1)
+
+
+def _closure(wanted: str) -> str:
+    """Return the row of what a reader loads, with the folders that are most of it."""
+    files = loaded(wanted.removesuffix(" link"))
+    n_of: Counter[str] = Counter()
+    for file in files:
+        n_of[_room(file)] += len(file.read_bytes().splitlines())
+    named = {room: n for room, n in n_of.most_common() if n >= _FEWEST_NAMED}
+    rest = n_of.total() - sum(named.values())
+    parts = [f"`{room}` {n:,}" for room, n in named.items()]
+    return f"| {wanted} | {n_of.total():,} | {', '.join(parts)}, the rest {rest:,} |"
+
+
+if __name__ == "__main__":
+    _PAGE.write_text(page(_PAGE.read_text()))
