@@ -109,7 +109,7 @@ class TickSettings(Group):
     queue_limit: Annotated[AtLeastOne, NEVER_WEAKER] = 100_000
     """Most messages that wait for a tick, apart from those that are decoded before it ends. Beyond
     that, or when a tick is late, only the newest of each device is kept; the others are counted as
-    overload."""
+    overload. Positions of Kafka wait there instead."""
     drain_s: Positive = 10.0
     """Deadline for finishing the current work when the gateway is stopped."""
 

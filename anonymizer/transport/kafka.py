@@ -75,9 +75,11 @@ class KafkaLink:
     timeout_s
         After this time a message that Kafka does not take is given up.
     most_waiting
-        While so many deliveries are not acknowledged, no more are read.
+        So many deliveries are not acknowledged at most: the others wait in Kafka.
     max_payload_bytes
         Of longer payloads only one byte more is delivered.
+    has_room
+        Returns whether more may be read, besides; called in another thread.
     kept_places
         Where each partition is to be read on, as `places_of` said before: what was delivered before
         that is not delivered again, wherever Kafka begins. None: Kafka alone knows.
@@ -99,13 +101,14 @@ class KafkaLink:
         timeout_s: float,
         most_waiting: int,
         max_payload_bytes: int,
+        has_room: Callable[[], bool] = lambda: True,
         kept_places: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self._sources = KafkaTopics(inputs, max_payload_bytes=max_payload_bytes)
         self._outputs = dict(outputs)
         self._deliver = deliver
         self._on_state = on_state
-        self._most_waiting = most_waiting
+        self._most_waiting, self._has_room = most_waiting, has_room
         self._problems = Problems()
         stated = {key: value.get_secret_value() for key, value in settings.options.items()}
         where: dict[str, str | int | float | bool] = {
@@ -336,12 +339,14 @@ class KafkaLink:
     def _read_once(self, *, subscribed: bool) -> None:
         if not self._receiving:
             self._rests.set()
-        has_room = len(self._offsets) + _AT_ONCE <= max(_AT_ONCE, self._most_waiting)
-        if not (subscribed and self._receiving and has_room):
+        room = min(_AT_ONCE, self._most_waiting - len(self._offsets))
+        # Not a few at a time, wherever there is room for many.
+        is_much = room >= min(_AT_ONCE, max(1, self._most_waiting // 4))
+        if not (subscribed and self._receiving and is_much and self._has_room()):
             self._ending.wait(_WAIT_S)
             return
         good = []
-        for message in self._consumer.consume(_AT_ONCE, _READ_S):
+        for message in self._consumer.consume(room, _READ_S):
             error = message.error()
             if error is None:
                 good.append(message)

@@ -44,7 +44,7 @@ class Bus:
         self._places = list(zip(network.lat.tolist(), network.lon.tolist(), strict=True))
         self.n_sent = 0
 
-    def configure(self, *, session_s: int = 45) -> None:
+    def configure(self, *, session_s: int = 45, queue_limit: int = 100_000) -> None:
         """Write the settings of gateways; one that is silent for a session loses its partitions."""
         self.config.write_text(f"""
             [network]
@@ -68,6 +68,7 @@ class Bus:
             [tick]
             interval_s = 1.0  # on a loaded machine shorter ticks are late, and then few are decoded
             drain_s = 60
+            queue_limit = {queue_limit}
         """)
 
     def send(self, n: int, *, seed: int = 1) -> None:
@@ -259,3 +260,13 @@ def test_what_is_settled_is_committed_though_the_group_divides_the_partitions_at
     leaving.join()
     assert counts["received"] > 10 * N_DEVICES
     assert bus.n_committed() == counts["received"]
+
+
+def test_a_backlog_waits_in_kafka_and_is_no_overload(gateways: Processes, bus: Bus) -> None:
+    bus.configure(queue_limit=10 * N_DEVICES)
+    bus.send(50)
+    start(gateways, bus)
+    wait_until(all_committed(bus), "committed")
+    counts = accounts(gateways)
+    assert counts["received"] == bus.n_sent
+    assert not any(n for key, n in counts.items() if "overload" in key)

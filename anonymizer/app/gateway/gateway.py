@@ -123,7 +123,10 @@ class Gateway:
         self._log = structlog.get_logger()
         self.ledger = Ledger()
         self.inbox = Inbox(
-            settings.tick.queue_limit, self.ledger, is_shared=shared_topics(settings.inputs)
+            settings.tick.queue_limit,
+            self.ledger,
+            is_shared=shared_topics(settings.inputs),
+            is_awaited=settings.in_kafka,
         )
         self.flow = PositionFlow(
             settings,
@@ -239,6 +242,7 @@ class Gateway:
             timeout_s=settings.tick.drain_s,
             most_waiting=settings.tick.queue_limit,
             max_payload_bytes=settings.limits.max_payload_bytes,
+            has_room=lambda: self.inbox.has_room,
         )
 
     def _mqtt_link(self, *, key: bytes) -> MqttLink:
@@ -480,8 +484,9 @@ class Gateway:
 
     def _on_late(self, late: bool) -> None:  # noqa: FBT001  the stage's callback
         if late:
+            kept = "of several positions of a device the newest is kept"
             self._log.warning(
-                "ticks are late: of several positions of a device the newest is kept",
+                "ticks are late: " + ("the rest waits in Kafka" if self.inbox.is_awaited else kept),
                 interval_s=self._settings.tick.interval_s,
             )
         else:

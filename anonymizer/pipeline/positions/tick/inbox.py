@@ -40,6 +40,9 @@ class Inbox:
         other. None: those of no topic do.
     max_bytes
         Most bytes that wait, see `waiting_bytes`.
+    is_awaited
+        Whether whoever sends waits for room (`has_room`). Then nothing has to yield because a tick
+        is late.
 
     Notes
     -----
@@ -54,8 +57,10 @@ class Inbox:
         *,
         is_shared: Callable[[str], bool] | None = None,
         max_bytes: int = MAX_WAITING_BYTES,
+        is_awaited: bool = False,
     ) -> None:
         self._limit = limit
+        self.is_awaited = is_awaited
         self._max_bytes = max_bytes
         self._ledger = ledger
         self._is_shared = is_shared
@@ -69,6 +74,11 @@ class Inbox:
         """Use this limit from the next message on."""
         self._limit = n_messages
 
+    @property
+    def has_room(self) -> bool:
+        """Whether less than half of the bytes that may wait are there."""
+        return 2 * self.n_bytes < self._max_bytes
+
     def put(self, deliveries: Sequence[Delivery], *, at_s: float) -> list[int]:
         """Take in a batch; return the receipts to be acknowledged now.
 
@@ -81,7 +91,7 @@ class Inbox:
         self.n_bytes += waiting_bytes(deliveries)
         receipts = receipts_of(deliveries) if self.is_overloaded else []
         if self.n_waiting > self._limit or self.n_bytes > self._max_bytes:
-            receipts += self.hurry()
+            receipts += self._hurry()
             self._keep_newest(
                 self._limit - self._limit // 4, max_bytes=self._max_bytes - self._max_bytes // 4
             )
@@ -95,6 +105,9 @@ class Inbox:
 
     def hurry(self) -> list[int]:
         """Keep only the newest messages until the next `take`; return receipts as `put` does."""
+        return [] if self.is_awaited else self._hurry()
+
+    def _hurry(self) -> list[int]:
         if self.is_overloaded:
             return []
         self.is_overloaded = True

@@ -132,3 +132,30 @@ def test_what_is_refused_is_counted_acknowledged_and_never_waits() -> None:
     assert (ledger.n_received, ledger.n(Outcome.SUPPRESSED__OVERLOAD)) == (4, 4)
     assert inbox.n_waiting == 0
     assert inbox.take() == []
+
+
+def test_nothing_yields_to_a_late_tick_where_whoever_sends_waits_for_room() -> None:
+    ledger = Ledger()
+    inbox = Inbox(10, ledger, is_awaited=True)
+    inbox.put(on("aaaa"), at_s=0.0)
+    assert inbox.hurry() == []
+    assert inbox.put(on("ab", first=5), at_s=1.0) == []
+    assert sum(len(batch.deliveries) for batch in inbox.take()) == 6
+    assert sum(ledger.counts().values()) == 0
+    # Whoever does not wait all the same is not believed: memory is bounded.
+    assert inbox.put(on("a" * 11), at_s=2.0) == [1, 2, 4, 5, 7, 8, 10, 11]
+    assert inbox.n_waiting == 1
+    assert ledger.counts()[Outcome.SUPPRESSED__OVERLOAD] == 10
+
+
+def test_there_is_room_while_less_than_half_of_the_bytes_wait() -> None:
+    inbox = Inbox(100, Ledger(), max_bytes=2000)
+    rooms = []
+    for _ in range(4):
+        rooms.append(inbox.has_room)
+        inbox.put(on("a"), at_s=0.0)
+    assert 2 * inbox.n_bytes >= 2000
+    assert rooms == [True] * 4
+    assert [inbox.has_room] == [False]
+    inbox.take()
+    assert [inbox.has_room] == [True]
