@@ -4,9 +4,10 @@ import json
 import tomllib
 from typing import Any
 
+import numpy as np
 import pytest
 
-from anonymizer.codecs import CoarsePoint
+from anonymizer.codecs import CODECS, CoarsePoint, device_zones
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.records.declaration import declare
@@ -49,6 +50,11 @@ MESSAGES: list[tuple[str, Any, Fix]] = [
         dp("CurrentLocation.Latitude", "60.5"),
         dp("CurrentLocation.Longitude", "24.5"),
     ]}, Fix(60.5, 24.5, TS)),
+    ("batches", {"imei": "V", "data": {"points": [[60.5, 24.5, TS]]}}, Fix(60.5, 24.5, TS, "V")),
+    ("features/{device}", {
+        "type": "Feature", "geometry": {"type": "Point", "coordinates": [24.5, 60.5]},
+        "properties": {"time": TS},
+    }, Fix(60.5, 24.5, TS)),
 ]  # fmt: skip
 
 
@@ -79,3 +85,53 @@ def test_the_recipe_for_warnings_reads_denm_and_no_cam() -> None:
     assert not isinstance(part, Outcome)
     assert part[0] == TS
     assert reader.read(json.dumps(denm | {"type": "cam"}).encode()) is Outcome.INVALID__NOT_SELECTED
+
+
+def printed(beginning: str) -> bytes:
+    """Return the message on the page of formats that begins so."""
+    [text] = [
+        block.text
+        for block in blocks(ROOT / "docs" / "formats.md")
+        if block.language == "json" and block.text.startswith(beginning)
+    ]
+    return text.encode()
+
+
+def test_the_settings_for_any_json_read_the_message_above_them() -> None:
+    fix = Fix(60.1699, 24.9384, 1_800_000_000.2, readings={"speed_kmh": 30.0})
+    assert input_of("trackers/{device}").make_codec()(printed('{"type": "fix"')) == [fix]
+
+
+def test_the_native_message_and_the_echo_are_read_by_their_codecs() -> None:
+    [native] = input_of("positions/{device}").make_codec()(printed('{"lat"'))
+    [echo] = CODECS["owntracks"](printed('{"_type"'))
+    assert isinstance(native, Fix)
+    assert isinstance(echo, Fix)
+    assert (native.lat, native.readings) == (echo.lat, {"speed_mps": 8.3})
+
+
+def test_the_settings_for_single_signals_read_a_half_of_each() -> None:
+    read = input_of("signals/{vehicle}/#").make_codec()
+    for name, value in (("Latitude", "60.5"), ("Longitude", "24.5")):
+        message = {"action": "subscription", "ts": AT, "data": dp(f"CurrentLocation.{name}", value)}
+        [half] = read(json.dumps(message).encode())
+        assert isinstance(half, Fix)
+        assert [half.lat, half.lon].count(float(value)) == 1
+        assert np.isnan([half.lat, half.lon]).sum() == 1
+
+
+def test_the_echo_of_geojson_is_read_as_it_was_written_and_says_its_accuracy() -> None:
+    features = input_of("features/{device}")
+    written = features.make_encoder()(POINT)
+    assert features.make_codec()(written) == [Fix(POINT.lat, POINT.lon, TS)]
+    assert json.loads(written)["properties"]["accuracy"] == POINT.radius_m
+
+
+def test_the_statements_of_devices_on_the_page_can_be_used() -> None:
+    shapes = device_zones.decode(printed('[{"circle"'))
+    assert isinstance(shapes, device_zones.StatedZones)
+    assert (len(shapes.circles), len(shapes.polygons)) == (1, 1)
+    page = (ROOT / "docs" / "formats.md").read_text()
+    for said in ('[{"everywhere": true}]', '[{"k": 20}]', '[{"road_m": 5000}]'):
+        assert f"`{said}`" in page
+        assert isinstance(device_zones.decode(said.encode()), device_zones.StatedZones)

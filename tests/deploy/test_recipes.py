@@ -1,10 +1,12 @@
 """The recipes of the manual: settings that load, brokers that start, and a message that passes."""
 
 import asyncio
+import json
 import subprocess
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree as ET
 
 import aiomqtt
 import pytest
@@ -21,7 +23,7 @@ from anonymizer.transport.local_brokers import mosquitto
 from tests.brokers import Certificates
 from tests.codecs.samples import SAMPLES
 from tests.console import ROOT, blocks
-from tests.end_to_end import DEADLINE_S, client
+from tests.end_to_end import DEADLINE_S, client, eventually
 
 PAGE = ROOT / "docs" / "recipes.md"
 BLOCKS = list(blocks(PAGE))
@@ -104,6 +106,100 @@ async def test_a_phone_writes_its_own_topics_alone(tmp_path: Path) -> None:
     finally:
         await broker.stop()
     assert (str(first.topic), first.payload) == (phone.topic, phone.payload)
+
+
+async def test_readers_that_share_what_is_published_get_each_group_once(tmp_path: Path) -> None:
+    [shared] = snippet("$share/")
+    broker = mosquitto(tmp_path)
+    published = [
+        json.dumps({"group": f"g{i}", "pseudonyms": [f"p{i}", f"q{i}"]}) for i in range(40)
+    ]
+    got: dict[str, list[str]] = {"one": [], "other": []}
+    await broker.start()
+    try:
+        async with (
+            client(broker.url, "gateway") as gateway,
+            client(broker.url, "one") as one,
+            client(broker.url, "other") as other,
+        ):
+            for reader in (one, other):
+                await reader.subscribe(shared, qos=1)
+            for body in published:
+                await gateway.publish("cloaked/positions", body, qos=1)
+
+            async def read(name: str, reader: aiomqtt.Client) -> None:
+                async for message in reader.messages:
+                    assert isinstance(message.payload, bytes)
+                    got[name].append(message.payload.decode())
+
+            async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(read(*each)) for each in (("one", one), ("other", other))
+                ]
+
+                async def n_got() -> int:
+                    return sum(map(len, got.values()))
+
+                await eventually(n_got, lambda n: n >= len(published))
+                await asyncio.sleep(0.2)
+                for task in tasks:
+                    task.cancel()
+    finally:
+        await broker.stop()
+    assert sorted(got["one"] + got["other"]) == sorted(published)
+    assert all(got.values()), "both have had some"
+
+
+def test_traccar_forwards_to_the_topic_that_the_gateway_reads() -> None:
+    entries = ET.fromstring(f"<properties>{chr(10).join(snippet('<entry'))}</properties>")  # noqa: S314  ours
+    said = {entry.get("key"): entry.text for entry in entries}
+    assert said["forward.type"] == "mqtt"
+    assert [each.topic for each in recipes().inputs if each.codec == "traccar"] == [
+        said["forward.topic"]
+    ]
+
+
+async def test_the_recorder_reads_the_echoes_and_not_the_phones(tmp_path: Path) -> None:
+    [line] = snippet("OTR_TOPICS")
+    broker = mosquitto(tmp_path)
+    await broker.start()
+    try:
+        async with client(broker.url, "recorder") as recorder, client(broker.url, "all") as all_:
+            await recorder.subscribe(line.partition("=")[2].strip('"'), qos=1)
+            for topic in ("owntracks/alice/phone", "cloaked/positions", "cloaked/owntracks/3nG0cQ"):
+                await all_.publish(topic, b"{}", qos=1)
+            async with asyncio.timeout(DEADLINE_S):
+                first = await anext(aiter(recorder.messages))
+    finally:
+        await broker.stop()
+    assert str(first.topic) == "cloaked/owntracks/3nG0cQ"
+
+
+async def test_one_more_line_lets_the_gateway_announce_itself(tmp_path: Path) -> None:
+    rules = tmp_path / "acl"
+    announces = snippet("topic write homeassistant")
+    rules.write_text("\n".join(["user gateway", *announces, "user home", "topic read #", ""]))
+    rules.chmod(0o700)
+    broker = mosquitto(tmp_path, f"acl_file {rules}")
+    await broker.start()
+    try:
+        async with (
+            client(broker.url, "home", username="home") as home,
+            client(broker.url, "gateway", username="gateway") as gateway,
+        ):
+            await home.subscribe("homeassistant/#", qos=1)
+            for object_ in ("another", "anonymizer"):
+                await gateway.publish(f"homeassistant/device/{object_}/config", b"{}", qos=1)
+            async with asyncio.timeout(DEADLINE_S):
+                first = await anext(aiter(home.messages))
+    finally:
+        await broker.stop()
+    assert str(first.topic) == "homeassistant/device/anonymizer/config"
+
+
+def test_gateways_do_not_share_the_topics_of_devices() -> None:
+    with pytest.raises(ValueError, match="a shared subscription would give a part"):
+        Settings.model_validate({"inputs": [{"topic": "$share/gateways/positions/{device}"}]})
 
 
 @pytest.fixture
