@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TableAuditReport,
         anonymize,
         audit_table,
+        profile,
     )
     from anonymizer.api.cloaking import (
         AuditReport,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         audit_stream,
         cloak,
     )
+    from anonymizer.app.table_profile import ProfileReport
     from anonymizer.domain.network import RoadNetwork
     from anonymizer.errors import (
         AnonymizerError,
@@ -50,6 +52,7 @@ __all__ = [
     "GuaranteeError",
     "InputError",
     "Minimizer",
+    "ProfileReport",
     "RoadNetwork",
     "Settings",
     "SettingsError",
@@ -63,6 +66,7 @@ __all__ = [
     "from_networkx",
     "load_network",
     "load_settings",
+    "profile",
     "to_networkx",
 ]
 
@@ -71,7 +75,9 @@ _MODULE_OF = {
     for module, names in {
         "anonymizer.api.anonymizing": (
             "AnonymizeReport", "AnonymizedTable", "TableAuditReport", "anonymize", "audit_table",
+            "profile",
         ),
+        "anonymizer.app.table_profile": ("ProfileReport",),
         "anonymizer.api.cloaking": (
             "AuditReport", "CloakReport", "CloakedTrace", "Finding", "audit_stream", "cloak",
         ),

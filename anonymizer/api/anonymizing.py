@@ -1,23 +1,42 @@
-"""Public functions for records: anonymize a table, audit a release of one.
+"""Public functions for records: profile a table, anonymize it, audit a release of it.
 
-They call what `anonymizer anonymize` and `anonymizer audit table` call, with the same defaults.
+They call what the commands `anonymize`, `audit table` and `profile` call, with the same defaults.
 """
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from anonymizer.api.keywords import AuditKeywords, TableKeywords, takes_keywords
 from anonymizer.app import anonymize as app
 from anonymizer.app.anonymize import AnonymizeReport, declared_of, make_plan, make_promise
 from anonymizer.app.audit.findings import TableAuditReport
-from anonymizer.app.table_options import AuditOptions, TableOptions, names_of
+from anonymizer.app.table_options import (
+    AT_RISK,
+    AuditOptions,
+    Names,
+    TableOptions,
+    names_of,
+    real_number,
+    whole_number,
+)
 from anonymizer.errors import InputError
+from anonymizer.files.coded_columns import DEFAULT_MARKERS
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
 
-__all__ = ["AnonymizeReport", "AnonymizedTable", "TableAuditReport", "anonymize", "audit_table"]
+if TYPE_CHECKING:
+    from anonymizer.app.table_profile import ProfileReport
+
+__all__ = [
+    "AnonymizeReport",
+    "AnonymizedTable",
+    "TableAuditReport",
+    "anonymize",
+    "audit_table",
+    "profile",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -236,6 +255,66 @@ def audit_table(
         else as_table(population, declared.qis, name="population"),
         at_risk=required.at_risk,
         target=required.target,
+    )
+
+
+def profile(
+    table: DataFrame | FilePath,
+    *,
+    qi: Names = (),
+    sa: Names = (),
+    id: str | None = None,  # noqa: A002  as in the other functions
+    k: int | None = None,
+    sampled: float = 0.1,
+    at_risk: float = AT_RISK,
+    missing: Sequence[str] = DEFAULT_MARKERS,
+) -> "ProfileReport":
+    """Say which columns of a table name people, before it is anonymized.
+
+    Parameters
+    ----------
+    table
+        The table; every row is a record.
+    qi
+        The columns to look at. Empty: all that are neither sensitive nor the identifier.
+    sa, id, missing
+        As for `anonymize`.
+    k
+        Also say what a release with classes of k persons would lose, and what d, l, t, rows left
+        out and weights would change.
+    sampled
+        Share of the population that the table is, for DIS-SUDA.
+    at_risk
+        Count the rows whose person is named with a larger probability.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used, or has no column to look at.
+    SettingsError
+        If an option is out of its range, or the extra `tables` is not installed.
+
+    Examples
+    --------
+    >>> import anonymizer, polars
+    >>> people = polars.DataFrame({"age": [34, 34, 51, 58], "zip": ["1a", "1a", "2a", "2a"]})
+    >>> anonymizer.profile(people).share_unique
+    0.5
+    """
+    from anonymizer.app import table_profile  # noqa: PLC0415  who anonymizes needs no profile
+
+    read, sensitive = as_table(table, name="table"), names_of(sa)
+    others = [name for name in read.frame.columns if name not in {*sensitive, id}]
+    asked = names_of(qi) or others
+    if not asked:
+        raise InputError(f"{read.path}: has no column to look at")
+    return table_profile.profile(
+        read,
+        Declared(qis=asked, sensitive=sensitive, id=id, markers=missing),
+        sampled=real_number("sampled", sampled, 0.0001, 0.9999),
+        at_risk=real_number("at_risk", at_risk, 0.0, 1.0),
+        k=None if k is None else whole_number("k", k, 2),
+        chosen=bool(qi),
     )
 
 

@@ -23,7 +23,8 @@ WATCH: dict[str, Any] = {"watch": {"evidence_s": 60, "reports": "evidence"}}
 
 def traffic_of(**tables: dict[str, Any]) -> tuple[Traffic, Settings, list[dict[str, Any]]]:
     """Return a sample of devices that walk over the grid, and the messages about them."""
-    rig = Rig(**WATCH, **tables)
+    asked: dict[str, Any] = WATCH | tables
+    rig = Rig(**asked)
     walk = np.random.default_rng(0)
     node, messages = walk.integers(0, 25, N), []
     for t in range(TICKS):
