@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         audit_stream,
         cloak,
     )
+    from anonymizer.api.profiling import ProfileReport, profile
     from anonymizer.domain.network import RoadNetwork
     from anonymizer.errors import (
         AnonymizerError,
@@ -45,6 +46,7 @@ __all__ = [
     "GuaranteeError",
     "InputError",
     "Minimizer",
+    "ProfileReport",
     "RoadNetwork",
     "Settings",
     "SettingsError",
@@ -58,6 +60,7 @@ __all__ = [
     "from_networkx",
     "load_network",
     "load_settings",
+    "profile",
     "to_networkx",
 ]
 
@@ -66,6 +69,7 @@ _MODULE_OF = {
     for module, names in {
         "anonymizer.api.anonymizing": ("AnonymizeReport", "AnonymizedTable", "anonymize"),
         "anonymizer.api.auditing": ("TableAuditReport", "audit_table"),
+        "anonymizer.api.profiling": ("ProfileReport", "profile"),
         "anonymizer.api.cloaking": (
             "AuditReport", "CloakReport", "CloakedTrace", "Finding", "audit_stream", "cloak",
         ),

@@ -264,6 +264,19 @@ def test_a_table_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None
     assert json.loads(told.stdout) == json.loads(audited.model_dump_json())
 
 
+def test_a_profile_is_that_of_the_command(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    people().write_csv(table)
+    told = run_command("profile", table, "--sa", "ill", "-k", "3", "--json", "-")
+    assert told.returncode == 0, told.stderr
+    found = anonymizer.profile(people(), sa="ill", k=3)
+    assert json.loads(told.stdout) == json.loads(found.model_dump_json())
+    with pytest.raises(anonymizer.InputError, match="no column to look at"):
+        anonymizer.profile(people().select("ill"), sa="ill")
+    with pytest.raises(anonymizer.SettingsError, match="k: must be"):
+        anonymizer.profile(people(), k=1)
+
+
 def test_a_trace_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None:
     file, out, where = tmp_path / "trace.parquet", tmp_path / "out.jsonl", tmp_path / "map.jsonl"
     trace().write_parquet(file)

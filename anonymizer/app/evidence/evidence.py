@@ -435,7 +435,7 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
             "suppressed": f"{report.suppressed_share:.1%}",
             "pseudonyms": f"{report.n_pseudonyms:,}",
             "devices": f"{report.n_devices:,}",
-            "nodes": f"{report.regions.nodes_mean:.0f}",
+            "nodes": f"{report.regions.nodes_mean:,.0f}",
             "across": "of unknown size" if across is None else f"{across:,.0f} m across",
         }
     elif isinstance(report, TableAuditReport):
@@ -457,7 +457,9 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
             "windows": f"{report.n_windows:,}",
             "classes": f"{report.n_classes:,}",
         }
-        left_out = tuple(f"{n:,} {why}" for why, n in report.left_out.items() if n)
+        left_out = tuple(
+            f"{n:,} {why.replace('_', ' ')}" for why, n in report.left_out.items() if n
+        )
     else:
         kind = "counts"
     return Audited(source=path.name, sha256=digest, kind=kind, figures=figures, left_out=left_out)

@@ -10,6 +10,7 @@ from anonymizer.app.evidence.evidence_words import (
     ASKS,
     NOT_SAID,
     best_of,
+    checks,
     control,
     exposed,
     gained,
@@ -117,7 +118,10 @@ def _verdict(evidence: EvidenceReport) -> str:
     said = '<p class="verdict">No promise is broken.</p>'
     if broken:
         said = f'<p class="verdict bad">A promise is broken: {escape(kinds_of(broken))}.</p>'
-    said += f"<p>{len(evidence.results)} attacks and checks, {kept} of them promised and kept."
+    n = sum(each.promised and each.holds is not None for each in evidence.results)
+    said += f"<p>Of {len(evidence.results)} attacks and checks, "
+    said += f"{n} are about what is promised" if n else "none is about a promise"
+    said += f"; {kept if broken else 'all'} of these turned out well." if n else "."
     if above:
         said += f" Not promised, and above the limit: {escape(kinds_of(above))}."
     for each in evidence.apart:
@@ -133,12 +137,13 @@ def _answer(evidence: EvidenceReport, criterion: Criterion) -> str:
     mine = [each for each in evidence.results if each.criterion is criterion]
     best, broken = best_of(evidence, criterion), [each for each in mine if each.broken]
     shown = f"<p><b>Broken: {escape(kinds_of(broken))}.</b></p>" if broken else ""
-    if best is not None and (best.success or best.control):
+    if best is not None and not best.success and not best.control:
+        best = None
+    to_tell = mine if best is None else [] if best.broken else broken
+    if to_tell:
+        shown += "".join(f"<p>{escape(each)}</p>" for each in checks(to_tell))
+    if best is not None:
         shown += f"<p>{escape(best.asks)} {escape(gained(best))}</p>{gauge(next(lanes([best])))}"
-    elif mine and not broken:
-        shown += "".join(
-            f"<p>{escape(each.asks)} {escape(verdict(each).capitalize())}.</p>" for each in mine
-        )
     return (
         f'<li class="{kind}"><h3>{escape(ASKS[criterion])}</h3>'
         f'<p class="answer">{escape(criterion.capitalize())}: {escape(ANSWERS[answer])}</p>'

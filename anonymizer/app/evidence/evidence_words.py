@@ -12,6 +12,11 @@ ASKS = {
     Criterion.TRUTH: "Is what is published true?",
 }
 
+_LEAST = 0.0005
+"""Shares below that would be written like none at all."""
+MOST_CHECKS = 3
+"""Told on the first screen of one criterion."""
+
 ANSWERS = {
     Conclusion.BROKEN: "a promise is broken",
     Conclusion.ABOVE: "more than the limit, which is not promised",
@@ -66,7 +71,9 @@ def kinds_of(results: Iterable[Result]) -> str:
 
 def percent(share: float | None) -> str:
     """Return a share in per cent; empty if there is none."""
-    return "" if share is None else f"{share:.1%}"
+    if share is None:
+        return ""
+    return "less than 0.1%" if 0 < share < _LEAST else f"{share:.1%}"
 
 
 def interval(result: Result) -> str:
@@ -99,6 +106,31 @@ def verdict(result: Result) -> str:
     if result.holds:
         return f"{'promised and kept' if result.promised else 'below its bar'}{bar}"
     return "reported"
+
+
+def checks(results: Iterable[Result]) -> list[str]:
+    """Say of checks what they ask and what the answer is, each once; of some how many are left.
+
+    They are attacks that never succeed, and conditions that are met or not; first those that are
+    not.
+    """
+    ordered = sorted(results, key=lambda each: (not each.broken, each.holds is not False))
+    told = dict.fromkeys(f"{each.asks} {said}" for each in ordered if (said := _said(each)))
+    left = len(told) - MOST_CHECKS
+    first = list(told)[:MOST_CHECKS]
+    if not told:
+        return ["Measured below; no limit was asked for."]
+    return [*first, f"{left} more {'is' if left == 1 else 'are'} below."] if left > 0 else first
+
+
+def _said(result: Result) -> str:
+    """Answer what a check asks; empty if there is neither a limit nor a success to tell of."""
+    good, bad = ("Yes", "No") if result.criterion is Criterion.TRUTH else ("No", "Yes")
+    if result.holds is not None:
+        as_promised = f"{good}, as promised." if result.promised else f"{good}."
+        broken = "that breaks a promise" if result.promised else "that is not promised"
+        return as_promised if result.holds else f"{bad}; {broken}."
+    return "Never." if result.success == 0 else ""
 
 
 def best_of(evidence: EvidenceReport, criterion: Criterion) -> Result | None:

@@ -65,7 +65,7 @@ READINGS = {
     "soundness": AttackReading(_TRUE, "Is every device within its published region?"),
     "k": AttackReading(
         _ONE,
-        "Is a region or class published that holds fewer than k?",
+        "Is an area or group of rows published that holds too few (fewer than k)?",
         ("share_below_k",),
         chance=0,
         against=NEVER,
@@ -111,22 +111,23 @@ READINGS = {
     ),
     "prosecutor": AttackReading(
         _ONE,
-        "Is the person of a row named, by somebody who knows that they are in the table?",
+        "Does somebody who knows that a person is in the table, and what it says of them, find "
+        "their row?",
         ("average",),
         ("guess",),
         against="a guess among all of the table",
     ),
     "journalist": AttackReading(
         _ONE,
-        "Is the person of a row named, by somebody who knows the population?",
+        "Does somebody who knows the population find the person of a row?",
         ("average",),
         ("guess",),
         against="a guess among the population",
     ),
-    "k-map": AttackReading(_ONE, "How many people of the population fit a class at least?"),
+    "k-map": AttackReading(_ONE, "How many people of the population look like a row, at least?"),
     "presence": AttackReading(
         _LEARN,
-        "Is it told that somebody is in the table, because of what they are?",
+        "Does the table tell that somebody is in it?",
         ("average",),
         ("drawn",),
         against="the share of the population that is in it",
@@ -256,7 +257,7 @@ READINGS = {
     ),
     "windows together": AttackReading(
         _LEARN,
-        "Do windows, taken together, tell an attribute of a vehicle?",
+        "Do several periods of time, taken together, tell an attribute of a vehicle?",
         ("share_read",),
         n="n_vehicles",
         chance=0,
@@ -264,7 +265,7 @@ READINGS = {
     ),
     "known company": AttackReading(
         _LEARN,
-        "Do classes with vehicles of the adversary tell an attribute of another?",
+        "Does somebody who owns some of the vehicles learn an attribute of another?",
         ("share_read",),
         n="n_vehicles",
         chance=0,
@@ -361,13 +362,25 @@ READINGS = {
         against=_OTHERS,
     ),
     "identifiers": AttackReading(_ONE, "Does the release contain identifiers?"),
-    "l": AttackReading(_LEARN, "Does a class have fewer than l sensitive values?"),
-    "entropy l": AttackReading(_LEARN, "Are the sensitive values of a class too uneven?"),
-    "t": AttackReading(_LEARN, "Do the sensitive values of a class differ from those of all?"),
-    "d": AttackReading(_LINK, "Does a class have fewer than d values of a quasi-identifier?"),
-    "share": AttackReading(_LINK, "Has one value too large a share of a class?"),
-    "source share": AttackReading(_LINK, "Has one source's tuple too large a share of a class?"),
-    "spread": AttackReading(_LEARN, "Are the numbers of a class too close together?"),
+    "l": AttackReading(
+        _LEARN, "Do rows that look the same have too few sensitive values, such as one illness?"
+    ),
+    "entropy l": AttackReading(
+        _LEARN, "Is one sensitive value too frequent among rows that look the same?"
+    ),
+    "t": AttackReading(
+        _LEARN, "Do the sensitive values of rows that look the same differ too much from all?"
+    ),
+    "d": AttackReading(
+        _LINK, "Do rows that look the same have too few values of what one source knows?"
+    ),
+    "share": AttackReading(_LINK, "Is one value too frequent among rows that look the same?"),
+    "source share": AttackReading(
+        _LINK, "Is what one source knows too frequent among rows that look the same?"
+    ),
+    "spread": AttackReading(
+        _LEARN, "Are the numbers behind rows that look the same too close together?"
+    ),
     "linkability": AttackReading(
         _LINK,
         "Does somebody who holds one source learn a person's other values?",
@@ -377,14 +390,14 @@ READINGS = {
     ),
     "homogeneity": AttackReading(
         _LEARN,
-        "Is a person's sensitive value told, because all of their class have it?",
+        "Is a person's sensitive value told, because all who look the same have it?",
         ("share_of_people",),
         chance=0,
         against=NEVER,
     ),
-    "class numbers": AttackReading(_TRUE, "Do class numbers tell nothing?"),
+    "class numbers": AttackReading(_TRUE, "Do the numbers of groups tell nothing?"),
     "columns": AttackReading(_TRUE, "Are all columns declared, and are all statistics true?"),
-    "labels": AttackReading(_TRUE, "Do labels cover the values of the original?"),
+    "labels": AttackReading(_TRUE, "Is each person within what the table says of them?"),
     "truth": AttackReading(_TRUE, "Are the other columns as in the original?"),
 }
 """By the name of an attack; what stands in brackets behind a name is left out."""

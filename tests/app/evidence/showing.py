@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ _MODELS = {
     "kld": ("--model", "kld", "-k", "20", "-l", "3"),
     "kaca": ("--model", "kaca", "-k", "20"),
     "cells": ("--model", "cells", "-k", "20", "-l", "2"),
-    "kld with t": ("--model", "kld", "-k", "20", "-l", "3", "-t", "0.3"),
+    "kld with t": ("--model", "kld", "-k", "20", "-l", "3", "--t", "0.3"),
 }
 
 
@@ -158,7 +158,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     axe = None if asked.axe is None else asked.axe.read_text()
     with opened_browser() as viewer:
-        for show in (*adult(folder, data), records(folder), *taxis(folder, data, asked.minutes)):
+        for show in chain(
+            adult(folder, data), [records(folder)], taxis(folder, data, asked.minutes)
+        ):
             found = evidence_of(show.audits, made="2026-11-26T00:00:00+00:00")
             path = folder / f"{show.name}.html"
             path.write_text(page(found))

@@ -9,9 +9,10 @@ from anonymizer.app.audit import Mode
 from anonymizer.app.audit.findings import AuditReport, TableAuditReport
 from anonymizer.app.evidence import Conclusion, Criterion, EvidenceReport, evidence_of, page
 from anonymizer.domain.promises import Promise
+from tests.app.audit.test_counts_attack import gathered
 from tests.app.audit.test_stream_audit import WORLD, audit_of
 from tests.app.audit.test_table_audit import Release
-from tests.app.evidence.test_evidence import MADE
+from tests.app.evidence.test_evidence import MADE, of
 from tests.app.evidence.test_evidence_page import first_screen
 from tests.app.worlds import CONTROLS, Paper, ideal_sessions, wandering
 
@@ -128,3 +129,15 @@ def test_what_succeeds_and_is_not_promised_is_no_broken_promise_and_no_good_news
     assert "No promise is broken." in first
     assert "Not promised, and above the limit: session, intersection" in first
     assert "more than the limit, which is not promised" in first_screen(page(found))[ONE]
+
+
+@pytest.mark.parametrize(("cells", "k", "told"), [(16, 2, True), (16, 100, False)])
+def test_counts_that_tell_where_in_a_region_devices_are_are_told_on_the_first_screen(
+    cells: int, k: int, tmp_path: Path, *, told: bool
+) -> None:
+    finding = gathered(tmp_path, cells=cells, k=k)
+    (tmp_path / "audit.json").unlink(missing_ok=True)
+    found = of(tmp_path, finding)
+    first = page(found).split("<h2>")[0]
+    assert ("These two must not both be public: positions and counts of" in first) is told
+    assert found.answers[LEARN] is (Conclusion.ABOVE if told else Conclusion.HELD)

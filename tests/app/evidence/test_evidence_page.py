@@ -10,7 +10,7 @@ from anonymizer.app.audit.findings import Figure, Finding
 from anonymizer.app.evidence import Criterion, Result, page
 from anonymizer.app.evidence.evidence_page import DARK, LIGHT
 from anonymizer.app.evidence.evidence_plot import drawing, gauge, lanes
-from anonymizer.app.evidence.evidence_words import ASKS, gained
+from anonymizer.app.evidence.evidence_words import ASKS, gained, percent
 from tests.app.evidence.test_evidence import of
 from tests.web.browsing import opened_browser
 
@@ -209,3 +209,46 @@ def test_two_streams_are_kept_apart_if_they_tell_more_together_than_each_or_chan
         read("releases of two vehicles", control),
     )
     assert bool(found.apart) is told
+
+
+def told_of_checks(folder: Path, *findings: Finding) -> str:
+    found = of(folder, *findings)
+    (criterion,) = {each.criterion for each in found.results}
+    return first_screen(page(found))[criterion]
+
+
+def test_checks_are_told_in_plain_words_each_once_and_the_broken_first(tmp_path: Path) -> None:
+    kept = [
+        Finding(attack="d", attribute=name, figures={}, bar=">= 2", holds=True, required=True)
+        for name in ("age", "job")
+    ]
+    told = told_of_checks(tmp_path, *kept)
+    assert told.count("Do rows that look the same have too few values") == 1
+    assert "No, as promised." in told
+    assert "bar" not in told
+    broken = Finding(attack="share", attribute="age", figures={}, holds=False, required=True)
+    told = told_of_checks(tmp_path, *kept, broken)
+    assert told.index("Yes; that breaks a promise.") < told.index("No, as promised.")
+    reported = Finding(attack="share", figures={}, holds=False)
+    assert "Yes; that is not promised." in told_of_checks(tmp_path, reported)
+
+
+def test_of_many_checks_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    names = ("d", "share", "source share", "linkability")
+    kept = [Finding(attack=each, figures={"n": 1}, holds=True) for each in names]
+    assert "1 more is below." in told_of_checks(tmp_path, *kept)
+
+
+def test_what_should_be_true_is_answered_the_other_way_round(tmp_path: Path) -> None:
+    inside = Finding(attack="soundness", figures={}, holds=True, required=True)
+    assert "Yes, as promised." in told_of_checks(tmp_path, inside)
+    never = Finding(attack="homogeneity", figures={"share_of_people": 0})
+    assert "Never." in told_of_checks(tmp_path, never)
+    unknown = Finding(attack="velocity", figures={})
+    assert "Measured below; no limit was asked for." in told_of_checks(tmp_path, unknown)
+    found = of(tmp_path, unknown)
+    assert "none is about a promise." in page(found).split("<h2>")[0]
+
+
+def test_a_small_share_is_not_written_like_none() -> None:
+    assert (percent(0.0), percent(0.0004), percent(0.001)) == ("0.0%", "less than 0.1%", "0.1%")
