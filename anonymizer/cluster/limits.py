@@ -15,6 +15,7 @@ def check_cluster(settings: Settings) -> None:
     """
     alone = "use `anonymizer serve`"
     refused = {
+        "trips.learn_days": (bool(settings.trips.learn_days), alone),
         "trips_out": (bool(settings.trips_out.every_s), alone),
         "forms.home_assistant": (settings.forms.home_assistant is not None, alone),
         "inputs.payload.join_s": (

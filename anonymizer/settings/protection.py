@@ -1,7 +1,7 @@
 """Settings of privacy zones and of protected trip ends."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -119,6 +119,10 @@ class TripSettings(Group):
     """A device that was silent for longer than this begins a new trip."""
     dwell_s: Positive = 120.0
     """A device that stays this long within 50 m of one place ends its trip there."""
+    learn_days: Annotated[int, Field(ge=0, le=30)] = 0
+    """A place where a device stopped on so many of the last 30 days is hidden as if the device had
+    declared it (`device_zones`): 2 hides homes and workplaces from the third day on. It is learned
+    in memory, also where `enabled` is false, and never written. 0: nothing is learned."""
     max_held: AtLeastOne = 600
     """Most positions of one device that wait; beyond that the oldest are dropped and counted as
     overload. Must not be below the number of reports that a device sends within `delay_s`."""
@@ -136,4 +140,4 @@ class TripSettings(Group):
     @property
     def rule(self) -> TripRule:
         """The rule as the algorithms take it."""
-        return TripRule(**self.model_dump(exclude={"enabled"}))
+        return TripRule(**self.model_dump(exclude={"enabled", "learn_days"}))

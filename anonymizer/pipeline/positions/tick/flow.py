@@ -434,7 +434,7 @@ class PositionFlow:
         return _of_nobody(
             self._trips_out.tick(
                 located.positions,
-                located.node,
+                located.trip_node,
                 now=located.event_s,
                 freed=freed,
                 wall_ahead_s=wall_ahead_s,
