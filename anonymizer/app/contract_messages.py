@@ -158,6 +158,7 @@ ZONES_IN = MessageKind(
                     {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
                 ),
                 _object({"everywhere": {"const": True}}, "everywhere"),
+                _object({"trips": {"const": False}}, "trips"),
             ]
         },
     },

@@ -2,7 +2,7 @@
 
 `[{"circle": {"lat", "lon", "radius_m"}}, {"polygon": [[lat, lon], ...]}]`, in WGS84 degrees, as in
 `[[zones]]` of the settings. An empty array means that there are none. `[{"everywhere": true}]`: the
-device takes no part.
+device takes no part. `[{"trips": false}]`: its trips are not told.
 """
 
 from typing import Annotated, NamedTuple
@@ -29,6 +29,7 @@ class _Zone(Stated, forbid_unknown_fields=True):
     circle: StatedCircle | None = None
     polygon: tuple[tuple[_Latitude, _Longitude], ...] | None = None
     everywhere: bool | None = None
+    trips: bool | None = None
 
 
 class StatedZones(NamedTuple):
@@ -42,11 +43,14 @@ class StatedZones(NamedTuple):
         The corners of each: latitude and longitude.
     everywhere
         Whether the device takes no part, wherever it is.
+    trips
+        Whether its trips may be told.
     """
 
     circles: tuple[StatedCircle, ...]
     polygons: tuple[tuple[tuple[float, float], ...], ...]
     everywhere: bool = False
+    trips: bool = True
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -61,14 +65,16 @@ def decode(payload: bytes) -> StatedZones | Outcome:
     zones = read(_DECODER, payload)
     if isinstance(zones, Outcome):
         return zones
-    if any(_n_stated(zone) != 1 or zone.everywhere is False for zone in zones):
+    if any(_n_stated(zone) != 1 or zone.everywhere is False or zone.trips for zone in zones):
         return Outcome.INVALID__SCHEMA
     return StatedZones(
         tuple(zone.circle for zone in zones if zone.circle is not None),
         tuple(zone.polygon for zone in zones if zone.polygon is not None),
         any(zone.everywhere for zone in zones),
+        all(zone.trips is None for zone in zones),
     )
 
 
 def _n_stated(zone: _Zone) -> int:
-    return sum(each is not None for each in (zone.circle, zone.polygon, zone.everywhere))
+    stated = (zone.circle, zone.polygon, zone.everywhere, zone.trips)
+    return sum(each is not None for each in stated)

@@ -31,6 +31,14 @@ def test_everywhere_states_that_a_device_takes_no_part() -> None:
     assert both.everywhere
 
 
+def test_trips_can_be_forbidden_and_not_demanded() -> None:
+    assert decode(b'[{"trips": false}]') == StatedZones((), (), trips=False)
+    both = decode(json.dumps([CIRCLE, {"trips": False}]).encode())
+    assert isinstance(both, StatedZones)
+    assert not both.trips
+    assert decode(b'[{"trips": true}]') is Outcome.INVALID__SCHEMA
+
+
 def test_an_empty_array_states_that_there_are_none() -> None:
     assert decode(b"[]") == StatedZones((), ())
 

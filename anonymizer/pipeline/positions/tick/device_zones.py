@@ -8,7 +8,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, OwnedZones, Polygon, Zones
 from anonymizer.codecs.device_zones import StatedZones, decode
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
@@ -73,6 +73,8 @@ class DeviceZones:
         """The last payload of each who passes statements on, by the keys of devices."""
         self._zones_of: dict[int, Zones] = {}
         """What follows from these."""
+        self._without_trips: set[int] = set()
+        """Devices that asked for no trips, by their keys."""
         self._places = ZoneShares(settings.max_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * settings.max_devices)
         """Devices for whose zones there is no room: nothing is published about them."""
@@ -146,6 +148,13 @@ class DeviceZones:
             )
         return np.where(hidden, np.int32(IN_ZONE), node)
 
+    def no_trips(self, slot: Int32Array) -> BoolArray:
+        """Return which devices asked that their trips not be told, shape (n,)."""
+        if not self._without_trips:
+            return np.zeros(len(slot), np.bool_)
+        asked = np.fromiter(self._without_trips, np.uint64, len(self._without_trips))
+        return np.isin(self._devices.keys(slot), asked)
+
     def forget(self, slots: Int32Array) -> None:
         """Forget which devices these slots belonged to: they may pass to others."""
         self._owner_of_slot[slots[slots < len(self._owner_of_slot)]] = _UNKNOWN
@@ -174,7 +183,7 @@ class DeviceZones:
         """Take what is said about a device in place of what was said before."""
         self._recent.add(held.device)
         stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
-        zones = [each for each in stated if each is not None]
+        zones = [zones for zones, _ in stated if zones is not None]
         if not zones:
             self._drop(held)
             return
@@ -182,6 +191,9 @@ class DeviceZones:
         if without != held:
             self._left_out.leave(held)
             self._zones_of[held.device] = Zones.joined(zones)
+            self._without_trips.discard(held.device)
+            if not all(trips for _, trips in stated):
+                self._without_trips.add(held.device)
             self._said_of[held.device] = said
         if without is not None:
             self._drop(without)
@@ -193,6 +205,7 @@ class DeviceZones:
         self._left_out.leave(held)
         self._zones_of.pop(held.device, None)
         self._said_of.pop(held.device, None)
+        self._without_trips.discard(held.device)
         self._recent.add(held.device)
 
     def _leave_out(self, held: Held) -> None:
@@ -227,7 +240,7 @@ class DeviceZones:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; between two ticks."""
-        self._said_of, self._zones_of = {}, {}
+        self._said_of, self._zones_of, self._without_trips = {}, {}, set()
         self._places = ZoneShares(self._settings.max_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
         self._shut_out = set(state["shut_out"])
@@ -255,20 +268,23 @@ class DeviceZones:
         slots = np.array([self._devices.find(device) for device in self._recent], np.int32)
         self.forget(slots[slots != NO_SLOT])
 
-    def _stated(self, payload: bytes) -> Zones | None:
-        """Return the zones of a message, None if it withdraws them; all the world if unusable."""
+    def _stated(self, payload: bytes) -> tuple[Zones | None, bool]:
+        """Return the zones of a message and whether its device lets its trips be told.
+
+        None if it withdraws them; all the world if it is unusable.
+        """
         if not payload:
-            return None
+            return None, True
         stated = decode(payload)
         if isinstance(stated, Outcome):
-            return _EVERYWHERE
+            return _EVERYWHERE, False
         if stated.everywhere or len(stated.circles) + len(stated.polygons) > _MAX_ZONES:
-            return _EVERYWHERE
+            return _EVERYWHERE, False
         try:
             zones = _zones_of(stated)
         except ValueError:
-            return _EVERYWHERE
-        return zones if len(zones) else None
+            return _EVERYWHERE, False
+        return (zones if len(zones) or not stated.trips else None), stated.trips
 
     def _owner(self, publisher: int, device: int) -> int:
         if publisher in self._shut_out or self._left_out.has(Held(publisher, device)):

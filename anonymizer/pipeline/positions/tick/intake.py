@@ -104,7 +104,8 @@ class LocatedPositions:
     hidden
         Which are in a privacy zone.
     trip_node
-        Where each is for trips: a place that its device has made known by its stops is no zone.
+        Where each is for trips: a place that its device has made known by its stops is no zone,
+        and a device that asked for no trips is in one everywhere.
     id_since
         Since when the id of each is heard, see `IdLives.since`.
     now, event_s
@@ -220,6 +221,9 @@ class Intake:
         if self._device_zones is not None:
             node = self._device_zones.keep_out(positions, node)
         trip_node = node
+        if self._device_zones is not None:
+            asked = self._device_zones.no_trips(slot)
+            trip_node = np.where(asked, np.int32(IN_ZONE), node)
         if self._stops is not None:
             node = self._stops.keep_out(positions, node)
         hidden, counted_at = node == IN_ZONE, node
