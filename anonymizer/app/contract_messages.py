@@ -160,6 +160,7 @@ ZONES_IN = MessageKind(
                 _object({"everywhere": {"const": True}}, "everywhere"),
                 _object({"k": {"type": "integer", "minimum": 2}}, "k"),
                 _object({"road_m": {"type": "number", "exclusiveMinimum": 0}}, "road_m"),
+                _object({"trips": {"const": False}}, "trips"),
             ]
         },
     },

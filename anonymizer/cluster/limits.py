@@ -27,6 +27,7 @@ def check_cluster(settings: Settings) -> None:
     alone = {
         "forms.home_assistant": settings.forms.home_assistant is not None,
         "trips_out": bool(settings.trips_out.every_s),
+        "trips.learn_days": bool(settings.trips.learn_days),
     }
     for key, is_asked in alone.items():
         if is_asked:

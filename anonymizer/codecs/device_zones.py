@@ -3,7 +3,7 @@
 `[{"circle": {"lat", "lon", "radius_m"}}, {"polygon": [[lat, lon], ...]}]`, in WGS84 degrees, as in
 `[[zones]]` of the settings. An empty array means that there are none. `[{"everywhere": true}]`: the
 device takes no part. `{"k": 20}` and `{"road_m": 5000}`: it wants more company, and places with
-more road.
+more road. `{"trips": false}`: its trips are not told.
 """
 
 from typing import Annotated, NamedTuple
@@ -32,6 +32,7 @@ class _Zone(Stated, forbid_unknown_fields=True):
     everywhere: bool | None = None
     k: Annotated[int, Meta(ge=2)] | None = None
     road_m: Annotated[float, Meta(gt=0)] | None = None
+    trips: bool | None = None
 
 
 class StatedZones(NamedTuple):
@@ -49,6 +50,8 @@ class StatedZones(NamedTuple):
         Devices with which it wants to share its group, itself included; 0: no more than others.
     road_m
         Metres of road that its place is to have; 0: no more than those of others.
+    trips
+        Whether its trips may be told.
     """
 
     circles: tuple[StatedCircle, ...]
@@ -56,6 +59,7 @@ class StatedZones(NamedTuple):
     everywhere: bool = False
     k: int = 0
     road_m: float = 0.0
+    trips: bool = True
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -70,7 +74,7 @@ def decode(payload: bytes) -> StatedZones | Outcome:
     zones = read(_DECODER, payload)
     if isinstance(zones, Outcome):
         return zones
-    if any(_n_stated(zone) != 1 or zone.everywhere is False for zone in zones):
+    if any(_n_stated(zone) != 1 or zone.everywhere is False or zone.trips for zone in zones):
         return Outcome.INVALID__SCHEMA
     return StatedZones(
         tuple(zone.circle for zone in zones if zone.circle is not None),
@@ -78,9 +82,10 @@ def decode(payload: bytes) -> StatedZones | Outcome:
         any(zone.everywhere for zone in zones),
         max((zone.k or 0 for zone in zones), default=0),
         max((zone.road_m or 0.0 for zone in zones), default=0.0),
+        all(zone.trips is None for zone in zones),
     )
 
 
 def _n_stated(zone: _Zone) -> int:
-    stated = (zone.circle, zone.polygon, zone.everywhere, zone.k, zone.road_m)
+    stated = (zone.circle, zone.polygon, zone.everywhere, zone.k, zone.road_m, zone.trips)
     return sum(each is not None for each in stated)

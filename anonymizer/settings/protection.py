@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -124,6 +124,10 @@ class TripSettings(Group):
     """A device that was silent for longer than this begins a new trip."""
     dwell_s: Positive = 120.0
     """A device that stays this long within 50 m of one place ends its trip there."""
+    learn_days: Annotated[int, Field(ge=0, le=30)] = 0
+    """A place where a device stopped on so many of the last 30 days is hidden as if the device had
+    declared it (`device_zones`): 2 hides homes and workplaces from the third day on. It is learned
+    in memory, also where `enabled` is false, and never written. 0: nothing is learned."""
 
     @model_validator(mode="after")
     def _ends_can_be_seen(self) -> Self:
@@ -139,4 +143,4 @@ class TripSettings(Group):
     def rule(self) -> TripRule:
         """The rule as the algorithms take it; a device may report ten times a second."""
         max_held = max(_FEWEST_HELD, ceil(_REPORTS_HZ * self.delay_s))
-        return TripRule(**self.model_dump(exclude={"enabled"}), max_held=max_held)
+        return TripRule(**self.model_dump(exclude={"enabled", "learn_days"}), max_held=max_held)

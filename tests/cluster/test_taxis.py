@@ -44,7 +44,7 @@ class Taxis(Bus):
         names = {name: f"{n:08X}" for n, name in enumerate(sorted(set(table["device_id"])))}
         self._rows = [(names[name], lat, lon) for name, lat, lon in table.iter_rows()]
 
-    def configure(self, *, session_s: int = 6) -> None:
+    def configure(self, *, session_s: int = 6, queue_limit: int = 100_000) -> None:
         """Write the settings: defaults, but for addresses, files and the wait for a dead one."""
         self.config.write_text(f"""
             [network]
@@ -64,6 +64,7 @@ class Taxis(Bus):
             enabled = false
             [tick]
             drain_s = 60
+            queue_limit = {queue_limit}
         """)
 
     @property

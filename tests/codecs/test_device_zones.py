@@ -39,6 +39,14 @@ def test_of_several_demands_the_largest_counts() -> None:
         assert decode(wrong) is Outcome.INVALID__SCHEMA
 
 
+def test_trips_can_be_forbidden_and_not_demanded() -> None:
+    assert decode(b'[{"trips": false}]') == StatedZones((), (), trips=False)
+    both = decode(json.dumps([CIRCLE, {"trips": False}]).encode())
+    assert isinstance(both, StatedZones)
+    assert not both.trips
+    assert decode(b'[{"trips": true}]') is Outcome.INVALID__SCHEMA
+
+
 def test_an_empty_array_states_that_there_are_none() -> None:
     assert decode(b"[]") == StatedZones((), ())
 

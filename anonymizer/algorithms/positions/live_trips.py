@@ -137,10 +137,16 @@ class LiveTrips:
             for each in rows[state["moved"][rows] & ~state["cut"][rows]].tolist()
             if len(self._route_of[each]) <= _MOST_NODES
         ]
-        state[rows] = _UNKNOWN
+        gone = rows.astype(np.int32)
+        self.forget(gone)
+        return ended, gone
+
+    def forget(self, rows: Int32Array) -> None:
+        """Forget the devices in these rows, which may pass to others; their trips are not told."""
+        self._state[rows] = _UNKNOWN
         for each in rows.tolist():
-            del self._route_of[each], self._stay_of[each]
-        return ended, rows.astype(np.int32)
+            self._route_of.pop(each, None)
+            self._stay_of.pop(each, None)
 
     def _follow(self, row: int, node: int, action: int, end: np.void) -> list[EndedTrip]:
         """Take a report into the route of its device; return the trip that it ended, if any."""

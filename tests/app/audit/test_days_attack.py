@@ -20,6 +20,7 @@ from anonymizer.pipeline.positions.tick.factory import public_places
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked
 from tests.app.commuters import DAY_S, commuting
+from tests.pipeline.positions.tick.test_learned_stops import hidden_rows, stops
 
 TICK_S = 5.0
 SETTINGS = Settings()
@@ -41,10 +42,13 @@ def published(
     left_out_s: float = 0.0,
     beat_s: float = TICK_S,
     rush_s: float = 1800.0,
+    learn_days: int | None = None,
 ) -> Released:
     """Return a release in which each device publishes its atom, except at the ends of its trips.
 
-    It does so on a beat, at a phase of its own: the newest place since the beat before.
+    It does so on a beat, at a phase of its own: the newest place since the beat before. Unless
+    `learn_days` is None, places where a device stops on so many days (0: none) are left out, and
+    the first two days too.
     """
     network = NETWORK
     trace = commuting(
@@ -58,11 +62,16 @@ def published(
     for row, number in enumerate(trip.tolist()):
         begins.setdefault(number, trace.ts[row])
         ends[number] = trace.ts[row]
+    shown = np.ones(trace.n_rows, bool)
+    if learn_days is not None:
+        shown = trace.ts >= trace.ts[0] // DAY_S * DAY_S + 2 * DAY_S
+    if learn_days:
+        shown &= ~hidden_rows(stops(learn_days), trace)
     names: dict[str, str] = {}
     lines: dict[tuple[int, float], str] = {}
     for row, number in enumerate(trip.tolist()):
         ts = trace.ts[row]
-        if min(ts - begins[number], ends[number] - ts) < left_out_s:
+        if min(ts - begins[number], ends[number] - ts) < left_out_s or not shown[row]:
             continue
         names[f"p{number}"] = trace.device_id[trace.device_of[row]]
         phase_s = TICK_S * number % beat_s
@@ -118,6 +127,24 @@ def test_homes_are_found_unless_the_ends_of_trips_are_left_out(
     assert found is not None
     assert precision is not None
     assert found < 0.3 if hidden else (found > 0.7 and precision > 0.5)
+
+
+def test_homes_that_nobody_declared_are_hidden_once_they_are_learned(tmp_path: Path) -> None:
+    found = {}
+    for learn_days in (0, 2):
+        made = published(tmp_path, n_days=5, learn_days=learn_days)
+        case = case_of(
+            made.trace, made.released, NETWORK, SETTINGS, device_of=made.device_of, tick_s=TICK_S
+        )
+        [finding] = homes(case)
+        found[learn_days] = finding
+    assert found[0].holds is False
+    assert float(found[0].figures["found_share"] or 0) > 0.7
+    assert found[2].holds
+    # As many as by guessing: the share of the pieces that are guessed.
+    n_pieces = public_places(NETWORK, SETTINGS)[0].max() + 1
+    by_chance = float(found[2].figures["n_guesses"] or 0) / n_pieces
+    assert float(found[2].figures["found_share"] or 0) < 1.5 * by_chance
 
 
 @pytest.mark.parametrize(("left_out_s", "hidden"), [(0.0, False), (60.0, True)])

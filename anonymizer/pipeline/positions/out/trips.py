@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -139,6 +139,7 @@ class TripsOut:
         *,
         now: float,
         freed: Int32Array,
+        refused: Collection[int] = (),
         wall_ahead_s: float = 0.0,
     ) -> list[Outgoing]:
         """Take in the positions of a tick; return the message of a window that is complete.
@@ -151,6 +152,8 @@ class TripsOut:
             Unix seconds up to which positions were passed on, by the clock of their times.
         freed
             Slots that may pass to other devices after this tick.
+        refused
+            Keys of devices of which no trip is told, also none that has ended already.
         wall_ahead_s
             Added to the published times.
         """
@@ -169,7 +172,8 @@ class TripsOut:
         self._keep(silent)
         self._rows.drop(gone)
         window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
-        return [self._message(each, wall_ahead_s) for each in range(window, self._next)]
+        due_now = range(window, self._next)
+        return [self._message(each, refused, wall_ahead_s) for each in due_now]
 
     def _keep(self, ended: Sequence[EndedTrip]) -> None:
         for trip in ended:
@@ -177,9 +181,9 @@ class TripsOut:
             if window >= self._next:
                 self._ended.setdefault(window, []).append((int(self._rows.key[trip.row]), trip))
 
-    def _message(self, window: int, wall_ahead_s: float) -> Outgoing:
+    def _message(self, window: int, refused: Collection[int], wall_ahead_s: float) -> Outgoing:
         """Return the message of a window, and forget its trips."""
-        ended = self._ended.pop(window, [])
+        ended = [each for each in self._ended.pop(window, []) if each[0] not in refused]
         trips = trips_of_window(
             ended,
             self._network,

@@ -54,9 +54,11 @@ class _Wishes(NamedTuple):
 
     zones: Zones
     demand: Demand
+    trips: bool
+    """Whether its trips may be told."""
 
 
-_NOTHING = _Wishes(Zones(), _NO_DEMAND)
+_NOTHING = _Wishes(Zones(), _NO_DEMAND, trips=True)
 
 
 class DeviceZones:
@@ -105,6 +107,8 @@ class DeviceZones:
         self.demands: dict[int, Demand] = {}
         self.n_put = self.n_applied = 0
         """Statements that have arrived, and those that ticks have applied."""
+        self._without_trips: set[int] = set()
+        """Those whose trips are not to be told."""
         self._places = ZoneShares(settings.max_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * settings.max_devices)
         """Devices for whose zones there is no room: nothing is published about them."""
@@ -201,6 +205,18 @@ class DeviceZones:
             )
         return np.where(hidden, np.int32(IN_ZONE), node), absent
 
+    @property
+    def without_trips(self) -> Collection[int]:
+        """The keys of devices that asked that none of their trips be told."""
+        return self._without_trips | self._absent
+
+    def no_trips(self, slot: Int32Array) -> BoolArray:
+        """Return which devices asked that their trips not be told, shape (n,)."""
+        without = self.without_trips
+        if not without:
+            return np.zeros(len(slot), np.bool_)
+        return np.isin(self._devices.keys(slot), np.fromiter(without, np.uint64, len(without)))
+
     def forget(self, slots: Int32Array) -> None:
         """Forget which devices these slots belonged to: they may pass to others."""
         self._owner_of_slot[slots[slots < len(self._owner_of_slot)]] = _UNKNOWN
@@ -260,10 +276,13 @@ class DeviceZones:
         )
         if demand != _NO_DEMAND:
             self.demands[device] = demand
+        if not all(each.trips for each in wishes):
+            self._without_trips.add(device)
 
     def _forget(self, device: int) -> None:
         self._zones_of.pop(device, None)
         self._absent.discard(device)
+        self._without_trips.discard(device)
         self.demands.pop(device, None)
 
     def _drop(self, held: ZoneHolder) -> None:
@@ -307,7 +326,7 @@ class DeviceZones:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; between two ticks."""
         self._said_of, self._zones_of, self.demands = {}, {}, {}
-        self._absent = set()
+        self._absent, self._without_trips = set(), set()
         self._places = ZoneShares(self._settings.max_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
         self._shut_out = set(state["shut_out"])
@@ -351,7 +370,8 @@ class DeviceZones:
             zones = _zones_of(stated)
         except ValueError:
             return None
-        return _Wishes(zones, demand) if len(zones) or demand != _NO_DEMAND else _NOTHING
+        wishes = _Wishes(zones, demand, stated.trips)
+        return wishes if len(zones) or demand != _NO_DEMAND or not stated.trips else _NOTHING
 
     def _owner(self, publisher: int, device: int) -> int:
         if publisher in self._shut_out or self._left_out.has(ZoneHolder(publisher, device)):

@@ -270,7 +270,9 @@ def engine_parameters(
 
 def intake_parameters(settings: "Settings", *, watches_ids: bool = True) -> IntakeParameters:
     """Return what an intake needs to know."""
-    return IntakeParameters(settings.trips, settings.tick.interval_s, watches_ids)
+    return IntakeParameters(
+        settings.trips, settings.tick.interval_s, settings.presence.max_devices, watches_ids
+    )
 
 
 def admission_parameters(settings: "Settings", *, watches_ids: bool) -> AdmissionParameters:
@@ -302,7 +304,7 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
         update={
             "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
             "session": settings.session.model_copy(update={"epoch_s": fixed.epoch_s}),
-            "trips": settings.trips.model_copy(update={"enabled": False}),
+            "trips": settings.trips.model_copy(update={"enabled": False, "learn_days": 0}),
             "region": settings.region.model_copy(update={"districts": 1}),
         }
     )

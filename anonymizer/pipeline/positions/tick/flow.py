@@ -455,9 +455,10 @@ class PositionFlow:
         return _of_nobody(
             self._trips_out.tick(
                 located.positions,
-                located.node,
+                located.trip_node,
                 now=located.event_s,
                 freed=freed,
+                refused=self.device_zones.without_trips if self.device_zones else (),
                 wall_ahead_s=wall_ahead_s,
             )
         )

@@ -18,11 +18,13 @@ from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.decode.input_counts import LocatedInputs
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
+from anonymizer.pipeline.positions.tick.learned_stops import LearnedStops
 from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces, zone_places
 
@@ -58,6 +60,8 @@ class IntakeParameters:
         Whether and how trip ends are protected.
     interval_s
         Length of a tick.
+    most_devices
+        Whose stops are remembered.
     watches_ids
         Whether to watch if ids change that are not declared to. It takes all devices that a new one
         may continue.
@@ -65,6 +69,7 @@ class IntakeParameters:
 
     trips: "TripSettings"
     interval_s: float
+    most_devices: int
     watches_ids: bool = True
 
 
@@ -77,10 +82,13 @@ class MapMatching(NamedTuple):
         Finds the nodes of positions.
     make_places
         Returns where some devices count in the network's privacy zones; None: there are none.
+    network
+        The network.
     """
 
     locate: Locate
     make_places: Callable[[Keys], ZonePlaces] | None
+    network: RoadNetwork
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,6 +103,9 @@ class LocatedPositions:
         Where each is, `IN_ZONE` in a privacy zone; and where it counts: passers-by count inside.
     hidden
         Which are in a privacy zone.
+    trip_node
+        Where each is for trips: a place that its device has made known by its stops is no zone,
+        and a device that asked for no trips is in one everywhere.
     id_since
         Since when the id of each is heard, see `IdLives.since`.
     withdrawn
@@ -108,6 +119,7 @@ class LocatedPositions:
     node: Int32Array
     counted_at: Int32Array
     hidden: BoolArray
+    trip_node: Int32Array
     id_since: FloatArray | None
     withdrawn: Int32Array
     now: float
@@ -165,6 +177,15 @@ class Intake:
         self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = matching.locate
         self._places = matching.make_places(keys) if matching.make_places else None
+        self._stops = None
+        if trips.learn_days:
+            self._stops = LearnedStops(
+                trips.rule,
+                trips.learn_days,
+                matching.network,
+                keys=keys,
+                most_devices=parameters.most_devices,
+            )
         self._inputs, self._device_zones = inputs, device_zones
 
     @property
@@ -193,16 +214,23 @@ class Intake:
             self._follow_ids(positions, now)
         zones = self._device_zones
         withdrawn = np.zeros(0, np.int32) if zones is None else zones.withdrawn()
+        if self._stops is not None:
+            node = self._nodes_of(positions)
+            positions = positions._replace(node=node)
+            self._learn(self._stops, positions, node, withdrawn, now=now)
         if self._trips is not None:
             positions = self._trips.pass_on(positions, now=now)
             self._trips.drop(withdrawn)
         slot, ts, event_s = positions.slot, positions.ts, now - self.delay_s
-        node = positions.node if positions.node is not None else self._find(positions)
+        node = self._nodes_of(positions)
         if self._inputs is not None:
             self._inputs.locate(slot, node)
-        absent = None
+        absent, trip_node = None, node
         if zones is not None:
             node, absent = zones.keep_out(positions, node)
+            trip_node = np.where(zones.no_trips(slot), np.int32(IN_ZONE), node)
+        if self._stops is not None:
+            node = self._stops.keep_out(positions, node)
         hidden, counted_at = node == IN_ZONE, node
         if self._places is not None:
             counted_at = self._places.cover(
@@ -212,8 +240,27 @@ class Intake:
                 counted_at = np.where(absent, np.int32(IN_ZONE), counted_at)
         id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
         return LocatedPositions(
-            positions, node, counted_at, hidden, id_since, withdrawn, now, event_s
+            positions, node, counted_at, hidden, trip_node, id_since, withdrawn, now, event_s
         )
+
+    def _learn(
+        self,
+        stops: LearnedStops,
+        positions: Positions,
+        node: Int32Array,
+        withdrawn: Int32Array,
+        *,
+        now: float,
+    ) -> None:
+        """Learn where devices stop; nothing about those that take no part."""
+        stops.withdraw(withdrawn)
+        if self._device_zones is not None:
+            absent = self._device_zones.keep_out(positions, node)[1]
+            node = np.where(absent, np.int32(IN_ZONE), node)
+        stops.learn(positions, node, now=now)
+
+    def _nodes_of(self, positions: Positions) -> Int32Array:
+        return positions.node if positions.node is not None else self._find(positions)
 
     def _follow_ids(self, positions: Positions, now: float) -> None:
         """Watch whether ids that are said to stay change."""
@@ -253,6 +300,8 @@ class Intake:
         for zones in (self._places, self._device_zones):
             if zones is not None:
                 zones.forget(freed)
+        if self._stops is not None:
+            self._stops.free(freed)
         return freed
 
     def close(self) -> None:
@@ -261,7 +310,10 @@ class Intake:
             self._trips.close()
 
     def state(self) -> dict[str, Any]:
-        """Return what later ticks depend on. It holds positions: store it like raw ones."""
+        """Return what later ticks depend on. It holds positions: store it like raw ones.
+
+        Where devices stop again and again is never written.
+        """
         parts = self._parts()
         return {name: None if part is None else part.state() for name, part in parts.items()}
 
@@ -310,7 +362,7 @@ def matching_with(
         locate = row_locator(zoned, node_of_row)
     else:
         locate = coordinate_locator(zoned, snap_limit_m=snap_limit_m)
-    return MapMatching(locate, zone_places(zoned, secret=secret))
+    return MapMatching(locate, zone_places(zoned, secret=secret), zoned.network)
 
 
 def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection
 
+import numpy as np
 import pytest
 
 from anonymizer.cluster.packed_state import pack, unpack
@@ -212,6 +213,29 @@ def test_a_group_has_as_many_devices_as_one_of_them_demands() -> None:
         published += rig.publish(*(delivery(d, v, now) for d, v in many.items()), now=now)
     assert {message["k"] for message in published} == {2, 4}, "companions share the demand"
     assert all(len(message["pseudonyms"]) >= message["k"] for message in published)
+
+
+def no_trips(rig: ZonesRig, *devices: str) -> list[str]:
+    """Return the devices of whom no trips are told."""
+    table = rig.flow.mobile.devices
+    slot = np.array([table.find(table.key(each)) for each in devices], np.int32)
+    told = rig.zones.no_trips(slot).tolist()
+    return [each for each, asked in zip(devices, told, strict=True) if asked]
+
+
+def test_a_device_may_be_published_without_its_trips() -> None:
+    rig = ZonesRig()
+    rig.state("a", {"trips": False})
+    rig.state("b", {"trips": False}, AROUND_12)
+    assert rig.hidden("a", "b", "c") == 1
+    assert no_trips(rig, "a", "b", "c") == ["a", "b"]
+    rig.state("a")
+    rig.state("b", AROUND_12)
+    assert rig.hidden("a", "b", "c") == 1
+    assert no_trips(rig, "a", "b", "c") == []
+    rig.state("c", payload=b"unusable")
+    rig.hidden("c")
+    assert no_trips(rig, "a", "b", "c") == ["c"]
 
 
 def test_a_device_in_its_zone_hides_nobody() -> None:
