@@ -12,9 +12,15 @@ from pathlib import Path
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
+from experiments.chosen_moments import run_moments
 from experiments.habits_experiment import run_habits, run_taxis
+from experiments.membership import run_membership
+from experiments.membership_tables import run_tables
+from experiments.reconstruction import run_reconstruction
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 from experiments.scores import Score
+
+MIN_NODES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,9 @@ class Plan:
     network
         Where simulated people drive.
     n_people
-        Number of people in the weeks of commuters.
+        Number of people in the weeks of commuters; the other fleets are a sixth to a third of it.
+    n_shadows
+        Shadow releases of each way to publish, for membership.
     data
         Folder with the recording of taxis of San Francisco and its network; None: leave it out.
     seed
@@ -35,6 +43,7 @@ class Plan:
 
     network: RoadNetwork
     n_people: int
+    n_shadows: int
     data: Path | None
     seed: int
 
@@ -50,9 +59,36 @@ def _taxis(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
     return run_taxis(network, plan.data, seed=plan.seed, progress=progress)
 
 
+def _paths(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+    return run_reconstruction(
+        _town(plan), n_devices=plan.n_people // 6, seed=plan.seed, progress=progress
+    )
+
+
+def _membership(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+    network, n, seed = _town(plan), plan.n_people // 4, plan.seed
+    of_positions = run_membership(
+        network, n_devices=n, n_shadows=plan.n_shadows, seed=seed, progress=progress
+    )
+    of_tables = run_tables(n_rows=n, n_shadows=plan.n_shadows, seed=seed, progress=progress)
+    return of_positions + of_tables
+
+
+def _moments(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+    return run_moments(_town(plan), n_devices=plan.n_people // 3, seed=plan.seed, progress=progress)
+
+
+def _town(plan: Plan) -> RoadNetwork:
+    """Return a town of a third of the nodes: whoever drives all the time has less company."""
+    return load_network(f"city:{max(plan.network.n_nodes // 3, MIN_NODES)}")
+
+
 ATTACKS: dict[str, Callable[[Plan, Callable[[str], None]], list[Score]]] = {
     "habits": _habits,
     "taxis": _taxis,
+    "paths": _paths,
+    "membership": _membership,
+    "moments": _moments,
 }
 
 

@@ -71,7 +71,7 @@ class Tracker:
     def with_counts(self, times: FloatArray, counts: Sequence[Counts]) -> dict[int, float]:
         """Return the belief after some minutes of an adversary who reads counts."""
         lives = [
-            _lives(_steps(stretch, times), counts, len(stretch.steps_s))
+            counted_lives(steps_at(stretch, times), counts, len(stretch.steps_s))
             for stretch in self._stretches
         ]
         return self._at_least_none(self._believed(lives))
@@ -89,7 +89,7 @@ class Tracker:
                 x_m,
                 y_m,
             )
-            for step, t in _steps(stretch, times):
+            for step, t in steps_at(stretch, times):
                 there = noise.there[t]
                 found.x_m[step, there] = noise.x_m[t, there]
                 found.y_m[step, there] = noise.y_m[t, there]
@@ -120,14 +120,16 @@ def _belief(stretch: Stretch, motion: Motion, said: Lives | NoisyPlaces | None) 
     return track(lives, motion, n_present=n_present, start=start, at=stretch.at).belief
 
 
-def _steps(stretch: Stretch, times: FloatArray) -> list[tuple[int, int]]:
+def steps_at(stretch: Stretch, times: FloatArray) -> list[tuple[int, int]]:
     """Return the steps in which something is published, and the index of its time."""
     step = np.searchsorted(stretch.steps_s, times - TIME_SLACK_S)
     inside = (step < len(stretch.steps_s)) & (times > stretch.steps_s[0] - TIME_SLACK_S)
     return [(int(step[t]), t) for t in np.flatnonzero(inside).tolist()]
 
 
-def _lives(steps: Iterable[tuple[int, int]], counts: Sequence[Counts], n_steps: int) -> Lives:
+def counted_lives(
+    steps: Iterable[tuple[int, int]], counts: Sequence[Counts], n_steps: int
+) -> Lives:
     """Return counts as lives of one step, each in a region of one piece."""
     areas = [(step, *area) for step, t in steps for area in counts[t]]
     step = np.array([step for step, _, _ in areas], np.int64)

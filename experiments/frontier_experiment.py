@@ -241,7 +241,7 @@ def _baselines(scene: _Scene, case: Case) -> Iterator[Point]:
         "safe counts",
         "",
         [counts.read(division) for division in scene.divisions],
-        tracker.with_counts(traffic.times, list(_runs(counts))),
+        tracker.with_counts(traffic.times, list(counted_runs(counts))),
         link=None,
     )
     for metres in LAPLACE_AT_M:
@@ -285,7 +285,7 @@ def _counted(scene: _Scene, kind: str, setting: str, readings: Sequence[PlaceRea
     return scene.point(kind, setting, readings, belief, link=None)
 
 
-def _runs(counts: SafeCounts) -> Iterator[Counts]:
+def counted_runs(counts: SafeCounts) -> Iterator[Counts]:
     """Yield the runs of cells of each message, as the tracker reads them."""
     for message in counts.messages:
         yield [

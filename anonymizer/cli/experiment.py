@@ -48,6 +48,9 @@ class LearnedAttack(StrEnum):
 
     HABITS = "habits"
     TAXIS = "taxis"
+    PATHS = "paths"
+    MEMBERSHIP = "membership"
+    MOMENTS = "moments"
 
 
 Formats = Annotated[
@@ -447,8 +450,16 @@ def adversaries(
     ] = None,
     network: Annotated[str, typer.Option(help="As in `adka`; it needs coordinates.")] = "city:3000",
     people: Annotated[
-        int, typer.Option(min=40, max=100_000, help="People whose weeks are simulated.")
+        int,
+        typer.Option(
+            min=40,
+            max=100_000,
+            help="People whose weeks are simulated; other fleets are smaller.",
+        ),
     ] = 600,
+    shadows: Annotated[
+        int, typer.Option(min=8, max=10_000, help="Shadow releases for membership.")
+    ] = 60,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder with the taxis of San Francisco.", show_default="no taxis"),
@@ -465,7 +476,7 @@ def adversaries(
 
         anonymizer experiment adversaries --attack habits --out adversaries
     """
-    require("tables", "plots")
+    require("tables", "plots", "learn")
     from anonymizer.networks import load_network
     from experiments.adversaries_experiment import Plan, run_adversaries, write_results
 
@@ -474,9 +485,10 @@ def adversaries(
     if not roads.has_coordinates:
         raise InputError(f"{network}: has no coordinates")
     chosen = [each.value for each in attack or LearnedAttack]
-    options: Row = {"network": network, "people": people, "seed": seed, "attacks": chosen}
+    options: Row = {"network": network, "people": people, "shadows": shadows, "seed": seed}
+    options["attacks"] = chosen
     with _progress() as progress:
-        rows = run_adversaries(Plan(roads, people, data, seed), chosen, progress)
+        rows = run_adversaries(Plan(roads, people, shadows, data, seed), chosen, progress)
     paths = write_results(rows, options, out)
     if as_json:
         typer.echo(json.dumps({**options, "scores": rows}))

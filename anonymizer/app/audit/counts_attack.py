@@ -79,9 +79,9 @@ def attack_counts(
         raise InputError("counts: the network has no coordinates")
     times = counting_times(reports.ts, every_s=settings.every_s)
     cell = _cells_over_time(reports, network, settings, times, np.random.default_rng(seed))
-    read: _Read = lambda cell: _safe(cell, settings)  # noqa: E731  one of two
+    read: _Read = lambda cell: read_safe(cell, settings)  # noqa: E731  one of two
     if settings.has_noise:
-        read = _Private(settings, times, seed).read
+        read = NoisyCounts(settings, times, seed).read
     return [
         _trajectories(cell, network, settings, read, seed),
         _membership(cell, settings, read, seed),
@@ -177,12 +177,12 @@ def _cells_over_time(
     return cell[np.sort(rng.permutation(len(cell))[:MOST_DEVICES])]
 
 
-def _exact(cell: IntArray, n_cells: int) -> IntArray:
+def exact_counts(cell: IntArray, n_cells: int) -> IntArray:
     """Return devices by time and cell."""
     return np.stack([np.bincount(now[now >= 0], minlength=n_cells) for now in cell.T])
 
 
-def _safe(cell: IntArray, settings: CountSettings) -> FloatArray:
+def read_safe(cell: IntArray, settings: CountSettings) -> FloatArray:
     """Return safe counts by time and cell; those of a run of cells are spread evenly over it."""
     found = np.zeros((cell.shape[1], settings.cells))
     for t, now in enumerate(cell.T):
@@ -206,7 +206,7 @@ def _figures(cell: IntArray, settings: CountSettings) -> SafeFigures:
     return figures(counted, settings.k)
 
 
-class _Private:
+class NoisyCounts:
     """Counts with differential privacy."""
 
     def __init__(self, settings: CountSettings, times: FloatArray, seed: int) -> None:
@@ -229,8 +229,11 @@ class _Private:
             [part.cumsum(axis=1) for part in np.split(seen, self._begins[1:], axis=1)], axis=1
         )
         counted = seen & (rank <= self._settings.intervals_of_device)
-        exact = _exact(np.where(counted, cell, -1), self._settings.cells)
-        return np.rint(self._draw(exact, self._scale))
+        return self.with_noise(np.where(counted, cell, -1), self._settings.cells)
+
+    def with_noise(self, cell: IntArray, n_cells: int) -> FloatArray:
+        """Count devices by time and cell; add the noise."""
+        return np.rint(self._draw(exact_counts(cell, n_cells), self._scale))
 
 
 def _trajectories(
@@ -239,7 +242,7 @@ def _trajectories(
     cell_of = compact_parts(network, settings.cells)
     n_nodes = np.maximum(np.bincount(cell_of, minlength=settings.cells), 1)
     x_m, y_m = (np.bincount(cell_of, at, settings.cells) / n_nodes for at in tangent_plane(network))
-    exact = _exact(cell, settings.cells)
+    exact = exact_counts(cell, settings.cells)
     seen = np.maximum(read(cell), 0.0)
     if settings.has_noise:
         # The adversary is given how many devices there are; the noise would add many.
@@ -276,7 +279,9 @@ def _membership(cell: IntArray, settings: CountSettings, read: _Read, seed: int)
     rng = np.random.default_rng(seed)
     n_devices = len(cell)
     is_in = rng.random((N_GROUPS, n_devices)) < 1 / 2
-    exact = np.stack([_exact(cell[group], settings.cells) for group in is_in]).astype(np.float64)
+    exact = np.stack([exact_counts(cell[group], settings.cells) for group in is_in]).astype(
+        np.float64
+    )
     shown = np.stack([read(cell[group]) for group in is_in])
     time = np.arange(cell.shape[1])
     found: dict[str, list[float]] = {"auc_exact": [], "auc": []}

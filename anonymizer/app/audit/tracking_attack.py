@@ -1,6 +1,6 @@
 """The tracking attack on a release, next to what an adversary knows without it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -249,15 +249,52 @@ def beliefs(
         motion = motion_of_others(
             heard.observed, truth, network, chosen, step_s=fine_s, every=every
         )
-    read = _readings(heard.observed, network, heard.class_of, piece_of, nodes_per_cell)
-    empty = np.zeros((0, len(minutes)))
     near: dict[str, list[FloatArray]] = {}
     moves = [np.zeros(0, np.bool_)]
-    for stretch in chosen:
+    believed = believe(
+        heard,
+        truth,
+        network,
+        piece_of,
+        chosen=chosen,
+        motion=motion,
+        nodes_per_cell=nodes_per_cell,
+        placebo=placebo,
+        adversaries=adversaries,
+    )
+    for stretch, belief_of in believed:
         close = close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
-        start = stretch.place[0, stretch.targets].astype(np.int64)
+        start = stretch.place[0, stretch.targets]
         stays = np.logical_and.reduce(close[np.arange(len(start)), :, start], axis=1)
         moves.append(np.logical_not(stays))
+        for name, belief in belief_of.items():
+            near.setdefault(name, []).append((belief * close).sum(axis=2))
+    return Beliefs(
+        minutes,
+        {name: np.concatenate(each) for name, each in near.items()},
+        np.concatenate(moves),
+    )
+
+
+def believe(
+    heard: HeardRelease,
+    truth: Truth,
+    network: RoadNetwork,
+    piece_of: IntArray | None,
+    *,
+    chosen: Sequence[Stretch],
+    motion: Motion,
+    nodes_per_cell: float = NODES_PER_CELL,
+    placebo: HeardRelease | None = None,
+    adversaries: Sequence[str] = ADVERSARIES,
+) -> Iterator[tuple[Stretch, dict[str, FloatArray]]]:
+    """Yield each stretch, and what each adversary believes of its targets.
+
+    The parameters are those of `beliefs`; a belief has shape (targets, steps `at`, nodes).
+    """
+    read = _readings(heard.observed, network, heard.class_of, piece_of, nodes_per_cell)
+    for stretch in chosen:
+        start = stretch.place[0, stretch.targets].astype(np.int64)
         n_present = (stretch.place >= 0).sum(axis=1)
         believed = {
             name: track(
@@ -277,13 +314,7 @@ def beliefs(
             )
             if hindsight is not None:
                 believed["hindsight"] = hindsight
-        for name, belief in believed.items():
-            near.setdefault(name, [empty]).append((belief * close).sum(axis=2))
-    return Beliefs(
-        minutes,
-        {name: np.concatenate(each) for name, each in near.items()},
-        np.concatenate(moves),
-    )
+        yield stretch, believed
 
 
 def steps_of(interval_s: float) -> tuple[float, float]:
