@@ -20,6 +20,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from experiments.stream_errors import Stream, beginnings
+from experiments.window_counts import gaussian_scale, smoothed
 
 LocalMethod = Literal["RetraSyn_b", "RetraSyn_p", "LBD", "LBA", "LPD", "LPA"]
 """`_b` and LB divide the budget among the steps of a window, `_p` and LP the devices."""
@@ -90,6 +91,21 @@ def local_tracks(
     divide = _absorbed if method in {"LBA", "LPA"} else _distributed
     reports = _Reports(stream, events, epsilon, w, rng, by_device=method in {"LPD", "LPA"})
     return _made_up(stream, events, divide(reports, w), rng, is_rival=True)
+
+
+def central_tracks(stream: Stream, *, epsilon: float, w: int, rng: np.random.Generator) -> IntArray:
+    """Return the tracks of made-up devices that a trusted server makes of noisy counts of moves.
+
+    A device has one event in a step, so that the noise is that of counts by cells. The counts are
+    smoothed over past steps; the rest is as in [1]_.
+    """
+    events = events_of(stream)
+    n_states = stream.n_cells * _STATES
+    true = np.stack([np.bincount(each.state, minlength=n_states) for each in events])
+    scale = gaussian_scale(epsilon, w)
+    read = smoothed(true + rng.normal(0.0, scale, true.shape), scale**2)
+    none = np.full(n_states, 1 / n_states)
+    return _made_up(stream, events, (_whole(row, none) for row in read), rng)
 
 
 def _variance(epsilon: float, n: float) -> float:

@@ -34,7 +34,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.networks.construction import from_arrays
 from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings, Settings
-from experiments.local_synthesis import LOCAL_METHODS, local_tracks
+from experiments.local_synthesis import LOCAL_METHODS, central_tracks, local_tracks
 from experiments.noisy_traces import independent, predicted, read_noisy
 from experiments.stream_clusters import castle, fads, read_boxes
 from experiments.stream_errors import Published, Stream, StreamErrors, counted, stream_errors
@@ -127,7 +127,8 @@ def run_rivals(
     for run in range(runs):
         rng = np.random.default_rng(seed + run)
         ways = (_released(scene, trace, mode, tick_s, seed + run) for mode in _PROMISE)
-        for method, published in chain(ways, _counts(scene), _rivals(scene, rng)):
+        others = _counts(scene), _rivals(scene, rng), _central(scene, seed + run)
+        for method, published in chain(ways, *others):
             errors = stream_errors(scene.stream, published, seed=seed + run)
             found.setdefault(method, []).append(errors)
             progress((run + 0.5) / runs, method.name)
@@ -286,6 +287,16 @@ def _counts(scene: _Scene) -> Iterator[tuple[Method, Published]]:
         promise = f"ε = {EPSILON:g}, δ = 1e-6 for {span}, of a trusted server"
         n_at = np.maximum(read[: len(true)], 0.0) @ spread
         yield Method(name, "ours", promise), Published(n_at)
+
+
+def _central(scene: _Scene, seed: int) -> Iterator[tuple[Method, Published]]:
+    stream, rng = scene.stream, np.random.default_rng(seed)
+    tracks = central_tracks(stream, epsilon=EPSILON, w=WINDOW, rng=rng)
+    promise = f"ε = {EPSILON:g}, δ = 1e-6 for any {WINDOW} steps, of a trusted server"
+    yield (
+        Method("trips made up of counts", "w-event counts", promise),
+        Published(counted(tracks, stream.n_cells), tracks),
+    )
 
 
 def _rivals(scene: _Scene, rng: np.random.Generator) -> Iterator[tuple[Method, Published]]:

@@ -171,6 +171,8 @@ def test_no_device_reports_more_than_its_budget_in_any_window(
 
 def test_made_up_devices_move_as_the_true_ones_do_where_the_budget_is_large() -> None:
     stream = wandering(n_steps=40, n_devices=3000)
+    central = local.central_tracks(stream, epsilon=0.5, w=W, rng=np.random.default_rng(1))
+    trusted = stream_errors(stream, Published(counted(central, SIDE**2), central), seed=1)
     close, far = (
         stream_errors(
             stream,
@@ -188,6 +190,8 @@ def test_made_up_devices_move_as_the_true_ones_do_where_the_budget_is_large() ->
     assert close.transition is not None
     assert far.transition is not None
     assert close.transition < 0.5 * far.transition
+    assert trusted.transition is not None
+    assert close.transition < trusted.transition < 0.7 * far.transition
 
 
 class Scales:
@@ -301,7 +305,7 @@ def test_the_command_compares_all_on_one_trace(tmp_path: Path) -> None:
     with (tmp_path / "rivals.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     assert {"session", "safe counts", "w-event, each minute", "RetraSyn_p", "FADS"} <= set(rows)
-    assert len(rows) == 27
+    assert len(rows) == 28
     assert all(row["promise"] and float(row["density"]) >= 0 for row in rows.values())
     assert float(rows["Laplace, 200 m"]["trip"]) < float(rows["RetraSyn_b"]["trip"])
     assert imread(tmp_path / "rivals.png").ndim == 3
