@@ -502,6 +502,65 @@ def adversaries(
 
 
 @app.command()
+def rivals(
+    out: Annotated[Path, typer.Option(help="Folder for the table and plots; made if missing.")],
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="csv or parquet with device_id, ts, lat, lon; half an hour or more.",
+            show_default="a simulated city",
+        ),
+    ] = None,
+    network: Annotated[
+        str, typer.Option(help="As in `adka`, with coordinates; or `lattice`, made of the trace.")
+    ] = "city:10000",
+    runs: Annotated[int, typer.Option(min=1, max=100, help="Runs with different noise.")] = 5,
+    tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; our counts draw of the system.")] = 1,
+    formats: Formats = None,
+) -> None:
+    """Publish one trace as published systems do, and as the gateway does, and compare the errors.
+
+    Synthesis with local differential privacy (RetraSyn, LBD, LBA, LPD, LPA), counts with w-event
+    privacy, geo-indistinguishability, CASTLE and FADS; densities, queries, hotspots, moves,
+    patterns, trips and lengths as their papers measure them. All rivals are written anew from the
+    papers. Writes rivals.csv, manifest.json and the picture, rivals.png.
+
+    [bold]Examples[/bold]
+
+        anonymizer experiment rivals --out rivals
+
+        anonymizer experiment rivals --trace taxis.parquet --network sf --format svg --out taxis
+    """
+    require("plots", "tables", "dp")
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+    from anonymizer.settings import Settings
+    from experiments.rivals_experiment import lattice, run_rivals
+    from experiments.rivals_results import MEASURES, rows_of, write_results
+    from experiments.tracking_experiment import drive
+
+    _make(out)
+    moving = None if trace is None else read_trace(trace)
+    if network == "lattice" and moving is not None:
+        roads = lattice(moving)
+    else:
+        roads = load_network(network, max_spacing_m=Settings().network.max_spacing_m)
+    if not roads.has_coordinates:
+        raise InputError(f"{network}: has no coordinates")
+    if moving is None:
+        moving = drive(roads, 500, seconds=2400, seed=seed)
+    with _progress() as progress:
+        found = run_rivals(moving, roads, tick_s=tick, runs=runs, seed=seed, progress=progress)
+    options: Row = {"network": network, "tick_s": tick, "runs": runs, "seed": seed}
+    inputs = [] if trace is None else [trace]
+    paths = write_results(found, options, out, inputs=inputs, formats=_kinds(formats))
+    console = Console(markup=False, highlight=False)
+    print_rows(console, "Errors", rows_of(found), ("method", *MEASURES))
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+@app.command()
 def kaca(
     out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
     records: Annotated[
