@@ -17,7 +17,7 @@ class EvidenceFigures:
     Attributes
     ----------
     found
-        By criterion, and by figure: of the attack that gains most over its control.
+        By criterion, and by figure: of the attack that gains most over its control; NaN: unknown.
     n_broken
         Attacks that break a promise.
     at_s, sample_s

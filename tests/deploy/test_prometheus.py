@@ -97,6 +97,7 @@ def write_settings(folder: Path, url: str) -> Path:
         "readings": [{"name": "speed_mps", "lo": 0, "hi": 50}],
         "streams": [FLEET],
         "store": {"path": str(folder / "records.sqlite")},
+        "watch": {"evidence_s": 3600.0},
         "http": {"port": 0},
     }
     config = folder / "gateway.toml"

@@ -6,6 +6,7 @@ page, and files if the settings name a directory. A file of a day is written whe
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ import structlog
 from anonymizer.app.audit.findings import AuditReport
 from anonymizer.app.evidence.attack_process import NICE, AttackProcess, Job
 from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
-from anonymizer.app.evidence.evidence import EvidenceReport, evidence_from, evidence_of
+from anonymizer.app.evidence.evidence import EvidenceReport, Result, evidence_from, evidence_of
 from anonymizer.app.evidence.evidence_page import page
 from anonymizer.app.evidence.evidence_words import best_of
 from anonymizer.app.evidence.live_sample import for_attacks
@@ -32,6 +33,7 @@ from anonymizer.observe.evidence_metrics import FIGURES, EvidenceCollector, Evid
 from anonymizer.pipeline.positions.tick.traffic_sample import TrafficSample
 from anonymizer.settings import Settings
 
+_CRITERIA = (Criterion.SINGLING_OUT, Criterion.LINKABILITY, Criterion.INFERENCE)
 _KEPT = timedelta(days=31)
 """Of the files of each attack; the pages of days stay."""
 _LOOK_S = 60.0
@@ -72,7 +74,7 @@ class OwnEvidence:
         self._log = structlog.get_logger()
         self._asked = asyncio.Event()
         self._newest: EvidenceReport | None = None
-        self.figures = EvidenceFigures()
+        self.figures = EvidenceFigures({each: _figures(None) for each in _CRITERIA})
 
     def ask(self) -> None:
         """Attack the newest traffic soon, whether or not a period is over."""
@@ -136,18 +138,18 @@ class OwnEvidence:
         made = _moment(at_s).isoformat(timespec="seconds")
         found = evidence_from([(Path("newest sample"), text)], made=made)
         self._newest, figures = found, self.figures
-        figures.found = {
-            str(criterion): {
-                name: float(value) for name in FIGURES if (value := getattr(best, name)) is not None
-            }
-            for criterion in (Criterion.SINGLING_OUT, Criterion.LINKABILITY, Criterion.INFERENCE)
-            if (best := best_of(found, criterion)) is not None
-        }
+        figures.found = {each: _figures(best_of(found, each)) for each in _CRITERIA}
         figures.n_broken = sum(each.broken for each in found.results)
         figures.at_s, figures.sample_s = at_s, sample_s
         figures.n_runs["done"] += 1
         say = self._log.error if figures.n_broken else self._log.info
         say("traffic attacked", sample_s=round(sample_s), broken=figures.n_broken)
+
+
+def _figures(best: Result | None) -> dict[str, float]:
+    """Return the figures of an attack, NaN for what is not known."""
+    known = {name: getattr(best, name, None) for name in FIGURES}
+    return {name: math.nan if value is None else float(value) for name, value in known.items()}
 
 
 def _moment(at_s: float) -> datetime:
