@@ -112,8 +112,9 @@ def _exactly(pipe: BinaryIO, n: int) -> bytearray:
 
 
 def yield_to_others(niceness: int) -> None:
-    """Let other processes of the machine go first, and be the first to be killed."""
-    os.nice(niceness)
+    """Let other processes go first and be the first to be killed, where that may be asked for."""
+    with suppress(OSError):
+        os.nice(niceness)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
