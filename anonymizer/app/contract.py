@@ -116,7 +116,7 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
             "messages": {
                 name: _message(each)
                 | (_event(name, settings) if name in events else {})
-                | (_keyed(keys[name]) if keys.get(name) else {})
+                | (_keyed(keys[name], settings, name) if keys.get(name) else {})
                 for name, each in messages.items()
             },
             "schemas": {
@@ -178,9 +178,14 @@ def _without_references(part: Any, known: Mapping[str, Any]) -> Any:  # noqa: AN
     return {key: _without_references(value, known) for key, value in own.items()}
 
 
-def _keyed(key: str) -> dict[str, Any]:
-    """Return the binding of a message that has a key in Kafka."""
-    return {"bindings": {"kafka": {"key": {"type": "string", "description": key}}}}
+def _keyed(key: str, settings: Settings, name: str) -> dict[str, Any]:
+    """Return what a message that has a key in Kafka is there; in Avro it has the same fields."""
+    binding: dict[str, Any] = {"key": {"type": "string", "description": key}}
+    registry = settings.kafka.schema_registry if name in {GROUP.name, DEVICE.name} else {}
+    if registry:
+        binding |= {"schemaIdLocation": "payload", "schemaIdPayloadEncoding": "confluent"}
+    media = {"contentType": "application/vnd.apache.avro"} if "avro" in registry else {}
+    return {"bindings": {"kafka": binding}, **media}
 
 
 def _event(name: str, settings: Settings) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Where what stages send goes in Kafka: to stages, to bridges, and to the operator's own topics."""
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import structlog
 
@@ -10,6 +11,7 @@ from anonymizer.cluster.runner import Addressed
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import Kind, Topic, key_of
 from anonymizer.settings import Settings
+from anonymizer.transport.schema_registry import RegisteredSchema
 
 _HEADER_BYTES = 1024
 """More than what Kafka adds to a message."""
@@ -35,15 +37,21 @@ class Destinations:
         See `kafka_outputs`.
     counts
         Counted on.
+    schemas
+        Of messages, by topic; they are registered before anything is sent.
     """
 
     def __init__(
-        self, topics: Mapping[Kind, Topic], outputs: Mapping[str, str], counts: Counts
+        self,
+        topics: Mapping[Kind, Topic],
+        outputs: Mapping[str, str],
+        counts: Counts,
+        schemas: Mapping[str, RegisteredSchema] = MappingProxyType({}),
     ) -> None:
         self._topic_of: dict[str, tuple[Kind, Topic]] = {
             kind: (kind, topics[kind]) for kind in topics
         }
-        self._outputs, self._counts = outputs, counts
+        self._outputs, self._counts, self.schemas = outputs, counts, schemas
         self.largest: Mapping[str, int] = {}
         """Of the operator's topics: bytes of the largest message that each takes."""
 
@@ -56,14 +64,17 @@ class Destinations:
                 topic = self._outputs.get(message.topic)
                 if topic is None:
                     by_mqtt.append(message)
-                elif len(message.payload) + _HEADER_BYTES <= self.largest.get(topic, 0):
-                    yield Addressed(topic, message.key.encode() or None, message.payload)
+                    continue
+                schema = self.schemas.get(topic)
+                payload = message.payload if schema is None else schema.framed(message.payload)
+                if len(payload) + _HEADER_BYTES <= self.largest.get(topic, 0):
+                    yield Addressed(topic, message.key.encode() or None, payload)
                 else:
                     self._counts.n_dropped["too_large"] += 1
                     _LOG.error(
                         "a message is too large: raise max.message.bytes of the topic",
                         topic=topic,
-                        n_bytes=len(message.payload),
+                        n_bytes=len(payload),
                     )
             if not by_mqtt:
                 return

@@ -19,6 +19,7 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
+from anonymizer.app.registered_output import registered_schemas
 from anonymizer.cluster.kafka import (
     OwnTopics,
     check_options,
@@ -148,7 +149,9 @@ class Worker:
         self._own = OwnTopics({}, {})
         self._read = kafka_inputs(settings)
         counts = Counts()
-        self._destinations = Destinations(topics, kafka_outputs(settings), counts)
+        self._destinations = Destinations(
+            topics, kafka_outputs(settings), counts, registered_schemas(settings)
+        )
         self._runner = Runner(
             client_options(settings),
             group=f"{settings.cluster.prefix}.workers",
@@ -172,6 +175,8 @@ class Worker:
     def _prepare(self) -> None:
         """Make the cluster's topics, and look at the operator's own."""
         ensure_topics(self._settings)
+        for schema in self._destinations.schemas.values():
+            schema.register()
         self._own = own_topics(self._settings, self._read, kafka_outputs(self._settings).values())
         self._destinations.largest = self._own.largest
 

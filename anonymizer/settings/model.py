@@ -234,6 +234,8 @@ class Settings(Group):
                 " positions either in Kafka or by MQTT"
             )
         if self.output.kafka is None:
+            if self.kafka.schema_registry:
+                raise ValueError("kafka.schema_registry: is for output.kafka")
             return self
         names = [*{each.kafka for each in self.inputs}, self.output.kafka, *self.echoes]
         if len(set(names)) < len(names):

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from anonymizer.networks import load_network
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Processes, processes, wait_until
+from tests.transport.registry import Registry, read
 
 N_PARTS = 2
 N_DEVICES = 60
@@ -33,6 +34,7 @@ class Bus:
     def __init__(self, kafka: Kafka, prefix: str, folder: Path) -> None:
         self.address, self.raw, self.out = kafka.address, f"{prefix}.raw", f"{prefix}.out"
         self.group = prefix
+        self.queue_limit, self.registry = 100_000, ""
         self._admin = AdminClient({"bootstrap.servers": kafka.address})
         topics = [NewTopic(name, N_PARTS) for name in (self.raw, self.out)]
         for made in self._admin.create_topics(topics).values():
@@ -44,7 +46,7 @@ class Bus:
         self._places = list(zip(network.lat.tolist(), network.lon.tolist(), strict=True))
         self.n_sent = 0
 
-    def configure(self, *, session_s: int = 45, queue_limit: int = 100_000) -> None:
+    def configure(self, *, session_s: int = 45) -> None:
         """Write the settings of gateways; one that is silent for a session loses its partitions."""
         self.config.write_text(f"""
             [network]
@@ -57,6 +59,7 @@ class Bus:
             servers = "{self.address}"
             group = "{self.group}"
             options = {{"session.timeout.ms" = "{1000 * session_s}"}}
+            {f"schema_registry = {{ avro = '{self.registry}' }}" if self.registry else ""}
             [broker]
             url = "mqtt://127.0.0.1:1"
             [region]
@@ -68,7 +71,7 @@ class Bus:
             [tick]
             interval_s = 1.0  # on a loaded machine shorter ticks are late, and then few are decoded
             drain_s = 60
-            queue_limit = {queue_limit}
+            queue_limit = {self.queue_limit}
         """)
 
     def send(self, n: int, *, seed: int = 1) -> None:
@@ -263,10 +266,40 @@ def test_what_is_settled_is_committed_though_the_group_divides_the_partitions_at
 
 
 def test_a_backlog_waits_in_kafka_and_is_no_overload(gateways: Processes, bus: Bus) -> None:
-    bus.configure(queue_limit=10 * N_DEVICES)
+    bus.queue_limit = 10 * N_DEVICES
+    bus.configure()
     bus.send(50)
     start(gateways, bus)
     wait_until(all_committed(bus), "committed")
     counts = accounts(gateways)
     assert counts["received"] == bus.n_sent
     assert not any(n for key, n in counts.items() if "overload" in key)
+
+
+def test_regions_in_avro_have_the_number_of_a_schema_that_is_registered_before(
+    gateways: Processes, bus: Bus
+) -> None:
+    registry = Registry()
+    try:
+        registry.answer = 503, b""
+        bus.registry = registry.url
+        bus.configure()
+        gateways.start("one", "anonymizer", "serve", "-c", str(bus.config))
+        wait_until(lambda: "refuses the schema" in gateways.said("one"), "refusal")
+        bus.send(20)
+        registry.answer = None
+        wait_until(all_committed(bus), "committed")
+        assert accounts(gateways)["received"] == bus.n_sent
+        path, body, _ = registry.registered[-1]
+    finally:
+        registry.close()
+    assert path == f"/subjects/{bus.out}-value/versions"
+    number = 70_000 + len(registry.registered)
+    messages = bus.published()
+    assert messages
+    for message in messages:
+        value = message.value()
+        assert value[:5] == b"\0" + number.to_bytes(4)
+        said = read(json.loads(body["schema"]), value[5:])
+        assert len(set(said["pseudonyms"])) >= said["k"] >= 2
+        assert said["group"].encode() == message.key()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -29,6 +30,7 @@ from tests.cluster.processes import Processes, answer, metrics_of, processes, wa
 from tests.cluster.recorded import NETWORK
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent
 from tests.pipeline.records.made import traffic as parts_of_fleet
+from tests.transport.registry import Registry
 
 N_DEVICES, N_VEHICLES, N_PARTS = 100, 60, 3
 WORKERS = ("a", "b", "c")
@@ -54,6 +56,7 @@ class Fleet:
         self._producer: Any = Producer({"bootstrap.servers": kafka.address})
         self.n_positions = 0
         self.parts: list[Sent] = []
+        self.registry = ""
         self._traffic = traffic(NETWORK, N_DEVICES, seed=5, says=0.7)
 
     def config(self, name: str, *, queue_limit: int = 100_000) -> Path:
@@ -103,6 +106,7 @@ class Fleet:
             token = "{TOKEN}"
             [kafka]
             servers = "{self._kafka.address}"
+            {f"schema_registry = {{ json = '{self.registry}' }}" if self.registry else ""}
             [cluster]
             prefix = "{self.prefix}"
             n_sources = 2
@@ -306,12 +310,22 @@ def test_a_backlog_is_read_no_faster_than_a_source_can_hold_it(fleet: Fleet) -> 
         if i % 1000 == 0:
             fleet.flush()
     fleet.flush()
+    registry = Registry()
+    fleet.registry = registry.url
     # Without room for it, a source would keep the newest of each device and call the rest overload.
     fleet.start("a", queue_limit=2000)
     wait_until(lambda: fleet.n_received("a") >= fleet.n_positions, "all")
     wait_until(lambda: fleet.metrics("a")["anonymizer_held"] == 0, "all settled")
     assert fleet.metrics("a")["anonymizer_received_total"] == fleet.n_positions
     assert overload(fleet, "a") == 0
+    registry.close()
+    [(path, said, _)] = registry.registered
+    assert path == f"/subjects/{fleet.cloaked}-value/versions"
+    messages = fleet.published(fleet.cloaked)
+    assert messages
+    for message in messages:
+        assert message.value()[:5] == b"\0" + (70_001).to_bytes(4)
+        jsonschema.validate(json.loads(message.value()[5:]), json.loads(said["schema"]))
 
 
 def overload(fleet: Fleet, name: str) -> float:

@@ -66,6 +66,7 @@ def _check_extras(settings: Settings) -> None:
     needed = (
         ("broker.url", "websockets", settings.broker.url.startswith("ws")),
         ("output.kafka", "kafka", settings.output.kafka is not None),
+        ("kafka.schema_registry", "avro", "avro" in settings.kafka.schema_registry),
         ("streams.kafka", "kafka", any(each.kafka for each in settings.streams)),
         ("shapes", "h3", settings.shapes.regions == "h3"),
     )
