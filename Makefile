@@ -21,7 +21,7 @@ CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.t
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-data test-cluster test-brokers test-readers test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -119,6 +119,12 @@ $(READERS_STAMP): $(OTHER_READERS)/package-lock.json $(OTHER_READERS)/package.js
 	cp $(OTHER_READERS)/package.json $(OTHER_READERS)/package-lock.json $(READERS)
 	cd $(READERS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# Maps that nobody here wrote. OWNTRACKS=FOLDER: `npm ci && npx vite build` in a clone of owntracks/frontend makes it (dist).
+# HOME_ASSISTANT=FOLDER: an environment of Python with tests/other_readers/home-assistant.txt. PICTURES=FOLDER keeps the pictures.
+test-maps: $(STAMP)  ## echoes on the maps of OwnTracks ($$OWNTRACKS) and Home Assistant ($$HOME_ASSISTANT), in a Chromium
+	ANONYMIZER_OWNTRACKS="$(OWNTRACKS)" ANONYMIZER_HOME_ASSISTANT=$(HOME_ASSISTANT) ANONYMIZER_PICTURES=$(PICTURES) \
+	$(BIN)/python -m pytest $(ARGS) $(OTHER_READERS)/maps.py
 
 # pycanon needs an older numpy and pandas than the project: it judges files, in an environment of its own.
 JUDGE       := $(VENV)-judge

@@ -15,7 +15,7 @@ from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
     "source": "41a5e37dc11f1497",
-    "lane": "da38fd5486b83acc",
+    "lane": "96cb300762f64839",
     "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",

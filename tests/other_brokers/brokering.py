@@ -12,12 +12,14 @@ from tests.app.gateway.ordeal import VERSION_OF
 from tests.app.gateway.poison import assert_it_costs_nobody_else
 from tests.app.gateway.records import compiled
 from tests.end_to_end import client
-from tests.other_brokers.brokers import aedes, hivemq, moquette
+from tests.other_brokers.brokers import NANOMQ, aedes, hivemq, moquette, nanomq
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
 __all__ = ["compiled"]
 VERSIONS = {"aedes": "3.1.1", "moquette": "3.1.1", "hivemq": "5"}
 """Of MQTT: the first two speak no other."""
+if NANOMQ:
+    VERSIONS["nanomq"] = "5"
 
 
 @pytest.fixture(params=VERSIONS)
@@ -33,7 +35,8 @@ async def other(
     assert VERSIONS[name] == version
     folder = tmp_path / name
     made: dict[str, Callable[[], LocalBroker]] = {
-        "aedes": aedes, "moquette": lambda: moquette(folder), "hivemq": lambda: hivemq(folder)
+        "aedes": aedes, "moquette": lambda: moquette(folder), "hivemq": lambda: hivemq(folder),
+        "nanomq": nanomq,
     }  # fmt: skip
     started = made[name]()
     await started.start()
@@ -77,7 +80,9 @@ async def test_a_broker_that_waits_for_each_batch_sends_the_unsettled_one_again(
     assert inbox.payloads[1:] == [b"%d" % i for i in range(6)]
 
 
-@pytest.mark.parametrize("version", ["aedes", "moquette"], indirect=True)
+@pytest.mark.parametrize(
+    "version", ["aedes", "moquette", *(["nanomq"] if NANOMQ else [])], indirect=True
+)
 async def test_what_was_not_settled_comes_again_at_qos_1_and_not_at_qos_2(
     other: LocalBroker, version: str
 ) -> None:

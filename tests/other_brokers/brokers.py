@@ -1,6 +1,8 @@
 """Brokers that nobody here wrote, beside Mosquitto: aedes (Node), Moquette and HiveMQ (Java).
 
 `make test-cluster` installs them in a folder from `package-lock.json`, `pom.xml` and `hivemq.xml`.
+No registry has NanoMQ: where `ANONYMIZER_NANOMQ` names a program that was built from its source, it
+is run as well.
 """
 
 import os
@@ -10,6 +12,7 @@ from anonymizer.transport.local_brokers import LocalBroker
 
 FOLDER = os.environ.get("ANONYMIZER_BROKERS", "")
 """Where they are; empty: they are not installed."""
+NANOMQ = os.environ.get("ANONYMIZER_NANOMQ", "")
 _HERE = Path(__file__).parent
 
 
@@ -64,3 +67,11 @@ def hivemq(folder: Path) -> LocalBroker:
         return ["java", *options, _HERE / "HiveMq.java", folder]
 
     return LocalBroker(command, ready="ready", start_timeout_s=120.0)
+
+
+def nanomq() -> LocalBroker:
+    """Return a NanoMQ, which keeps all in memory."""
+    return LocalBroker(
+        lambda port: [NANOMQ, "start", "--url", f"nmq-tcp://127.0.0.1:{port}"],
+        ready="started successfully",
+    )

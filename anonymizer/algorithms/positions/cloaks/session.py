@@ -214,6 +214,7 @@ class SessionCloak:
             "cell_ends_at": self._cell_ends_at,
             "n_formed": self._n_formed,
             "place_of": self._place_of,
+            "shown_of": self._shown_of,
             **groups,
         }
 
@@ -222,7 +223,7 @@ class SessionCloak:
         self._cell_ends_at = state["cell_ends_at"]
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
-        self._shown_of = np.full(len(self._place_of), _NOWHERE, np.int32)
+        self._shown_of = state["shown_of"]
         self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
         self._ttl_s = np.inf
         self._group_of = np.full(len(self._place_of), _UNGROUPED)

@@ -334,6 +334,7 @@ class DeviceZones:
             self._leave_out(ZoneHolder(publisher, device))
         for publisher, device, said in state["said"]:  # the settings may by now allow fewer
             self._take(ZoneHolder(publisher, device), dict(said))
+        self._withdrawn.clear()  # nothing is held of them by now
         self._compile_all()
 
     def _compile_all(self) -> None:
