@@ -66,8 +66,8 @@ class LearnedStops:
         self._last_day = np.zeros((0, _MOST_PLACES), np.int32)
 
     def __repr__(self) -> str:
-        """Return the number of devices alone."""
-        return f"LearnedStops({len(self._rows)} devices)"
+        """Return the numbers of devices and of places alone."""
+        return f"LearnedStops({len(self._rows)} devices, {self.n_hidden} places hidden)"
 
     @property
     def n_hidden(self) -> int:
