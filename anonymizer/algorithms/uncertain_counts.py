@@ -94,7 +94,8 @@ def least_moves(p: FloatArray, q: FloatArray) -> FloatArray:
     Notes
     -----
     A device that may have stayed in its cell is taken to have stayed. Otherwise large regions would
-    seem to be full of movement. So the probability of a crossing is the smallest possible.
+    seem to be full of movement. So the probability of a crossing is the smallest that `p` and `q`
+    allow; it is a lower bound of the truth as far as they are right.
     """
     stayed = np.minimum(p, q)
     moves = np.diag(stayed)

@@ -13,6 +13,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
+from anonymizer.networks.osm import load_osm
 from anonymizer.networks.publication import geojson, geoparquet
 from anonymizer.networks.speeds import KMH
 
@@ -217,3 +218,20 @@ def test_roads_keep_the_ids_of_their_ways(tmp_path: Path) -> None:
     }  # fmt: skip
     frame = pl.read_parquet(BytesIO(geoparquet(whole)))
     assert frame["way"].to_list() == [None] * 4 + [1, 1, 2]
+
+
+def test_a_country_that_does_not_fit_into_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    country = tmp_path / "country.osm.pbf"
+    with country.open("wb") as file:
+        file.truncate(1_000_000)  # of zeros: no data, so that reading it would fail otherwise
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr("anonymizer.networks.osm._LIMIT", limit)
+    limit.write_text("7000000\n")
+    with pytest.raises(InputError, match=r"needs 0.0 GB.*osmium extract"):
+        load_osm(country)
+    for enough in ("9000000\n", "max\n"):
+        limit.write_text(enough)
+        with pytest.raises(InputError, match="not readable"):
+            load_osm(country)
