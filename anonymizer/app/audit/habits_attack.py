@@ -22,6 +22,8 @@ from anonymizer.app.audit.tracking_attack import close_to, most_exposed_tenth
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 MOST_TARGETS = 200
+_MOST_SCORES = 50_000_000
+"""Targets times records, at most: of a large release fewer devices are attacked."""
 _MANY_DAYS = 1_000_000
 _NEVER = 1e-9
 """Added to what is expected, so that its logarithm is finite."""
@@ -121,7 +123,7 @@ def _holds(figures: dict[str, Figure]) -> bool | None:
     return holds
 
 
-def later_days(case: Case, *, most_targets: int = MOST_TARGETS) -> Later | None:
+def later_days(case: Case) -> Later | None:
     """Return what is attacked; None if there are not two days."""
     device, ts, node = case.reports
     on = node >= 0
@@ -136,7 +138,10 @@ def later_days(case: Case, *, most_targets: int = MOST_TARGETS) -> Later | None:
     known = ts < begins_s
     rng = np.random.default_rng(case.seed)
     usable = np.intersect1d(np.unique(device[known]), np.unique(device[~known]))
-    targets = np.sort(rng.permutation(usable)[:most_targets])
+    chosen = np.unique(case.class_of, return_index=True)[1]
+    n_records = int(np.diff(case.observed.first_record_of)[chosen].sum())
+    most = min(MOST_TARGETS, max(1, _MOST_SCORES // n_records))
+    targets = np.sort(rng.permutation(usable)[:most])
     if not len(targets):
         return None
     learned = learn_habits(
