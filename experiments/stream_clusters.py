@@ -2,7 +2,7 @@
 
 Each position is a tuple of its own. It is published within a bounded delay with the ranges of a
 cluster of tuples of at least k devices; no name goes with it. These are reproductions from the
-papers: the programs that can be found are slow, or form clusters of k tuples, not of k devices.
+papers.
 
 References
 ----------
