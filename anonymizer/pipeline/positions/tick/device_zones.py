@@ -163,10 +163,8 @@ class DeviceZones:
 
     def takes_no_part(self, deliveries: Iterable[Delivery]) -> dict[str, bool]:
         """Return whether each device takes no part by what it says last; in any thread."""
-        return {
-            device: self._stated(payload) is None
-            for device, payload in map(self._said_in, deliveries)
-        }
+        said = map(self._said_in, deliveries)
+        return {device: _withdraws(payload) for device, payload in said}
 
     def _said_in(self, delivery: Delivery) -> tuple[str, bytes]:
         """Return the device of a statement, and what it says."""
@@ -175,7 +173,7 @@ class DeviceZones:
         return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
 
     def withdrawn(self) -> Int32Array:
-        """Apply what has arrived; return the slots of devices that take no part from now on."""
+        """Apply what has arrived; return the slots of devices that say that they take no part."""
         self._apply()
         found = (self._devices.find(device) for device in self._withdrawn)
         slots: Int32Array = np.array([slot for slot in found if slot != NO_SLOT], np.int32)
@@ -254,7 +252,7 @@ class DeviceZones:
             self._left_out.leave(held)
             self._heed(held.device, stated)
             self._said_of[held.device] = said
-        else:
+        if any(map(_withdraws, said.values())):
             self._withdrawn.add(held.device)
         if without is not None:
             self._drop(without)
@@ -266,7 +264,6 @@ class DeviceZones:
         wishes = [each for each in stated if each is not None]
         if len(wishes) < len(stated):
             self._absent.add(device)
-            self._withdrawn.add(device)
             return
         zones = [each.zones for each in wishes if len(each.zones)]
         if zones:
@@ -394,6 +391,12 @@ class DeviceZones:
         self._owner_of_slot[unknown] = np.array(found, np.int32)
         owner: Int32Array = self._owner_of_slot[slot]
         return owner
+
+
+def _withdraws(payload: bytes) -> bool:
+    """Return whether a device says that it takes no part: what cannot be read says nothing."""
+    stated = decode(payload)
+    return isinstance(stated, StatedZones) and stated.everywhere
 
 
 def _zones_of(stated: StatedZones) -> Zones:
