@@ -16,7 +16,7 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.app.audit import Case
 from anonymizer.app.audit.counts_attack import runs_counted
 from anonymizer.app.audit.habits_attack import (
-    Known,
+    KnownHabits,
     Later,
     days_on,
     later_days,
@@ -128,7 +128,7 @@ def _scores(case: Case, release: str) -> Iterator[Score]:
     yield from scores_of(known, release, time.process_time() - begun)
 
 
-def scores_of(known: Known, release: str, cpu_s: float) -> Iterator[Score]:
+def scores_of(known: KnownHabits, release: str, cpu_s: float) -> Iterator[Score]:
     """Yield the rows of one release."""
     k = float(np.nanmean(known.chance))
     yield Score("habits: name", release, known.name, known.name_control, cpu_s, k)

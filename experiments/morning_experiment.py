@@ -23,7 +23,7 @@ from anonymizer.api.anonymizing import anonymize
 from anonymizer.app.street_hours import roads_under, street_hours
 from anonymizer.app.trip_table import trip_table
 from anonymizer.client.counts import Counts
-from anonymizer.client.published_trips import Trips
+from anonymizer.client.published_trips import PublishedTrips
 from anonymizer.client.tables import Table
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -260,7 +260,7 @@ def _trips(morning: Morning) -> Iterator[Row]:
 
 
 def _starts(
-    trips: Trips, cells: client.Cells, origin: IntArray, start_s: FloatArray, size_m: float
+    trips: PublishedTrips, cells: client.Cells, origin: IntArray, start_s: FloatArray, size_m: float
 ) -> Row:
     table = trips.starts(cells)
     hours = np.unique(table["time"]).astype("datetime64[s]").astype(np.int64)

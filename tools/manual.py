@@ -22,7 +22,7 @@ from anonymizer.app.contract import asyncapi
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
-from anonymizer.cluster.resident import Counts, Input, Place, Resident
+from anonymizer.cluster.resident import Input, Place, Resident, StageEvents
 from anonymizer.cluster.stage import Stage
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkDone, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
@@ -217,7 +217,7 @@ def _row(family: Metric) -> str:
 def _worker_families() -> list[Metric]:
     """Return the metrics of a worker of a cluster that has one partition."""
     topic, partition = "topic", 0
-    resident = Resident(_no_stage, _NoJournal(), lambda *_: [], Counts())
+    resident = Resident(_no_stage, _NoJournal(), lambda *_: [], StageEvents())
     observed = WorkDone(
         n_taken={topic: 0},
         n_sent=Counter({"lane": 0}),

@@ -38,7 +38,7 @@ _TOLD = 4.0
 """With noise, speeds are published where devices exceed it so many times."""
 
 
-class StreetHours(NamedTuple):
+class StreetHourTable(NamedTuple):
     """A row for each stretch of roads in each hour.
 
     Attributes
@@ -87,7 +87,7 @@ def street_hours(
     every_s: float,
     most: int,
     rng: np.random.Generator,
-) -> StreetHours:
+) -> StreetHourTable:
     """Return how many devices passed on each street in each hour, and how fast.
 
     Parameters
@@ -170,7 +170,7 @@ def street_hours(
     }
     geometry = shown.pop("geometry")
     off = int(((road < 0) & ~private).sum())
-    return StreetHours(shown, geometry, off, int(private.sum()), n_over)
+    return StreetHourTable(shown, geometry, off, int(private.sum()), n_over)
 
 
 def roads_under(trace: Trace, network: RoadNetwork, *, limit_m: float) -> IntArray:

@@ -23,7 +23,7 @@ _COLUMNS = ("start", "from_lat", "from_lon", "to_lat", "to_lon")
 _SURE = 1e-9
 
 
-class Trips:
+class PublishedTrips:
     """Trips of a table that `anonymizer anonymize` published; get them from `read_trips`.
 
     Each trip begins in a box and within some minutes, and ends in a box, as at least k - 1 others
@@ -51,7 +51,7 @@ class Trips:
 
     def __repr__(self) -> str:
         """Return the size."""
-        return f"Trips({len(self):,} in {len(self._n):,} classes)"
+        return f"PublishedTrips({len(self):,} in {len(self._n):,} classes)"
 
     @property
     def first(self) -> float:
@@ -258,7 +258,7 @@ def _tight_shares(network: Network, boxes: FloatArray, n: IntArray) -> csr_array
 
 def read_trips(
     path: str | PathLike[str], *, network: str | PathLike[str] | RoadNetwork | Network
-) -> Trips:
+) -> PublishedTrips:
     """Read published trips.
 
     Parameters
@@ -299,7 +299,7 @@ def read_trips(
     if not rows:
         raise InputError(f"{path}: has no trips")
     n = np.array([row[6] for row in rows], np.int64)
-    return Trips(np.array(boxes).reshape(-1, 8), n, spans, read_network(network))
+    return PublishedTrips(np.array(boxes).reshape(-1, 8), n, spans, read_network(network))
 
 
 def _range(value: Any) -> tuple[float, float]:  # noqa: ANN401  text or a number

@@ -52,7 +52,7 @@ _MOMENT_S = 0.05
 _SECRET_BYTES = 32
 
 
-class OwnTopics(NamedTuple):
+class OperatorTopics(NamedTuple):
     """The operator's own topics.
 
     Attributes
@@ -123,7 +123,7 @@ def ensure_topics(settings: Settings) -> None:
     _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
 
 
-def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) -> OwnTopics:
+def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) -> OperatorTopics:
     """Return what is to be known of the operator's own topics.
 
     Raises
@@ -135,7 +135,7 @@ def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) 
     """
     read, written = sorted(set(read)), sorted(set(written))
     if not read and not written:
-        return OwnTopics({}, {})
+        return OperatorTopics({}, {})
     try:
         admin = AdminClient(dict(client_options(settings)))
         there = admin.list_topics(timeout=_ANSWER_S).topics
@@ -155,7 +155,7 @@ def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) 
                 f"kafka: the topic {name} has max.message.bytes = {most}; a cluster needs at least"
                 f" {BATCH_BYTES}, because Kafka's client sends several messages together"
             )
-    return OwnTopics({name: len(there[name].partitions) for name in read}, largest)
+    return OperatorTopics({name: len(there[name].partitions) for name in read}, largest)
 
 
 def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Topic]) -> None:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import structlog
 
 from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
-from anonymizer.cluster.resident import Counts
+from anonymizer.cluster.resident import StageEvents
 from anonymizer.cluster.runner import Addressed
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import Kind, Topic, key_of
@@ -45,7 +45,7 @@ class Destinations:
         self,
         topics: Mapping[Kind, Topic],
         outputs: Mapping[str, str],
-        counts: Counts,
+        counts: StageEvents,
         schemas: Mapping[str, RegisteredSchema] = MappingProxyType({}),
     ) -> None:
         self._topic_of: dict[str, tuple[Kind, Topic]] = {

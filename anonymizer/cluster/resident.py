@@ -137,7 +137,7 @@ _NONE = _Head(SNAPSHOT_FORMAT, -1, 0, 0.0, "")
 
 
 @dataclass
-class Counts:
+class StageEvents:
     """What happened to the stages of a worker.
 
     Attributes
@@ -197,7 +197,7 @@ class Resident:
         make: Callable[[], Stage],
         journal: Journal,
         drop: Callable[[Input, str], list[Send]],
-        counts: Counts,
+        counts: StageEvents,
         *,
         heals: bool = False,
     ) -> None:

@@ -29,7 +29,7 @@ from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
 from anonymizer.cluster.kafka import MESSAGE_BYTES, ensure_changelogs
 from anonymizer.cluster.patience import Patience
-from anonymizer.cluster.resident import Counts, Input, Resident
+from anonymizer.cluster.resident import Input, Resident, StageEvents
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Topic, partition_of
 from anonymizer.cluster.transactions import Places, Transactions, lags_of, translated
@@ -137,12 +137,12 @@ class Runner:
         inputs: Mapping[Topic, Stages],
         address: Callable[[Send], Iterable[Addressed]],
         commit_s: float,
-        counts: Counts | None = None,
+        counts: StageEvents | None = None,
         reads: Callable[[Transactions], Reads] | None = None,
         prepare: Callable[[], None] = lambda: None,
         each_second: Callable[[], None] = lambda: None,
     ) -> None:
-        self.observed = WorkDone(counts=counts or Counts())
+        self.observed = WorkDone(counts=counts or StageEvents())
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s

@@ -21,7 +21,7 @@ from anonymizer.app.gateway.preflight import check_files, read_registries, read_
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.app.registered_output import registered_schemas
 from anonymizer.cluster.kafka import (
-    OwnTopics,
+    OperatorTopics,
     check_options,
     client_options,
     ensure_topics,
@@ -37,7 +37,7 @@ from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
 from anonymizer.cluster.records.window_messages import takes_long
-from anonymizer.cluster.resident import Counts, StandstillError
+from anonymizer.cluster.resident import StageEvents, StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.stage import Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
@@ -146,9 +146,9 @@ class Worker:
         topics = topic_by_kind(settings)
         self._settings, self._name = settings, name
         self._accounts = StageAccounts(0, 0, {}, {})
-        self._own = OwnTopics({}, {})
+        self._own = OperatorTopics({}, {})
         self._read = kafka_inputs(settings)
-        counts = Counts()
+        counts = StageEvents()
         self._destinations = Destinations(
             topics, kafka_outputs(settings), counts, registered_schemas(settings)
         )

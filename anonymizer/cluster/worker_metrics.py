@@ -13,7 +13,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from anonymizer.cluster.resident import Counts, Resident
+from anonymizer.cluster.resident import Resident, StageEvents
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.record_metrics import parts_accounting
 from anonymizer.pipeline.accounting import Ledger
@@ -67,7 +67,7 @@ class WorkDone:
     n_assigned: int = 0
     owned: frozenset[tuple[str, int]] = frozenset()
     residents: dict[tuple[str, int, bytes], Resident] = field(default_factory=dict)
-    counts: Counts = field(default_factory=Counts)
+    counts: StageEvents = field(default_factory=StageEvents)
     deletions: Deletions = field(default_factory=Deletions)
     stands_still: str = ""
     restoring_s: float = 0.0

@@ -105,7 +105,7 @@ Qos = Literal[0, 1]
 
 
 class OwnTopics(NamedTuple):
-    """OwnTopics that follow from those of the settings: see `Settings.topics`."""
+    """Topics that follow from those of the settings: see `Settings.topics`."""
 
     fixed: str
     current: str

@@ -43,7 +43,7 @@ def drives(n: int = 60, *, seed: int = 1, hours: int = 3) -> pl.DataFrame:
     return pl.DataFrame(rows, ["device_id", "ts", "lat", "lon"], orient="row")
 
 
-def made(frame: pl.DataFrame, **tables: object) -> module.StreetHours:
+def made(frame: pl.DataFrame, **tables: object) -> module.StreetHourTable:
     return street_hours(
         trace_of(frame),
         NETWORK,

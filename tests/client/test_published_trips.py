@@ -8,7 +8,7 @@ import pytest
 
 import anonymizer
 from anonymizer import client
-from anonymizer.client.published_trips import Trips
+from anonymizer.client.published_trips import PublishedTrips
 from anonymizer.errors import InputError
 from tests.client.paper import STEP_DEG, halves, street
 
@@ -18,7 +18,7 @@ HOUR = 3600.0
 HEAD = "class_id,start,from_lat,from_lon,to_lat,to_lon"
 
 
-def read(folder: Path, *rows: str) -> Trips:
+def read(folder: Path, *rows: str) -> PublishedTrips:
     (folder / "trips.csv").write_text("\n".join([HEAD, *rows]) + "\n")
     return client.read_trips(folder / "trips.csv", network=STREET)
 
@@ -33,7 +33,7 @@ def test_trips_of_a_class_are_where_its_box_says(tmp_path: Path) -> None:
     west, east = f"[0-0],{spans(0, 1)}", f"[0-0],{spans(2, 3)}"
     trips = read(tmp_path, *[f"0,{times},{west},{east}"] * 6)
     assert len(trips) == 6
-    assert repr(trips) == "Trips(6 in 1 classes)"
+    assert repr(trips) == "PublishedTrips(6 in 1 classes)"
     assert (trips.first, trips.last) == (1800, 5400)
     matrix = trips.matrix(HALVES, start=0, end=2 * HOUR)
     rows = zip(*(matrix[name] for name in matrix.columns), strict=True)

@@ -16,7 +16,7 @@ from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
-from anonymizer.cluster.resident import Counts, Input, Place, Resident
+from anonymizer.cluster.resident import Input, Place, Resident, StageEvents
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, topic_by_kind
 from anonymizer.domain.network import RoadNetwork
@@ -251,7 +251,7 @@ class Replay:
             make,
             _Lines(entries, key),
             lambda given, why: self._dropped(given, why, topic, partition),
-            Counts(),
+            StageEvents(),
         )
         for each in entries:
             if each.key == key:

@@ -2,7 +2,7 @@
 
 from anonymizer.cluster.kafka_outflow import Destinations, kafka_outputs
 from anonymizer.cluster.positions.raw_batches import decode_out, encode_out
-from anonymizer.cluster.resident import Counts
+from anonymizer.cluster.resident import StageEvents
 from anonymizer.cluster.runner import Addressed
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import key_of, topic_by_kind
@@ -24,8 +24,8 @@ SETTINGS = Settings.model_validate(
 )
 
 
-def destinations() -> tuple[Destinations, Counts]:
-    counts = Counts()
+def destinations() -> tuple[Destinations, StageEvents]:
+    counts = StageEvents()
     found = Destinations(topic_by_kind(SETTINGS), kafka_outputs(SETTINGS), counts)
     found.largest = {"cloaked": 2_000, "coarse": 2_000}
     return found, counts

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from anonymizer.cluster import resident as module
 from anonymizer.cluster.resident import (
-    Counts,
     Input,
     LostInputsError,
     Place,
     Resident,
+    StageEvents,
     StandstillError,
 )
 from anonymizer.cluster.stage import Send
@@ -60,8 +60,8 @@ def said(given: Input, why: str) -> list[Send]:
     return [Send("dropped", given.offset, why.encode())]
 
 
-def resident_of(journal: Inputs | None = None, counts: Counts | None = None) -> Resident:
-    return Resident(Sums, journal or Inputs(), said, counts or Counts())
+def resident_of(journal: Inputs | None = None, counts: StageEvents | None = None) -> Resident:
+    return Resident(Sums, journal or Inputs(), said, counts or StageEvents())
 
 
 class Partition:
@@ -118,7 +118,7 @@ class Partition:
 
     def crash(self) -> None:
         """Go on elsewhere, or after a transaction that was given up: with a new stage."""
-        self.worker = Resident(Sums, self, said, Counts())
+        self.worker = Resident(Sums, self, said, StageEvents())
         self.begin()
 
     def fall_behind(self, by: int) -> None:
@@ -187,7 +187,7 @@ def test_what_is_committed_equals_an_uninterrupted_run(
 
 
 def test_a_snapshot_follows_when_more_was_taken_than_it_has_bytes() -> None:
-    state, counts, written = Cells(), Counts(), 0
+    state, counts, written = Cells(), StageEvents(), 0
     resident = resident_of(Inputs(state), counts)
     for offset in range(200):
         before = counts.n_snapshots
@@ -215,7 +215,7 @@ class Gone(Inputs):
 
 @pytest.mark.parametrize("heals", [True, False])
 def test_a_stage_whose_inputs_are_lost_goes_on_only_if_it_heals(*, heals: bool) -> None:
-    state, counts = Cells(), Counts()
+    state, counts = Cells(), StageEvents()
     resident_of(Inputs(state)).take(Input(0, b"a", 0.0))
     resident = Resident(Sums, Gone(state), said, counts, heals=heals)
     if heals:
@@ -244,7 +244,7 @@ def test_inputs_before_the_snapshot_of_another_worker_are_not_asked_for() -> Non
 def test_pieces_of_a_snapshot_that_was_never_committed_are_left_nowhere() -> None:
     """A stage fails in the transaction in which it has stored a larger snapshot than before."""
     committed, journal = Cells(), Inputs()
-    resident = Resident(Sums, journal, said, Counts())
+    resident = Resident(Sums, journal, said, StageEvents())
     resident.take(Input(0, b"a", 0.0))
     committed.update(journal.state)
     large = Input(1, b"a" * (3 * module.PIECE_BYTES), 400.0)
@@ -347,7 +347,7 @@ def test_a_snapshot_that_cannot_be_read_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", [UNREADABLE, FAILS])
 def test_an_input_that_cannot_be_taken_costs_itself_and_is_counted(kind: bytes) -> None:
-    counts, journal = Counts(), Inputs()
+    counts, journal = StageEvents(), Inputs()
     resident = Resident(Sums, journal, said, counts)
     sent = []
     for offset in range(30):
@@ -368,4 +368,4 @@ def test_a_lack_of_memory_is_nothing_that_an_input_did() -> None:
             raise MemoryError
 
     with pytest.raises(MemoryError):
-        Resident(Short, Inputs(), said, Counts()).take(Input(0, b"a", 0.0))
+        Resident(Short, Inputs(), said, StageEvents()).take(Input(0, b"a", 0.0))

@@ -54,7 +54,7 @@ class Passages(NamedTuple):
         return f"Passages({len(self.road)})"
 
 
-class Stretches(NamedTuple):
+class PublishedStretches(NamedTuple):
     """What is published about one interval; all numbers of devices are multiples of k.
 
     Attributes
@@ -123,7 +123,7 @@ def passages_of(
     return Passages(found[0], found[1], found[2], np.minimum(speed, MOST_SPEED_MPS))
 
 
-def stretches_of(passages: Passages, n_roads: int, k: int) -> Stretches:
+def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches:
     """Return what is published about the passages of one interval.
 
     Parameters
@@ -154,7 +154,7 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> Stretches:
     numbers -= numbers % k
     mean, spread = np.round(means[:, 0] / SPEED_STEP_MPS), np.ceil(means[:, 1] / SPEED_STEP_MPS)
     n_devices, n_passages = numbers.T
-    return Stretches(
+    return PublishedStretches(
         stretch_of, n_devices, n_passages, mean * SPEED_STEP_MPS, spread * SPEED_STEP_MPS
     )
 

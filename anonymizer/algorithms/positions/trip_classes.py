@@ -65,7 +65,7 @@ class WindowTrips(NamedTuple):
         )
 
 
-class Span(NamedTuple):
+class CellSpan(NamedTuple):
     """Cells or steps from `first` to `last`: a half of a half of all of them."""
 
     first: int
@@ -75,9 +75,9 @@ class Span(NamedTuple):
 class Box(NamedTuple):
     """Where trips began, where they ended, and when they began."""
 
-    origin: Span
-    destination: Span
-    start: Span
+    origin: CellSpan
+    destination: CellSpan
+    start: CellSpan
 
 
 class TripClass(NamedTuple):
@@ -93,9 +93,9 @@ class TripClass(NamedTuple):
         Arcs that at least k of these devices took, rising.
     """
 
-    origin: Span
-    destination: Span
-    start: Span
+    origin: CellSpan
+    destination: CellSpan
+    start: CellSpan
     n_devices: int
     roads: IntArray
 
@@ -140,7 +140,7 @@ def trip_classes(trips: WindowTrips, k: int, *, n_cells: int) -> list[TripClass]
     """
     if len(np.unique(trips.device)) < k:
         return []
-    cells, steps = Span(0, n_cells - 1), Span(0, N_STARTS - 1)
+    cells, steps = CellSpan(0, n_cells - 1), CellSpan(0, N_STARTS - 1)
     found: list[TripClass] = []
     todo = [(Box(cells, cells, steps), np.arange(len(trips.device)))]
     while todo:
@@ -196,11 +196,11 @@ def _divided(
     return []
 
 
-def _halves(span: Span) -> tuple[Span, ...]:
+def _halves(span: CellSpan) -> tuple[CellSpan, ...]:
     if span.first == span.last:
         return (span,)
     middle = (span.first + span.last) // 2
-    return Span(span.first, middle), Span(middle + 1, span.last)
+    return CellSpan(span.first, middle), CellSpan(middle + 1, span.last)
 
 
 def _n_devices(trips: WindowTrips, rows: IntArray) -> int:

@@ -59,7 +59,7 @@ class Later(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Known:
+class KnownHabits:
     """What habits tell of each target: means over days or moments, NaN where there are none.
 
     Attributes
@@ -96,7 +96,7 @@ def habits(case: Case) -> list[Finding]:
         return []
     known = use_habits(case, later)
     figures: dict[str, Figure] = {"n_targets": len(later.targets)}
-    for name in Known.__slots__:
+    for name in KnownHabits.__slots__:
         found = getattr(known, name)
         figures[name] = of_any(np.mean, found[~np.isnan(found)])
         figures[f"{name}_tenth"] = of_any(most_exposed_tenth, found[~np.isnan(found)])
@@ -178,13 +178,13 @@ def _later(case: Case, learned: Habits, targets: IntArray, begins_s: float) -> L
     )
 
 
-def use_habits(case: Case, later: Later) -> Known:
+def use_habits(case: Case, later: Later) -> KnownHabits:
     """Guess names, places and presence of the targets on the later days."""
     score = expected_in(later.habits, later.said)
     other, day = np.roll(np.arange(len(score)), 1), day_number(later.said.ts)
     name, group, chance = _names(case, later, score, day)
     name_control, group_control, _ = _names(case, later, score[other], day)
-    return Known(
+    return KnownHabits(
         name,
         name_control,
         group,

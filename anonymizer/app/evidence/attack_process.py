@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from anonymizer.app.audit.findings import AuditReport
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.tick.traffic_sample import Traffic
+from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
 
 _LENGTH_BYTES = 8
@@ -24,10 +24,10 @@ NICE = 10
 _ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-class Job(NamedTuple):
+class AttackJob(NamedTuple):
     """What is attacked."""
 
-    traffic: Traffic
+    traffic: SampledTraffic
     network: RoadNetwork
     settings: Settings
 
@@ -50,7 +50,7 @@ class AttackProcess:
             env=os.environ | _ONE_THREAD,
         )
 
-    def report(self, job: Job) -> AuditReport | None:
+    def report(self, job: AttackJob) -> AuditReport | None:
         """Return what is found; None if the process ends without a report.
 
         It takes seconds to minutes: call it in a thread.
@@ -93,13 +93,13 @@ def _length(n: int) -> bytes:
     return n.to_bytes(_LENGTH_BYTES, "little")
 
 
-def _read_job(pipe: BinaryIO) -> Job:
+def _read_job(pipe: BinaryIO) -> AttackJob:
     def length() -> int:
         return int.from_bytes(_exactly(pipe, _LENGTH_BYTES), "little")
 
     head, *buffers = [_exactly(pipe, length()) for _ in range(length())]
     job = pickle.loads(head, buffers=buffers)  # noqa: S301  from the parent alone
-    assert isinstance(job, Job)  # noqa: S101  see above
+    assert isinstance(job, AttackJob)  # noqa: S101  see above
     return job
 
 

@@ -13,7 +13,7 @@ from anonymizer.domain.arrays import IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
-from anonymizer.pipeline.positions.tick.traffic_sample import SampledTick, Traffic
+from anonymizer.pipeline.positions.tick.traffic_sample import SampledTick, SampledTraffic
 from anonymizer.settings import BrokerSettings, HttpSettings, KafkaSettings, Settings, TripSettings
 
 _SAMPLED = 1000
@@ -33,7 +33,7 @@ class Sampled(NamedTuple):
         return "Sampled(...)"
 
 
-def attacked(traffic: Traffic, network: RoadNetwork, settings: Settings) -> AuditReport:
+def attacked(traffic: SampledTraffic, network: RoadNetwork, settings: Settings) -> AuditReport:
     """Return what the attacks of `anonymizer audit stream` find in a sample.
 
     Parameters
@@ -72,7 +72,7 @@ def for_attacks(settings: Settings) -> Settings:
     )
 
 
-def sampled(traffic: Traffic) -> Sampled:
+def sampled(traffic: SampledTraffic) -> Sampled:
     """Return a sample as a trace, a release and the device of each pseudonym.
 
     A report counts from the end of its tick on: the gateway knew no more, and promised no more.

@@ -18,7 +18,7 @@ from typing import BinaryIO
 import structlog
 
 from anonymizer.app.audit.findings import AuditReport
-from anonymizer.app.evidence.attack_process import NICE, AttackProcess, Job
+from anonymizer.app.evidence.attack_process import NICE, AttackJob, AttackProcess
 from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
 from anonymizer.app.evidence.evidence import EvidenceReport, Result, evidence_from, evidence_of
 from anonymizer.app.evidence.evidence_page import page
@@ -115,7 +115,7 @@ class OwnEvidence:
             self.figures.n_runs["empty"] += 1
             return
         sample_s = traffic.released[-1].event_s - traffic.released[0].event_s
-        job = Job(traffic, self._network, for_attacks(self._settings))
+        job = AttackJob(traffic, self._network, for_attacks(self._settings))
         process = AttackProcess(niceness=self._niceness)
         try:
             report = await in_daemon_thread(lambda: process.report(job))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.trip_classes import (
     N_STARTS,
-    Span,
+    CellSpan,
     TripClass,
     WindowTrips,
     n_cells_of,
@@ -62,7 +62,7 @@ def test_places_of_two_windows_are_nested_or_apart(
     for a in trip_classes(one, k, n_cells=N_CELLS):
         for b in trip_classes(other, k, n_cells=N_CELLS):
             for mine, its in zip(a[:3], b[:3], strict=True):
-                common = Span(max(mine.first, its.first), min(mine.last, its.last))
+                common = CellSpan(max(mine.first, its.first), min(mine.last, its.last))
                 assert common.first > common.last or common in {mine, its}
             assert (a.n_devices - b.n_devices) % k == 0
 
@@ -87,25 +87,25 @@ def test_a_device_is_company_once_however_often_it_travels() -> None:
 def test_places_are_halved_while_both_halves_have_company() -> None:
     rows = [(d, 0, 7, 0, (1, 2)) for d in range(3)] + [(d, 7, 7, 0, (2,)) for d in range(3, 7)]
     near, far = trip_classes(window(rows), 3, n_cells=N_CELLS)
-    assert (near.origin, near.n_devices, near.roads.tolist()) == (Span(0, 3), 3, [1, 2])
-    assert (far.origin, far.n_devices, far.roads.tolist()) == (Span(4, 7), 3, [2])
-    assert near.destination == Span(0, 7)
+    assert (near.origin, near.n_devices, near.roads.tolist()) == (CellSpan(0, 3), 3, [1, 2])
+    assert (far.origin, far.n_devices, far.roads.tolist()) == (CellSpan(4, 7), 3, [2])
+    assert near.destination == CellSpan(0, 7)
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        TripClass(Span(0, 0), Span(0, 7), Span(0, 7), 3, np.zeros(0, np.int64)),
-        TripClass(Span(0, 7), Span(0, 7), Span(0, 7), 4, np.zeros(0, np.int64)),
-        TripClass(Span(0, 7), Span(0, 7), Span(0, 7), 6, np.zeros(0, np.int64)),
-        TripClass(Span(0, 7), Span(0, 7), Span(0, 7), 3, np.array([1])),
+        TripClass(CellSpan(0, 0), CellSpan(0, 7), CellSpan(0, 7), 3, np.zeros(0, np.int64)),
+        TripClass(CellSpan(0, 7), CellSpan(0, 7), CellSpan(0, 7), 4, np.zeros(0, np.int64)),
+        TripClass(CellSpan(0, 7), CellSpan(0, 7), CellSpan(0, 7), 6, np.zeros(0, np.int64)),
+        TripClass(CellSpan(0, 7), CellSpan(0, 7), CellSpan(0, 7), 3, np.array([1])),
     ],
     ids=["fewer than k", "not in steps of k", "more than there are", "a road of one"],
 )
 def test_the_check_finds_what_breaks_the_promise(broken: TripClass) -> None:
     found = window([(0, 0, 1, 0, (1,)), (1, 1, 1, 0, ()), (2, 2, 1, 0, ()), (3, 3, 1, 0, ())])
     assert unkept(found, [broken], 3) == [0]
-    whole = broken._replace(origin=Span(0, 7), n_devices=3, roads=np.zeros(0, np.int64))
+    whole = broken._replace(origin=CellSpan(0, 7), n_devices=3, roads=np.zeros(0, np.int64))
     assert unkept(found, [whole], 3) == []
     assert unkept(found, [whole, whole], 3) == [0, 1]
 

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.algorithms.positions.trip_classes import Span, TripClass, n_cells_of, trip_classes
+from anonymizer.algorithms.positions.trip_classes import (
+    CellSpan,
+    TripClass,
+    n_cells_of,
+    trip_classes,
+)
 from anonymizer.app.audit import case_of
 from anonymizer.app.audit.case import PublishedTrips, Reports
 from anonymizer.app.audit.findings import Finding
@@ -73,7 +78,7 @@ def test_trips_as_they_are_are_found(windows: list[TrueWindow]) -> None:
     nothing = np.zeros(0, np.int64)
     told = [
         sorted(
-            TripClass(Span(o, o), Span(d, d), Span(t, t), 1, nothing)
+            TripClass(CellSpan(o, o), CellSpan(d, d), CellSpan(t, t), 1, nothing)
             for o, d, t in zip(*(each.tolist() for each in window.trips[1:4]), strict=True)
         )
         for window in windows

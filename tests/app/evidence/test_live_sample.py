@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.app.evidence.attack_process import AttackProcess, Job
+from anonymizer.app.evidence.attack_process import AttackJob, AttackProcess
 from anonymizer.app.evidence.live_sample import attacked, for_attacks, sampled
-from anonymizer.pipeline.positions.tick.traffic_sample import Traffic
+from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 
@@ -21,7 +21,7 @@ SESSION: dict[str, Any] = {
 WATCH: dict[str, Any] = {"watch": {"evidence_s": 60, "reports": "evidence"}}
 
 
-def traffic_of(**tables: dict[str, Any]) -> tuple[Traffic, Settings, list[dict[str, Any]]]:
+def traffic_of(**tables: dict[str, Any]) -> tuple[SampledTraffic, Settings, list[dict[str, Any]]]:
     """Return a sample of devices that walk over the grid, and the messages about them."""
     rig = Rig(**(WATCH | tables))
     walk = np.random.default_rng(0)
@@ -91,7 +91,7 @@ def test_attacks_get_no_secret_and_no_zone() -> None:
 def test_a_process_finds_what_the_attacks_find_here() -> None:
     traffic, settings, _ = traffic_of(**SESSION)
     process = AttackProcess(niceness=0)
-    report = process.report(Job(traffic, NETWORK, for_attacks(settings)))
+    report = process.report(AttackJob(traffic, NETWORK, for_attacks(settings)))
     assert report == attacked(traffic, NETWORK, settings)
     assert process.exit_code == 0
 
@@ -100,7 +100,7 @@ def test_a_process_that_is_killed_leaves_no_report() -> None:
     traffic, settings, _ = traffic_of()
     process = AttackProcess(niceness=0)
     process.kill()
-    assert process.report(Job(traffic, NETWORK, for_attacks(settings))) is None
+    assert process.report(AttackJob(traffic, NETWORK, for_attacks(settings))) is None
     assert process.exit_code == -9
 
 

@@ -69,7 +69,7 @@ class SampledTick(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Traffic:
+class SampledTraffic:
     """A sample of traffic.
 
     Attributes
@@ -154,7 +154,7 @@ class TrafficSample:
             self._n_places -= oldest.n_places
             self._complete = False
 
-    def traffic(self) -> Traffic | None:
+    def traffic(self) -> SampledTraffic | None:
         """Return the sample as it is now; None if it has no release."""
         with self._lock:
             ticks, complete = list(self._ticks), self._complete
@@ -164,4 +164,9 @@ class TrafficSample:
         if not complete:
             since_s = max(since_s, ticks[0].event_s + self._before_s)
         released = [each for each in ticks if each.release.n_groups and each.event_s >= since_s]
-        return Traffic([each for each in ticks if len(each.node)], released) if released else None
+        attacked = [each for each in ticks if len(each.node)]
+        return SampledTraffic(attacked, released) if released else None
+            SampledTraffic([each for each in ticks if len(each.node)], released)
+            if released
+            else None
+        )
