@@ -166,7 +166,3 @@ class TrafficSample:
         released = [each for each in ticks if each.release.n_groups and each.event_s >= since_s]
         attacked = [each for each in ticks if len(each.node)]
         return SampledTraffic(attacked, released) if released else None
-            SampledTraffic([each for each in ticks if len(each.node)], released)
-            if released
-            else None
-        )
