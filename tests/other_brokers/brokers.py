@@ -2,7 +2,7 @@
 
 `make test-cluster` installs them in a folder from `package-lock.json`, `pom.xml` and `hivemq.xml`.
 No registry has NanoMQ: where `ANONYMIZER_NANOMQ` names a program that was built from its source, it
-is run as well.
+is run as well; its tests hang, and why is not known.
 """
 
 import os
