@@ -103,6 +103,7 @@ def report(
     from anonymizer.files.atomic_write import FileToWrite, write_whole
 
     audits = list(audits or ())
+    settings = None if config is None else settings_of(config)
     if bool(audits) == bool(since):
         raise InputError("report: name reports of `anonymizer audit`, or --since and -c")
     if readers == "analysts" and audits:
@@ -110,7 +111,6 @@ def report(
         _for_analysts(audits[0], network, cell or [500.0], out, others=others)
         return
     _only_for_analysts(network, cell)
-    settings = None if config is None else settings_of(config)
     if since is not None:
         audits = audits_since(since, settings)
     as_json = out.with_suffix(".json")

@@ -359,7 +359,7 @@ def test_an_input_that_cannot_be_taken_costs_itself_and_is_counted(kind: bytes) 
     assert resident.stage is not None
     assert resident.stage.snapshot() == alone.snapshot()
     why = "unreadable" if kind == UNREADABLE else "failed"
-    assert counts.n_dropped == {"unreadable": 0, "failed": 0, "unaddressed": 0} | {why: 4}
+    assert counts.n_dropped == dict.fromkeys(counts.n_dropped, 0) | {why: 4}
 
 
 def test_a_lack_of_memory_is_nothing_that_an_input_did() -> None:

@@ -19,7 +19,7 @@ KNOWN = {
     "joiner": "a56a662504e30a55",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "94b2c4e85a513f55",
+    "messages": "7afcd66b0785b786",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 

@@ -27,6 +27,7 @@ def of(scores: Sequence[Score], attack: str, release: str) -> dict[str, float]:
     return found.row()
 
 
+@pytest.mark.soak
 def test_names_and_places_are_found_in_raw_positions(scores: Sequence[Score]) -> None:
     name = of(scores, "habits: name", "raw, a name a day")
     assert name["success"] > 0.7
@@ -37,6 +38,7 @@ def test_names_and_places_are_found_in_raw_positions(scores: Sequence[Score]) ->
     assert there["low"] > there["control"] + 0.1
 
 
+@pytest.mark.soak
 def test_the_default_names_nobody_more_often_than_one_in_k(scores: Sequence[Score]) -> None:
     name = of(scores, "habits: name", "session")
     assert name["victims"] > 50
@@ -45,6 +47,7 @@ def test_the_default_names_nobody_more_often_than_one_in_k(scores: Sequence[Scor
     assert place["success"] < 2 * place["control"]
 
 
+@pytest.mark.soak
 def test_counts_have_no_names_but_places(scores: Sequence[Score]) -> None:
     attacks = {score.attack for score in scores if score.release == "safe counts"}
     assert attacks == {"habits: where", "habits: where, placebo", "habits: there on a day"}

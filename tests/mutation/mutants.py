@@ -140,9 +140,10 @@ MODULES = (
             ("good = sizes >= k_of_group + self._k_extra", "good = sizes > 0"),
             ("self._company.beyond(self._k_extra)", "self._company"),
             (
-                "return shared_levels(level, first_member_of,",
-                "return (lambda level, *_: level)(level,",
+                "return shared_levels(np.maximum(level, least), first_member_of,",
+                "return (lambda level, *_: level)(np.maximum(level, least),",
             ),
+            ("np.maximum(level, least)", "np.minimum(level, least)"),
             ("([self._published(density), member])", "([self._published(density)])"),
             ("seen_at = np.minimum.reduceat(", "seen_at = np.maximum.reduceat("),
             ("absent = seen_at < groups.ends_at", "absent = seen_at < now"),

@@ -57,7 +57,7 @@ class Reports(NamedTuple):
         return "Reports(...)"
 
 
-class PublishedTrips(NamedTuple):
+class TripsCase(NamedTuple):
     """How trips are published beside a release.
 
     Attributes
@@ -141,7 +141,7 @@ class Case:
     until: FloatArray | None = None
     placebo: "Placebo | None" = None
     counts: CountSettings | None = None
-    trips: PublishedTrips | None = None
+    trips: TripsCase | None = None
 
     def pieces(self) -> PieceRegions:
         """Return the published regions as sets of pieces."""

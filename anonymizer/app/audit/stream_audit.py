@@ -14,7 +14,7 @@ from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.algorithms.positions.trip_classes import n_cells_of
-from anonymizer.app.audit.case import Case, Placebo, PublishedTrips, Reports, RevealedValues
+from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues, TripsCase
 from anonymizer.app.audit.counts_attack import positions_with_counts
 from anonymizer.app.audit.days_attack import homes, leaving
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
@@ -255,12 +255,12 @@ def _safe_counts(settings: Settings) -> CountSettings | None:
 
 def _published_trips(
     settings: Settings, network: RoadNetwork, reports: Reports, far: BoolArray
-) -> PublishedTrips | None:
+) -> TripsCase | None:
     """Return how trips are published beside the positions; None for not at all."""
     out = settings.trips_out
     if not out.every_s:
         return None
-    return PublishedTrips(
+    return TripsCase(
         published_rule(settings),
         out.every_s,
         out.k + settings.region.k_extra,

@@ -20,7 +20,7 @@ from anonymizer.algorithms.positions.trip_classes import (
     WindowTrips,
     trip_classes,
 )
-from anonymizer.app.audit.case import Case, PublishedTrips
+from anonymizer.app.audit.case import Case, TripsCase
 from anonymizer.app.audit.counts_attack import runs_counted
 from anonymizer.app.audit.findings import Figure, Finding
 from anonymizer.app.audit.publications import last_records, true_traffic
@@ -75,7 +75,7 @@ def trips(case: Case) -> list[Finding]:
     ]
 
 
-def true_windows(trips: PublishedTrips, network: RoadNetwork) -> list[TrueWindow]:
+def true_windows(trips: TripsCase, network: RoadNetwork) -> list[TrueWindow]:
     """Return the trips that ended in each window, as they are published but for k."""
     reports = trips.reports
     on_graph = reports.node >= 0

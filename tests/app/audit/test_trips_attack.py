@@ -15,7 +15,7 @@ from anonymizer.algorithms.positions.trip_classes import (
     trip_classes,
 )
 from anonymizer.app.audit import case_of
-from anonymizer.app.audit.case import PublishedTrips, Reports
+from anonymizer.app.audit.case import Reports, TripsCase
 from anonymizer.app.audit.findings import Finding
 from anonymizer.app.audit.stream_audit import reports_of
 from anonymizer.app.audit.trips_attack import TrueWindow, attack_trips, trips, true_windows
@@ -45,7 +45,7 @@ TRACE = COMMUTERS.trace
 def windows() -> list[TrueWindow]:
     reports = reports_of(TRACE, NETWORK, SETTINGS)
     rule = published_rule(SETTINGS)
-    return true_windows(PublishedTrips(rule, EVERY_S, K, N_CELLS, reports), NETWORK)
+    return true_windows(TripsCase(rule, EVERY_S, K, N_CELLS, reports), NETWORK)
 
 
 def attacked(windows: list[TrueWindow], told: list[list[TripClass]]) -> dict[str, Finding]:
@@ -129,9 +129,7 @@ def test_what_is_attacked_is_what_the_gateway_publishes() -> None:
         np.concatenate([[TRACE.ts[0] - 7200], seen.ts, [TRACE.ts[-1] + 7200]]),
         np.concatenate([[0], seen.node, [0]]).astype(np.int32),
     )
-    windows = true_windows(
-        PublishedTrips(published_rule(SETTINGS), EVERY_S, K, N_CELLS, seen), NETWORK
-    )
+    windows = true_windows(TripsCase(published_rule(SETTINGS), EVERY_S, K, N_CELLS, seen), NETWORK)
     out = TripsOut(SETTINGS, NETWORK, version="abc")
     node = np.searchsorted(NETWORK.node_id, np.asarray(TRACE.node)).astype(np.int32)
     messages: list[dict[str, Any]] = []

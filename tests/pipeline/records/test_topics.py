@@ -112,4 +112,4 @@ def test_the_filter_of_a_source_matches_any_vehicle() -> None:
 
 
 def test_the_repr_of_a_route_does_not_show_the_vehicle() -> None:
-    assert repr(router().routes_of("records/profile/v1")) == "(Route(...),)"
+    assert repr(router().routes_of("records/profile/v1")) == "(RecordRoute(...),)"

@@ -253,7 +253,7 @@ def least_epsilon(noise: Noise, *, w: int, delta: float) -> float:
     return epsilon(slice(half, None), best)
 
 
-@pytest.mark.parametrize("w", [3, 25])
+@pytest.mark.parametrize("w", [3, pytest.param(25, marks=pytest.mark.soak)])
 def test_no_more_is_learned_from_a_window_than_the_promise_allows(w: int) -> None:
     """Laplace noise for 3 intervals, Gaussian noise for 25. Noise for one interval is refuted."""
     settings = settings_of(period_s=w * EVERY_S, trip_areas=0, epsilon=1.0, delta=1e-3)
