@@ -158,6 +158,7 @@ def test_everybody_is_as_likely_to_be_a_companion() -> None:
     assert np.abs(drawn[1:] - mean).max() < 4 * np.sqrt(mean)
 
 
+@pytest.mark.compiled
 def test_who_follows_all_groups_cannot_tell_who_chose() -> None:
     """The adversary knows who is in each group, and takes the one that has most company.
 

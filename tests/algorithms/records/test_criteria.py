@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.criteria import class_keeps, loss
+from anonymizer.algorithms.records.criteria import above_their_bound, class_keeps, loss
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.promises import Promise
@@ -48,3 +48,18 @@ def test_the_missing_marker_is_no_value_and_a_persons_second_record_no_second_pe
     assert keeps(make_problem(table, SCHEMA, Promise(k=2)), everyone)
     assert not keeps(make_problem(table, SCHEMA, Promise(k=3)), everyone)
     assert not keeps(make_problem(table, SCHEMA, Promise(k=1, d=2)), everyone)
+
+
+def test_a_column_with_a_value_too_frequent_for_the_bound_is_named_with_both_shares() -> None:
+    table = Records(
+        qi=np.array([[0, 0, 0], [0, 1, 1], [0, 2, 2], [1, 3, 3]], np.int32),
+        sensitive=np.zeros((4, 1), np.int32),
+        person=np.arange(4, dtype=np.int32),
+    )
+
+    def named(share: float) -> list[str]:
+        return above_their_bound(make_problem(table, SCHEMA, Promise(k=2, max_share=share)), SCHEMA)
+
+    assert named(1.0) == []
+    assert named(0.7) == ["age: one value has 75.0% of the table, 70.0% of a class at most"]
+    assert named(0.8) == []

@@ -173,3 +173,16 @@ def test_the_nodes_beside_a_zone_are_those_with_a_road_into_it() -> None:
     # A position inside is kept out, wherever its nearest node is.
     here = zoned.keep_out(node, np.full(4, lat), np.full(4, lon))
     assert here.tolist() == [IN_ZONE] * 4
+
+
+def test_zones_of_several_statements_contain_what_one_with_all_of_them_does() -> None:
+    circle, square = Circle(1.0, 1.0, 50_000.0), Polygon(SQUARE)
+    far = Polygon(tuple((lat + 10, lon) for lat, lon in SQUARE))
+    whole = Zones([circle, circle], [square, far])
+    parts = [Zones([circle]), Zones(polygons=[square]), Zones([circle], [far])]
+    places = [(lat, lon) for lat in range(-2, 16) for lon in range(-2, 8)]
+    joined = Zones.joined(parts)
+    assert len(joined) == len(whole) == 4
+    assert inside(joined, *places) == inside(whole, *places)
+    assert len(set(inside(whole, *places))) == 2
+    assert Zones.joined([whole]) is whole
