@@ -110,8 +110,10 @@ def subtraction(case: Case) -> list[Finding]:
     """Find moving devices among parked ones: subtract from their regions what never changes.
 
     Only pseudonyms are attacked whose device moves during their life, because the adversary looks
-    for a device that does. `throughout_*` are of an adversary who subtracts what is covered
-    throughout the release, from the regions of devices that move at any time; they have no bar.
+    for a device that does. What is subtracted is the same for a whole group: with few groups
+    (`n_groups`) the finding is chance, however many records. `throughout_*` are of an adversary who
+    subtracts what is covered throughout the release, from the regions of devices that move at any
+    time; they have no bar.
     """
     observed = case.observed
     chosen = np.flatnonzero(_moves(case))
@@ -145,6 +147,7 @@ def subtraction(case: Case) -> list[Finding]:
         "share_alone": mean(left.holds_device & (left.n_devices == 1)),
         "share_below_k": mean(left.holds_device & (left.n_devices < life.k)),
         "n_records": life.n_records,
+        "n_groups": len(np.unique(case.class_of[chosen])),
     }
     holds = success <= SUBTRACTION_RATIO * one_in_n
     return [Finding(attack="subtraction", figures=figures | throughout, bar=bar, holds=holds)]

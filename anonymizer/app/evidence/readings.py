@@ -208,7 +208,7 @@ READINGS = {
         "Is the node known that remains when other regions are taken away?",
         ("success",),
         ("one_in_n",),
-        "n_records",
+        "n_groups",
         against=_BLIND,
     ),
     "density leak": AttackReading(

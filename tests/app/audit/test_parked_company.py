@@ -1,10 +1,12 @@
 """The subtraction attack on fleets of which most stand still (`make soak`)."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pytest
 
+from anonymizer.algorithms.positions.map_matching import OFF_GRAPH, NodeLocator
 from anonymizer.app.audit.pseudonym_attacks import SUBTRACTION_RATIO, subtraction
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -12,6 +14,7 @@ from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import START, attacked
 from simulator.traffic import Traffic
+from tests.app.audit.test_places_without_roads import HELSINKI, Kind, moving
 
 N_DEVICES = 1000
 SECONDS = 400
@@ -68,3 +71,48 @@ def test_where_nine_in_ten_are_parked_company_that_moves_halves_what_the_attack_
     apart, apart_blind = found(0.9, parked_s=60.0)
     assert apart <= 0.6 * success
     assert apart / apart_blind < success / blind
+
+
+LIMIT_M = 15.0
+
+
+def off_the_ways(trace: Trace, network: RoadNetwork, what: str) -> Trace:
+    """Return a trace in which devices off the graph report it, are silent, or wait at its edge."""
+    off = NodeLocator(network, limit_m=LIMIT_M).locate(trace.lat, trace.lon) == OFF_GRAPH
+    assert off.mean() > 0.1
+    if what == "report it":
+        return trace
+    rows = np.flatnonzero(~off)
+    at = rows
+    if what == "wait":
+        order = np.argsort(trace.device_of, kind="stable")
+        last = np.maximum.accumulate(np.where(off[order], -1, np.arange(len(order))))
+        known = (last >= 0) & (trace.device_of[order[last]] == trace.device_of[order])
+        rows, at = order[known], order[last[known]]
+        by_time = np.argsort(rows)
+        rows, at = rows[by_time], at[by_time]
+    return Trace(
+        trace.device_id, trace.device_of[rows], trace.ts[rows], trace.lat[at], trace.lon[at]
+    )
+
+
+@pytest.mark.data
+@pytest.mark.soak
+@pytest.mark.parametrize("what", ["report it", "are silent", "wait"])
+def test_walkers_who_leave_the_ways_are_not_found_among_those_off_the_graph(
+    what: str, record_property: Callable[[str, object], None]
+) -> None:
+    network = load_network(f"walk:{HELSINKI}")
+    south, west, north, east = (
+        float(each)
+        for each in (network.lat.min(), network.lon.min(), network.lat.max(), network.lon.max())
+    )
+    walkers = Kind(f"walk:{HELSINKI}", 200, (0.8, 1.6), (south, west, north, east))
+    trace = off_the_ways(moving(walkers, network), network, what)
+    settings = Settings.model_validate({"network": {"snap_limit_m": LIMIT_M}})
+    [finding] = subtraction(attacked(trace, network, settings))
+    for name, value in finding.figures.items():
+        record_property(name, value)
+    # With fewer the finding is chance.
+    assert float(finding.figures.get("n_groups") or 0) >= 50
+    assert finding.holds

@@ -238,11 +238,12 @@ def test_a_member_joins_the_next_group_only_if_the_group_ends_before_the_member_
     assert [sorted(group.members) for group in groups] == ([[0, 1]] if joins else [])
 
 
-def test_a_member_that_leaves_the_graph_stays_covered_at_its_last_node() -> None:
+@pytest.mark.parametrize("left_s", [1, 58])  # if it only paused at 58 s, it would join the next
+def test_a_member_that_leaves_the_graph_stays_covered_at_its_last_node(left_s: float) -> None:
     drive = a_pair()
-    assert drive.tick({1: -1}, now=1) == []
+    assert drive.tick({1: -1}, now=left_s) == []
     assert drive.outcomes == ["SUPPRESSED__OFF_GRAPH"]
-    [group] = drive.tick({0: 7}, now=2)
+    [group] = drive.tick({0: 7}, now=59)
     assert set(group.region) >= {7, 13}
     assert drive.tick({0: 7}, now=60) == [], "it joins no new group"
 
