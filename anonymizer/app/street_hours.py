@@ -356,15 +356,14 @@ def _streets(network: RoadNetwork) -> _Streets:
         raise InputError("traffic: the network must have coordinates")
     lines, roads = network.lines(), roads_of(network)
     lat, lon = ((at[lines.tail] + at[lines.head]) / 2 for at in (network.lat, network.lon))
-    n_places = 1 << max(len(lat) - 1, 0).bit_length()
-    number = parts_of(lon * np.cos(np.radians(lat.mean())), lat, n_places)
+    n, n_places = len(lat), 1 << max(len(lat) - 1, 0).bit_length()
+    near = np.argsort(parts_of(lon * np.cos(np.radians(lat.mean())), lat, n_places))
     # Of each neighbourhood the fast roads first: main roads are with each other, not with the side
     # streets beside them, which fewer devices pass.
-    order = np.lexsort((number, -roads.speed_mps, number // _NEIGHBOURHOOD))
-    place = np.sort(number)
-    number[order] = place
     road_at = np.full(n_places, -1, np.int64)
-    road_at[place] = order
+    road_at[:n] = near[np.lexsort((-roads.speed_mps[near], np.arange(n) // _NEIGHBOURHOOD))]
+    number = np.empty(n, np.int32)
+    number[road_at[:n]] = np.arange(n)
     points = np.column_stack([lines.lon, lines.lat]).round(7)
     cut = np.split(points, lines.first_point_of[1:-1])
     ends = (network.node_id[each].tolist() for each in (roads.u, roads.v))
