@@ -249,8 +249,7 @@ def _safe(
         "devices": middle,
         "devices_low": low,
         "devices_high": high,
-        # A drive through a compact area of n roads is on about the root of n of them.
-        "passages": middle * np.sqrt(n_roads),
+        "passages": middle,
         "passages_low": low,
         "passages_high": high * n_roads,
         "speed_mps": speed,

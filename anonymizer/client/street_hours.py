@@ -33,8 +33,9 @@ class StreetHours:
     """Traffic of roads by hour; get one from `anonymizer.client.read_street_hours`.
 
     A *passage* is one device that was seen on a road in an hour. Roads on which too few devices
-    pass are published together, as a stretch. Of such a road, the expected number is an equal part
-    of the stretch, and may be anything from none to all; its speed is that of the stretch, and the
+    pass are published together, as a stretch. There each device counts once, though
+    it may have passed all of the roads. Of such a road, the number is an equal part of that of the
+    stretch, and may be anything from none to all; its speed is that of the stretch, and the
     error bar says how much the passages of the stretch differ.
 
     Parameters

@@ -23,6 +23,8 @@ from anonymizer.app.audit.findings import Finding
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 N_TARGETS = 20
+MOST_HOURS = 4
+"""Of more hours, so many random ones are attacked."""
 _AROUND = 64
 """Roads, in the public order, among which the reader looks for the passage that is not known."""
 _SPEEDS = np.arange(0.0, MOST_SPEED_MPS, 0.1)
@@ -46,7 +48,7 @@ def attack_streets(
     k
         What is promised.
     seed
-        Of the choice of targets.
+        Of the choice of hours and targets.
     publish
         What is attacked. None: what is published with this k.
 
@@ -66,8 +68,9 @@ def attack_streets(
     cuts = np.flatnonzero(np.diff(passages.interval)) + 1
     bounds = [0, *cuts.tolist(), len(passages.road)]
     each_hour = [passages.at(slice(a, b)) for a, b in pairwise(bounds) if a < b]
-    hours = [_Hour(each, public(each)) for each in each_hour]
     rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.permutation(len(each_hour))[:MOST_HOURS])
+    hours = [_Hour(each_hour[i], public(each_hour[i])) for i in chosen.tolist()]
     return [
         _few(hours, is_road, public, k),
         _one(hours, is_road, public, rng),
@@ -90,7 +93,13 @@ def _few(hours: list[_Hour], is_road: BoolArray, publish: Publish, k: int) -> Fi
     least = min(fewest, default=None)
     return Finding(
         attack="few on a road",
-        figures={"fewest": least, "n_told": n_told, "n_few": n_few, "n_figures": len(fewest)},
+        figures={
+            "fewest": least,
+            "n_told": n_told,
+            "n_few": n_few,
+            "n_figures": len(fewest),
+            "n_hours": len(hours),
+        },
         bar=f"fewest >= {k}, and no road told",
         holds=None if least is None else least >= k and not n_told,
         required=True,
@@ -114,9 +123,10 @@ def _explained(
     """Return roads of each stretch on which all of its devices can have been: one or two, or none.
 
     The reader puts all devices of each stretch on one of its roads, one after the other, and looks
-    whether that makes the same stretch. The auditor tries the true busiest roads first.
+    whether that makes the same stretch. The auditor tries the likeliest roads first.
     """
-    roads = [_by_traffic(shown.stretch_of == s, is_road, n_on) for s in range(len(shown.n_devices))]
+    stretches = [shown.stretch_of == s for s in range(len(shown.n_devices))]
+    roads = [_likeliest(there, n_on, is_road, k) for there in stretches]
     explained: list[list[int]] = [[] for _ in roads]
 
     def is_open(stretch: int) -> bool:
@@ -141,9 +151,14 @@ def _explained(
     return explained
 
 
-def _by_traffic(there: BoolArray, is_road: BoolArray, n_on: IntArray) -> list[int]:
+def _likeliest(there: BoolArray, n_on: IntArray, is_road: BoolArray, k: int) -> list[int]:
+    """Return the roads of a stretch: first those of the smallest areas that k passed."""
+    inside = np.where(there, n_on, 0)
+    level_of = np.zeros(len(there), np.int64)
+    for level in range(len(there).bit_length() - 1):
+        level_of += np.repeat(inside.reshape(-1, 1 << level).sum(axis=1) < k, 1 << level)
     roads = np.flatnonzero(there & is_road)
-    found: list[int] = roads[np.argsort(-n_on[roads], kind="stable")].tolist()
+    found: list[int] = roads[np.lexsort((-n_on[roads], level_of[roads]))].tolist()
     return found
 
 
@@ -211,7 +226,7 @@ def _targets(hours: list[_Hour], rng: np.random.Generator) -> Iterator[tuple[_Ho
 def _moved(passages: Passages, row: int, road: int) -> Passages:
     moved = passages.road.copy()
     moved[row] = road
-    return passages._replace(road=moved)
+    return passages._replace(road=moved, speed_mps=np.full(len(moved), np.nan))
 
 
 def _is_alike(shown: PublishedStretches, other: PublishedStretches) -> bool:
