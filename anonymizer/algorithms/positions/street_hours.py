@@ -49,7 +49,7 @@ class Passages(NamedTuple):
     device: IntArray
     speed_mps: FloatArray
 
-    def at(self, chosen: BoolArray | slice) -> "Passages":
+    def at(self, chosen: BoolArray | IntArray | slice) -> "Passages":
         """Return some of them."""
         return Passages(
             self.interval[chosen], self.road[chosen], self.device[chosen], self.speed_mps[chosen]
