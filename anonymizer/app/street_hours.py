@@ -34,6 +34,8 @@ from anonymizer.settings import Settings, zones_of
 Geometry: TypeAlias = dict[str, Any]
 _SIGMAS = 1.959964
 """Standard errors of an interval of 95 %."""
+_NEIGHBOURHOOD = 256
+"""Roads among which those of equal speed follow each other."""
 _TOLD = 4.0
 """With noise, speeds are published where devices exceed it so many times."""
 
@@ -113,32 +115,14 @@ def street_hours(
     GuaranteeError
         If a figure is about fewer than k devices.
     """
-    if trace.node is not None or not network.has_coordinates:
-        raise InputError("traffic: the trace must have lat and lon, and the network coordinates")
-    if not trace.n_rows:
-        raise InputError("traffic: the trace has no positions")
-    if any(each.ids_live_s for each in settings.inputs):
-        raise InputError("traffic: ids change (inputs.ids_change_s), so that none counts once")
-    private = zones_of(settings.zones).contains(trace.lat, trace.lon)
-    if settings.trips.enabled:
-        private |= ~_between_ends(trace, settings.trips.rule)
+    private = _is_private(trace, settings)
     streets = _streets(network)
-    road = roads_under(trace, network, limit_m=settings.network.snap_limit_m)
-    at = np.where(road >= 0, streets.number_of[road], -1)
     counts, n_places = settings.counts, len(streets.road_at)
     size = 1
     if counts.privacy == "dp":
         size = -(-n_places // min(counts.cells, n_places))
-        at = np.where(at >= 0, at // size, -1)
-    passages = passages_of(
-        trace.device_of,
-        trace.ts,
-        trace.lat,
-        trace.lon,
-        np.where(private, -1, at),
-        every_s=every_s,
-        gap_s=settings.presence.ttl_s,
-    )
+    at = _place_of(trace, network, settings, streets)
+    passages = _passages(trace, settings, np.where(private, -1, at // size), every_s)
     n_over = 0
     between = np.floor(trace.ts[[0, -1]] / every_s).astype(np.int64)
     if counts.privacy == "dp":
@@ -169,8 +153,64 @@ def street_hours(
         **columns,
     }
     geometry = shown.pop("geometry")
-    off = int(((road < 0) & ~private).sum())
+    off = int(((at < 0) & ~private).sum())
     return StreetHourTable(shown, geometry, off, int(private.sum()), n_over)
+
+
+class HourPassages(NamedTuple):
+    """What traffic with k is made of: for attacks on it.
+
+    Attributes
+    ----------
+    passages
+        By place in the public order, each interval after the other.
+    is_road
+        Whether there is a road at each place, shape (a power of two,).
+    """
+
+    passages: Passages
+    is_road: BoolArray
+
+
+def hour_passages(
+    trace: Trace, network: RoadNetwork, settings: Settings, *, every_s: float
+) -> HourPassages:
+    """Return the passages that count in `street_hours`; it raises what that raises."""
+    private, streets = _is_private(trace, settings), _streets(network)
+    at = np.where(private, -1, _place_of(trace, network, settings, streets))
+    return HourPassages(_passages(trace, settings, at, every_s), streets.road_at >= 0)
+
+
+def _is_private(trace: Trace, settings: Settings) -> BoolArray:
+    if trace.node is not None:
+        raise InputError("traffic: the trace must have lat and lon")
+    if not trace.n_rows:
+        raise InputError("traffic: the trace has no positions")
+    if any(each.ids_live_s for each in settings.inputs):
+        raise InputError("traffic: ids change (inputs.ids_change_s), so that none counts once")
+    private = zones_of(settings.zones).contains(trace.lat, trace.lon)
+    if settings.trips.enabled:
+        private |= ~_between_ends(trace, settings.trips.rule)
+    return private
+
+
+def _place_of(
+    trace: Trace, network: RoadNetwork, settings: Settings, streets: _Streets
+) -> IntArray:
+    road = roads_under(trace, network, limit_m=settings.network.snap_limit_m)
+    return np.where(road >= 0, streets.number_of[road], -1)
+
+
+def _passages(trace: Trace, settings: Settings, at: IntArray, every_s: float) -> Passages:
+    return passages_of(
+        trace.device_of,
+        trace.ts,
+        trace.lat,
+        trace.lon,
+        at,
+        every_s=every_s,
+        gap_s=settings.presence.ttl_s,
+    )
 
 
 def roads_under(trace: Trace, network: RoadNetwork, *, limit_m: float) -> IntArray:
@@ -185,7 +225,7 @@ def _safe(
 ) -> tuple[dict[str, Any], list[IntArray]]:
     """Return columns, and the places of each row.
 
-    The last row of an interval is what is in no stretch: fewer than k devices pass there.
+    An interval in which fewer than k devices pass is one row that says so.
     """
     rows: list[IntArray] = []
     found: list[FloatArray] = []
@@ -193,34 +233,31 @@ def _safe(
     for interval, (a, b) in zip(intervals, pairwise(bounds.tolist()), strict=True):
         safe = stretches_of(passages.at(slice(a, b)), len(is_road), k)
         n = len(safe.n_devices)
-        places = np.argsort(safe.stretch_of, kind="stable")
-        ends = np.searchsorted(safe.stretch_of[places], np.arange(n + 1))
-        rows += [places[first:end] for first, end in pairwise(ends.tolist())]
-        found.append(np.stack([np.full(n, interval), *safe[1:]], axis=1))
-        left = places[: ends[0]]
-        if is_road[left].any():
-            rows.append(left)
-            found.append(np.array([[interval, 0, 0, np.nan, np.nan]]))
-    interval, devices, n_passages, speed, spread = np.concatenate(found).T
+        if n:
+            rows += np.split(np.arange(len(is_road)), np.flatnonzero(np.diff(safe.stretch_of)) + 1)
+            found.append(np.stack([np.full(n, interval), *safe[1:]], axis=1))
+        else:
+            rows.append(np.arange(len(is_road)))
+            found.append(np.array([[interval, 0, np.nan, np.nan]]))
+    interval, least, speed, spread = np.concatenate(found).T
     reach = SPEED_STEP_MPS / 2 + _SIGMAS * spread
+    low = least.astype(np.int64)
+    middle, high = low + (k - 1) / 2, low + k - 1
+    n_roads = np.array([is_road[row].sum() for row in rows], np.int64)
     columns = {
         "interval": interval,
-        **_counted("devices", devices, k),
-        **_counted("passages", n_passages, k),
+        "devices": middle,
+        "devices_low": low,
+        "devices_high": high,
+        "passages": middle,
+        "passages_low": low,
+        "passages_high": high * n_roads,
         "speed_mps": speed,
         "speed_low": np.maximum(speed - reach, 0.0),
         "speed_high": np.minimum(speed + reach, MOST_SPEED_MPS),
         "speed_spread": spread,
     }
-    # Each of fewer than k devices may have passed on all of these roads.
-    n_roads = np.array([is_road[row].sum() for row in rows], np.int64)
-    columns["passages_high"] = np.where(devices > 0, columns["passages_high"], (k - 1) * n_roads)
     return columns, rows
-
-
-def _counted(name: str, least: FloatArray, k: int) -> dict[str, Any]:
-    low = least.astype(np.int64)
-    return {name: low + (k - 1) / 2, f"{name}_low": low, f"{name}_high": low + k - 1}
 
 
 class _Bounded(NamedTuple):
@@ -306,19 +343,26 @@ def _check(
         places = {(int(interval), place) for place in row.tolist()}
         seen = len(set[int]().union(*(on[place] for place in places & on.keys())))
         # At least k, or once in an interval nothing but that they are fewer.
-        if n % k or n != seen - seen % k or taken & places or (not n and interval in few):
+        is_right = n == seen - seen % k
+        if not is_right or taken & places or (not n and interval in few):
             raise GuaranteeError("traffic: a figure is about too few devices; nothing was written")
         taken |= places
         few |= set() if n else {interval}
 
 
 def _streets(network: RoadNetwork) -> _Streets:
+    if not network.has_coordinates:
+        raise InputError("traffic: the network must have coordinates")
     lines, roads = network.lines(), roads_of(network)
     lat, lon = ((at[lines.tail] + at[lines.head]) / 2 for at in (network.lat, network.lon))
-    n_places = 1 << max(len(lat) - 1, 0).bit_length()
-    number = parts_of(lon * np.cos(np.radians(lat.mean())), lat, n_places)
+    n, n_places = len(lat), 1 << max(len(lat) - 1, 0).bit_length()
+    near = np.argsort(parts_of(lon * np.cos(np.radians(lat.mean())), lat, n_places))
+    # Of each neighbourhood the fast roads first: main roads are with each other, not with the side
+    # streets beside them, which fewer devices pass.
     road_at = np.full(n_places, -1, np.int64)
-    road_at[number] = np.arange(len(number))
+    road_at[:n] = near[np.lexsort((-roads.speed_mps[near], np.arange(n) // _NEIGHBOURHOOD))]
+    number = np.empty(n, np.int32)
+    number[road_at[:n]] = np.arange(n)
     points = np.column_stack([lines.lon, lines.lat]).round(7)
     cut = np.split(points, lines.first_point_of[1:-1])
     ends = (network.node_id[each].tolist() for each in (roads.u, roads.v))

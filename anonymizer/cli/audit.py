@@ -202,10 +202,12 @@ def counts(
     ] = 0,
     config: ConfigFile = None,
 ) -> None:
-    r"""Attack the safe counts that `\[counts]` would publish about recorded positions.
+    r"""Attack the counts that `\[counts]` would publish about recorded positions.
 
     Recovers trajectories from them, and guesses whether a device is in them, beside the same
-    attacks on exact counts. Both are reported: safe counts do not promise to resist them.
+    attacks on exact counts. Both are reported: safe counts do not promise to resist them. Traffic
+    by street and hour (`anonymizer traffic`) with k is attacked as well; exit 1 if it tells of
+    fewer than k devices.
 
     [bold]Example[/bold]
 
@@ -214,19 +216,27 @@ def counts(
     require("tables")
     from anonymizer.app.audit.counts_attack import attack_counts
     from anonymizer.app.audit.stream_audit import reports_of
+    from anonymizer.app.audit.streets_attack import attack_streets
+    from anonymizer.app.street_hours import hour_passages
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
 
     settings = settings_of(config)
     with Console(stderr=True).status("attacking counts"):
         roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
-        reports = reports_of(read_trace(trace), roads, settings)
+        recorded = read_trace(trace)
+        reports = reports_of(recorded, roads, settings)
         k = settings.counts.k + settings.region.k_extra
         counts = settings.counts.model_copy(update={"k": k})
         findings = attack_counts(reports, roads, counts, seed=seed)
+        if counts.privacy == "k" and recorded.node is None:
+            found = hour_passages(recorded, roads, settings, every_s=3600.0)
+            findings += attack_streets(*found, k=k, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page)
     beside.print(findings_table(findings))
+    if any(each.fails for each in findings):
+        raise GuaranteeError(f"{trace}: traffic by street and hour tells of fewer than {k} devices")
 
 
 @app.command()

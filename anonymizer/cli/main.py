@@ -19,6 +19,7 @@ from anonymizer.cli import (
     profile,
     report,
     serve,
+    traffic,
     trips,
     tune,
 )
@@ -61,6 +62,7 @@ app.command("init")(init.init)
 app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
 app.command("trips")(trips.trips)
+app.command("traffic")(traffic.traffic)
 app.command("anonymize")(anonymize.anonymize)
 app.command("hierarchy")(hierarchy.hierarchy)
 app.command("profile")(profile.profile)

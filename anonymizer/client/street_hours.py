@@ -1,4 +1,4 @@
-"""Streets over hours: how many passed and how fast, from what `network export --traffic` wrote."""
+"""Streets over hours: how many passed and how fast, from what `anonymizer traffic` wrote."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from anonymizer.algorithms.positions.street_hours import SPEED_STEP_MPS
 from anonymizer.client.network import Network, read_network
 from anonymizer.client.tables import Column, Table
 from anonymizer.domain.arrays import FloatArray, IntArray
@@ -34,9 +33,10 @@ class StreetHours:
     """Traffic of roads by hour; get one from `anonymizer.client.read_street_hours`.
 
     A *passage* is one device that was seen on a road in an hour. Roads on which too few devices
-    pass are published together, as a stretch. Of such a road, the expected number is an equal part
-    of the stretch, and may be anything from none to all; its speed is that of the stretch, and the
-    error bar says how much the roads of the stretch differ.
+    pass are published together, as a stretch. There each device counts once, though
+    it may have passed all of the roads. Of such a road, the number is an equal part of that of the
+    stretch, and may be anything from none to all; its speed is that of the stretch, and the
+    error bar says how much the passages of the stretch differ.
 
     Parameters
     ----------
@@ -75,7 +75,6 @@ class StreetHours:
         self._values = self._values.reshape(len(_FIGURES), -1)
         most = "devices_high" if "devices_high" in frame.columns else "passages_high"
         self._most = frame[most].to_numpy().astype(np.float64)
-        self._is_rounded = "speed_spread" in frame.columns
 
     def __repr__(self) -> str:
         """Return the size."""
@@ -181,10 +180,6 @@ class StreetHours:
         found[0] *= share
         found[1] = np.where(whole, found[1], 0.0)
         found[2] = np.where(whole, found[2], np.minimum(found[2], n_roads * self._most[row]))
-        if self._is_rounded:  # the mean of a whole stretch is known, whatever its roads are like
-            half = SPEED_STEP_MPS / 2
-            found[4] = np.where(whole, np.maximum(found[3] - half, 0.0), found[4])
-            found[5] = np.where(whole, found[3] + half, found[5])
         return found
 
 
@@ -225,7 +220,7 @@ def read_street_hours(
     Parameters
     ----------
     path
-        A file, or a folder of days, as `anonymizer network export --traffic` writes them.
+        A file, or a folder of days, as `anonymizer traffic` writes them.
     network
         See `read_network`.
 

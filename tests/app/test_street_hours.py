@@ -86,7 +86,7 @@ def test_each_figure_is_about_k_devices_and_bounds_the_true_number() -> None:
         assert columns["passages_low"][i] <= n <= columns["passages_high"][i]
         roads_of_hour[float(start[i])] += len(names)
         assert columns["n_roads"][i] == len(found.geometry[i]["coordinates"]) == len(names)
-    # Every road is in one row of each hour. The last is about what is left.
+    # Every road is in one row of each hour.
     assert set(roads_of_hour.values()) == {NETWORK.n_roads}
     assert len(roads_of_hour) == 3
     assert (columns["devices_low"] == 0).sum() <= 3
@@ -101,9 +101,9 @@ def test_each_figure_is_about_k_devices_and_bounds_the_true_number() -> None:
 
 def test_what_holds_fewer_devices_is_written_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_fine(_: object, n_roads: int, __: int) -> IntArray:
-        return np.arange(n_roads)
+        return np.arange(n_roads + 1)
 
-    monkeypatch.setattr("anonymizer.algorithms.positions.street_hours._stretch_of", too_fine)
+    monkeypatch.setattr("anonymizer.algorithms.positions.street_hours._starts", too_fine)
     with pytest.raises(GuaranteeError, match="nothing was written"):
         made(drives(), counts={"k": 5})
 
@@ -173,7 +173,7 @@ def test_an_analyst_reads_days_and_patterns_of_what_was_written(
     frame = pl.concat([drives(), drives(seed=2).with_columns(pl.col("ts") + 86400.0)])
     frame.write_parquet("trace.parquet")
     Path("few.toml").write_text("[counts]\nk = 5\n")
-    command = ("anonymizer", "network", "export", "grid:8x8", "--traffic", "trace.parquet")
+    command = ("anonymizer", "traffic", "trace.parquet", "--network", "grid:8x8")
     done = in_process(main, *command, "--out", "traffic", "--config", "few.toml")
     assert done.returncode == 0, done.stderr
     assert "27 hours" in done.stdout

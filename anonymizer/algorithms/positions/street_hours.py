@@ -1,17 +1,23 @@
 """Traffic of streets over hours: how many devices passed, and how fast, at least k in each figure.
 
-A *passage* is one device on one road in one interval. A road on which enough devices pass is a
-*stretch* by itself. What is left of a neighbourhood is a stretch as soon as enough devices pass on
-it, and else is left to the next larger neighbourhood; whether it is empty or has too few devices
-makes no difference. Numbers of devices are rounded down to multiples of k, so that no sum and no
-difference of them is about fewer. How much roads of a stretch differ in speed is published with its
-mean, because an error bar of a road needs it.
+A *passage* is one device on one road in one interval. Roads are in a public order in which halves
+of one area follow each other. An area is cut in halves for as long as both have enough devices; a
+half that has fewer joins the stretch beside it, and whether it is empty makes no difference [1]_.
+So all devices of a stretch may be on one of its roads: no stretch tells that anybody passed where
+fewer than k did. (A road with k devices must not always have a figure to itself: each road that is
+left would be known to have fewer, and so two that have k together to have somebody each.)
+
+Numbers of devices are rounded down to multiples of k. How many passages they made on the roads of
+a stretch is not published: more passages than devices would tell that they were on several roads.
+Each device counts alike in a mean. How much speeds in a stretch differ is published with its mean,
+because an error bar of a road needs it.
 
 With differential privacy the stretches are the same whatever the traffic, a device adds at most so
 many passages to a period, and each number has noise.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +49,7 @@ class Passages(NamedTuple):
     device: IntArray
     speed_mps: FloatArray
 
-    def at(self, chosen: BoolArray | slice) -> "Passages":
+    def at(self, chosen: BoolArray | IntArray | slice) -> "Passages":
         """Return some of them."""
         return Passages(
             self.interval[chosen], self.road[chosen], self.device[chosen], self.speed_mps[chosen]
@@ -60,19 +66,19 @@ class PublishedStretches(NamedTuple):
     Attributes
     ----------
     stretch_of
-        Stretch of each road, -1 for those about which nothing is published: fewer than k devices
-        pass on all of them. Shape (roads,).
-    n_devices, n_passages
-        Devices that passed anywhere on each stretch, and the sum of those of each of its roads.
+        Stretch of each road; -1 everywhere if fewer than k devices pass on all of them. Shape
+        (roads,).
+    n_devices
+        Devices that passed anywhere on each stretch.
     speed_mps
-        Mean over the passages, NaN where fewer than k devices have a speed.
+        Mean over devices of their mean over passages, NaN where fewer than k devices have a speed.
     spread_mps
-        How far the means of its roads are from it: the root of the mean square over the roads.
+        Standard deviation of the speeds of passages, in which each device counts alike; 0 for a
+        stretch of one road, the mean of which is known.
     """
 
     stretch_of: IntArray
     n_devices: IntArray
-    n_passages: IntArray
     speed_mps: FloatArray
     spread_mps: FloatArray
 
@@ -131,58 +137,69 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches
     passages
         All of one interval.
     n_roads
-        At least as many as there are, a power of two; roads 2i and 2i + 1 are neighbours, and so
-        on.
+        At least as many as there are, a power of two; roads 2i and 2i + 1 are halves of one area,
+        and so on.
 
     Notes
     -----
-    O(passages x log(roads) x log(passages)).
+    O(roads + passages x log(roads) x log(passages)).
     """
-    stretch_of = _stretch_of(passages, n_roads, k)
-    held = passages.at(stretch_of[passages.road] >= 0)
-    order = np.argsort(stretch_of[held.road], kind="stable")
-    road, device, speed = held.road[order], held.device[order], held.speed_mps[order]
-    n_stretches = int(stretch_of.max(initial=-1)) + 1
-    bounds = np.searchsorted(stretch_of[road], np.arange(n_stretches + 1))
-    numbers = np.zeros((n_stretches, 2), np.int64)
-    means = np.full((n_stretches, 2), np.nan)
-    for i, (a, b) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-        numbers[i] = len(np.unique(device[a:b])), b - a
-        known = a + np.flatnonzero(~np.isnan(speed[a:b]))
+    starts = _starts(passages, n_roads, k)
+    n_stretches = max(len(starts) - 1, 0)
+    stretch_of = np.repeat(np.arange(n_stretches), np.diff(starts))
+    if not n_stretches:
+        stretch_of = np.full(n_roads, -1, np.int64)
+    order = np.argsort(passages.road, kind="stable")
+    held = passages.at(order)
+    bounds = np.searchsorted(held.road, starts)
+    n_devices = np.zeros(n_stretches, np.int64)
+    told = np.full((n_stretches, 2), np.nan)
+    n_roads_of = np.diff(starts)
+    for i, (a, b) in enumerate(pairwise(bounds.tolist())):
+        device, speed = held.device[a:b], held.speed_mps[a:b]
+        n_devices[i] = len(np.unique(device))
+        known = ~np.isnan(speed)
         if len(np.unique(device[known])) >= k:
-            means[i] = _mean_and_spread(road[known], speed[known])
-    numbers -= numbers % k
-    mean, spread = np.round(means[:, 0] / SPEED_STEP_MPS), np.ceil(means[:, 1] / SPEED_STEP_MPS)
-    n_devices, n_passages = numbers.T
-    return PublishedStretches(
-        stretch_of, n_devices, n_passages, mean * SPEED_STEP_MPS, spread * SPEED_STEP_MPS
-    )
+            told[i] = mean_and_spread(device[known], speed[known], alone=n_roads_of[i] == 1)
+    return PublishedStretches(stretch_of, n_devices - n_devices % k, *told.T)
 
 
-def _stretch_of(passages: Passages, n_roads: int, k: int) -> IntArray:
-    """Return the stretch of each road, from the smallest neighbourhoods to the whole."""
-    stretch_of = np.full(n_roads, -1, np.int64)
+def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
+    """Return where stretches begin, and the number of roads; nothing if all have fewer than k.
+
+    An area with k devices lies only in areas that have as many. So it is cut exactly if both of its
+    halves have k, wherever it is.
+    """
     road, device = passages.road, passages.device
-    n_stretches = 0
-    for level in range(n_roads.bit_length()):
+    if len(np.unique(device)) < k:
+        return np.zeros(0, np.int64)
+    starts = [np.array([0, n_roads])]
+    for level in range(n_roads.bit_length() - 1):
         areas = np.unique(np.stack([road >> level, device]), axis=1)[0]
         area, n_devices = np.unique(areas, return_counts=True)
         enough = area[n_devices >= k]
-        left = np.flatnonzero(stretch_of < 0)
-        at = np.searchsorted(enough, left >> level)
-        found = np.append(enough, -1)[at] == left >> level
-        stretch_of[left[found]] = n_stretches + at[found]
-        n_stretches += len(enough)
-        kept = stretch_of[road] < 0
-        road, device = road[kept], device[kept]
-    return stretch_of
+        second = enough[1:][(np.diff(enough) == 1) & (enough[1:] % 2 == 1)]
+        starts.append(second << level)
+    return np.sort(np.concatenate(starts))
 
 
-def _mean_and_spread(road: IntArray, speed: FloatArray) -> tuple[float, float]:
-    _, of, n = np.unique(road, return_inverse=True, return_counts=True)
-    mean, of_road = speed.mean(), np.bincount(of.ravel(), speed) / n
+def mean_and_spread(device: IntArray, speed: FloatArray, *, alone: bool) -> tuple[float, float]:
+    """Return mean and spread of the speeds of a stretch, as they are published.
+
+    Parameters
+    ----------
+    device, speed
+        Of each passage, shape (passages,), at least one.
+    alone
+        Whether the stretch is one road.
+    """
+    _, of, n = np.unique(device, return_inverse=True, return_counts=True)
+    weight = (1.0 / n)[of.ravel()]
+    mean = float(np.average(speed, weights=weight))
     # Equal speeds have no spread, whatever the rounding of sums says.
-    return float(mean), float(np.sqrt(((of_road - mean) ** 2).mean()).round(9))
+    square = 0.0 if alone else float(np.average((speed - mean) ** 2, weights=weight).round(9))
+    steps = np.round(mean / SPEED_STEP_MPS), np.ceil(np.sqrt(square) / SPEED_STEP_MPS)
+    return float(steps[0]) * SPEED_STEP_MPS, float(steps[1]) * SPEED_STEP_MPS
 
 
 def at_most(passages: Passages, period: IntArray, most: int, rng: np.random.Generator) -> BoolArray:

@@ -24,7 +24,8 @@ class Finding(_Part):
         `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `leaving`,
         `habits`, `values` or `positions with counts`; of trips, `trip owner`, `trip destination`,
         `trips of two days`, `all trips but one` and `trips with positions`; of counts,
-        `aggregate trajectories` and `aggregate membership`; of windows of records, `windows
+        `aggregate trajectories` and `aggregate membership`; of traffic by street and hour, `few on
+        a road`, `all passages but one` and `last speed`; of windows of records, `windows
         together` and `known company`; of two streams, `releases together`, each `alone`, and the
         control `releases of two vehicles`; of a stream and positions, `positions with records`,
         each `alone`, and the control `positions of another vehicle`.

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -60,27 +61,31 @@ def test_positions_off_the_roads_are_no_passages_and_no_step_is_faster_than_the_
     assert (found.road.tolist(), found.speed_mps.tolist()) == ([3], [MOST_SPEED_MPS])
 
 
-def test_what_is_left_of_a_neighbourhood_is_counted_together() -> None:
-    rows = [(0, 0, d, 10.0) for d in range(3)] + [(0, 1, d, 4.0) for d in range(2, 4)]
-    rows += [(0, 2, 9, 7.0)]
+def test_a_half_with_few_devices_joins_the_stretch_beside_it() -> None:
+    busy = [(0, 0, d, 10.0) for d in range(3)]
+    # Road 1 has two devices, and the half of roads 2 and 3 has three.
+    rows = [*busy, (0, 1, 2, 4.0), (0, 1, 3, 4.0), *((0, 2, d, 7.0) for d in range(7, 10))]
     found = stretches_of(passages(*rows), 4, 3)
-    # Road 0 has enough. Road 1 has two devices, so it waits for the other half.
-    assert found.stretch_of.tolist() == [0, 1, 1, 1]
+    assert found.stretch_of.tolist() == [0, 0, 1, 1]
     assert found.n_devices.tolist() == [3, 3]
-    assert found.n_passages.tolist() == [3, 3]
-    # Means of 10, and of 4, 4 and 7; roads 1 and 2 are 1 and 2 away from that of both.
-    assert found.speed_mps.tolist() == [10, 5]
-    spread = np.sqrt((1**2 + 2**2) / 2)
-    assert found.spread_mps.tolist() == [0, np.ceil(spread / SPEED_STEP_MPS) * SPEED_STEP_MPS]
+    # Device 2 passed both roads: 10, 10, (10 + 4) / 2 and 4.
+    assert found.speed_mps.tolist() == [8, 7]
+    spread = np.sqrt((2.5 * 2.25**2 + 1.5 * 3.75**2) / 4)
+    assert found.spread_mps.tolist() == [np.ceil(spread / SPEED_STEP_MPS) * SPEED_STEP_MPS, 0]
+
+
+def test_a_road_between_busy_ones_has_its_own_figure_without_a_spread() -> None:
+    rows = [(0, road, d, 5.0 + 2 * d) for road in range(2) for d in range(3)]
+    found = stretches_of(passages(*rows), 2, 3)
+    assert found.stretch_of.tolist() == [0, 1]
+    assert (found.speed_mps.tolist(), found.spread_mps.tolist()) == ([7, 7], [0, 0])
 
 
 def test_one_device_on_many_roads_is_one_device() -> None:
     rows = [(0, road, 7, 1.0) for road in range(8)] + [(0, 3, 8, 1.0)]
     assert stretches_of(passages(*rows), 8, 3).stretch_of.tolist() == [-1] * 8
     found = stretches_of(passages(*rows), 8, 2)
-    # Road 3 has both devices; on all others together there is one.
-    assert found.stretch_of.tolist() == [-1, -1, -1, 0, -1, -1, -1, -1]
-    assert (found.n_devices.tolist(), found.n_passages.tolist()) == ([2], [2])
+    assert (found.stretch_of.tolist(), found.n_devices.tolist()) == ([0] * 8, [2])
 
 
 def test_a_mean_of_fewer_than_k_devices_is_not_published() -> None:
@@ -88,21 +93,22 @@ def test_a_mean_of_fewer_than_k_devices_is_not_published() -> None:
     assert np.isnan(stretches_of(passages(*rows), 2, 3).speed_mps).all()
 
 
-def naive_stretches(devices: dict[int, set[int]], n_roads: int, k: int) -> set[frozenset[int]]:
-    """Return the stretches, as sets of roads, by the words of the docstring."""
-    found = set()
+def naive_starts(devices: dict[int, set[int]], n_roads: int, k: int) -> list[int]:
+    """Return where stretches begin, by the words of the docstring."""
 
-    def left_of(first: int, end: int) -> frozenset[int]:
+    def has_enough(first: int, end: int) -> bool:
+        return len(set[int]().union(*(devices[road] for road in range(first, end)))) >= k
+
+    def cuts(first: int, end: int) -> list[int]:
         middle = (first + end) // 2
-        alone = end - first == 1
-        left = frozenset([first]) if alone else left_of(first, middle) | left_of(middle, end)
-        if len(set[int]().union(*(devices[road] for road in left))) >= k:
-            found.add(left)
-            return frozenset()
-        return left
+        if end - first == 1:
+            return []
+        left, right = has_enough(first, middle), has_enough(middle, end)
+        found = cuts(first, middle) if left else []
+        found += [middle] if left and right else []
+        return found + (cuts(middle, end) if right else [])
 
-    left_of(0, n_roads)
-    return found
+    return [0, *cuts(0, n_roads)] if has_enough(0, n_roads) else []
 
 
 @given(
@@ -116,20 +122,32 @@ def test_stretches_are_those_of_the_naive_twin_and_hold_k_devices(
     devices: defaultdict[int, set[int]] = defaultdict(set)
     for road, device in found:
         devices[road].add(device)
-    roads_of = [np.flatnonzero(shown.stretch_of == i) for i in range(len(shown.n_devices))]
-    assert {frozenset(roads.tolist()) for roads in roads_of} == naive_stretches(devices, 16, k)
-    for roads, n in zip(roads_of, shown.n_devices.tolist(), strict=True):
-        held = set[int]().union(*(devices[road] for road in roads.tolist()))
+    starts = np.flatnonzero(np.diff(shown.stretch_of, prepend=-1))
+    assert starts.tolist() == naive_starts(devices, 16, k)
+    for stretch, n in enumerate(shown.n_devices.tolist()):
+        roads = np.flatnonzero(shown.stretch_of == stretch).tolist()
+        held = set[int]().union(*(devices[road] for road in roads))
         assert n == len(held) - len(held) % k >= k
-    nowhere = np.flatnonzero(shown.stretch_of < 0).tolist()
-    assert len(set[int]().union(*(devices[road] for road in nowhere))) < k
 
 
-def test_whether_a_road_is_empty_or_has_too_few_makes_no_difference() -> None:
-    rows = [(0, 0, d, 5.0) for d in range(4)]
-    few = [*rows, (0, 3, 9, 5.0), (0, 1, 8, 5.0)]
-    assert (stretches_of(passages(*rows), 4, 3).stretch_of == [0, -1, -1, -1]).all()
-    assert (stretches_of(passages(*few), 4, 3).stretch_of == [0, -1, -1, -1]).all()
+def figures_of(roads_of_device: Sequence[tuple[int, ...]], k: int) -> tuple[object, ...]:
+    rows = [(0, r, d, np.nan) for d, roads in enumerate(roads_of_device) for r in roads]
+    shown = stretches_of(passages(*rows), 4, k)
+    return tuple(tuple(each.tolist()) for each in shown[:2])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_no_reader_can_prove_that_fewer_than_k_devices_passed_somewhere(k: int) -> None:
+    """Make all that up to five devices can do on four roads; ask what is true of all alike."""
+    some = [roads for n in range(7 - k) for roads in combinations(range(4), n)]
+    sets = [set(roads) for roads in some if roads]
+    fewest: dict[tuple[object, ...], list[int]] = {}
+    for world in combinations_with_replacement(some, 2 * k - 1):
+        n_on = [sum(not on.isdisjoint(each) for each in world) for on in sets]
+        told = fewest.setdefault(figures_of(world, k), n_on)
+        told[:] = map(min, told, n_on)
+    assert len(fewest) > 5
+    assert all(n == 0 or n >= k for told in fewest.values() for n in told)
 
 
 def test_of_each_device_and_period_so_many_passages_are_counted() -> None:

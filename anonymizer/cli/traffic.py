@@ -1,0 +1,81 @@
+"""Command `anonymizer traffic`: the traffic of a recorded trace by street and hour, published."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.errors import InputError
+from anonymizer.extras import require
+
+_ENDINGS = (".parquet", ".geojson", ".csv", "")
+
+
+def traffic(
+    trace: Annotated[
+        Path, typer.Argument(help="csv or parquet with device_id, ts (unix s), lat and lon.")
+    ],
+    network: Annotated[
+        str, typer.Option(metavar="NET", help="Road network; see `anonymizer cloak`.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="FILE.parquet, FILE.geojson or FILE.csv to write; without an ending, a folder "
+            "with GeoParquet by day.",
+        ),
+    ],
+    every: Annotated[float, typer.Option(min=60, help="Length of an hour, in seconds.")] = 3600.0,
+    passages: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help='With `counts.privacy = "dp"`: most passages of a device that count in a period; '
+            "the noise grows with the square root of it.",
+        ),
+    ] = 100,
+    config: ConfigFile = None,
+) -> None:
+    r"""Publish how many devices passed on each street in each hour, and how fast, with error bars.
+
+    The promise is that of `\[counts]`: privacy, k, epsilon, delta and period_s. Streets on which
+    too few devices pass are counted together with others. Publish each hour once, with one k and
+    one length of hours: two exports can be played against each other.
+
+    [bold]Example[/bold]
+
+        anonymizer traffic taxis.parquet --network sf --out traffic
+    """
+    if out.suffix not in _ENDINGS:
+        raise InputError(f"{out}: must end in {' or '.join(filter(None, _ENDINGS))}")
+    if out.resolve() == trace.resolve():
+        raise InputError(f"{out}: is named twice")
+    require("tables")
+    import numpy as np
+
+    from anonymizer.app.street_hours import street_hours
+    from anonymizer.client.tables import Table
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+
+    settings = settings_of(config)
+    found = street_hours(
+        read_trace(trace),
+        load_network(network, max_spacing_m=settings.network.max_spacing_m),
+        settings,
+        every_s=every,
+        most=passages,
+        rng=np.random.default_rng(),
+    )
+    table = Table(found.columns, found.geometry)
+    table.write(out)
+    left_out = [f"{found.n_off:,} positions near no road", f"{found.n_private:,} private ones"]
+    if settings.counts.privacy == "dp":
+        left_out.append(f"{found.n_over:,} passages beyond --passages")
+    n_hours = len(np.unique(table["time"]))
+    typer.echo(
+        f"{out}: {len(table):,} rows about {n_hours:,} hours; left out, for you alone: "
+        f"{', '.join(left_out)}"
+    )
