@@ -148,12 +148,14 @@ def _answer(evidence: EvidenceReport, criterion: Criterion) -> str:
     best, failed = best_of(evidence, criterion), [each for each in mine if each.holds is False]
     if best is not None and not best.success and not best.control:
         best = None
-    shown = ""
+    by_figure = ""
     if best is not None:
-        shown += f"<p>{escape(best.asks)} {escape(gained(best))}</p>{gauge(next(lanes([best])))}"
+        unlimited = "" if best.holds is not None else " No limit is set for that."
+        by_figure = f"<p>{escape(best.asks)} {escape(gained(best))}{unlimited}</p>"
+        by_figure += gauge(next(lanes([best])))
     to_tell = mine if best is None else [each for each in failed if each.asks != best.asks]
-    if to_tell:
-        shown += "".join(f"<p>{escape(each)}</p>" for each in checks(to_tell))
+    said = "".join(f"<p>{escape(each)}</p>" for each in checks(to_tell)) if to_tell else ""
+    shown = by_figure + said if best in failed else said + by_figure
     for how, those in (
         ("Broken", [each for each in failed if each.broken]),
         ("Above the limit", [each for each in failed if not each.broken]),

@@ -53,7 +53,7 @@ def test_the_first_screen_says_how_much_is_gained_and_how_sure_that_is(tmp_path:
     card = told[Criterion.LINKABILITY]
     assert "Yes in 30.0% of the cases (a blind guess among those who look alike: 10.0%)" in card
     assert "more than chance explains: after 100 tries" in card
-    assert "between 21.9% and 39.6% (95% sure)" in card
+    assert "between 21.9% and 39.6% (95% sure). No limit is set for that." in card
     assert "not tried" in told[Criterion.SINGLING_OUT]
 
 
@@ -85,6 +85,13 @@ def test_what_tells_of_a_crowd_is_told_only_if_there_is_nothing_about_a_device(
     card = told_of_checks(tmp_path, crowd, tracked)
     assert "Is a device followed" in card
     assert "Does the size of an area tell" not in card
+
+
+def test_what_breaks_a_promise_without_a_figure_is_told_before_a_figure(tmp_path: Path) -> None:
+    broken = Finding(attack="identifiers", figures={}, holds=False, required=True)
+    larger = Finding(attack="values", figures={"success": 0.9, "expected": 0.1, "n": 9})
+    card = told_of_checks(tmp_path, broken, larger)
+    assert card.index("contain identifiers? Yes; that breaks a promise.") < card.index("90.0%")
 
 
 @pytest.mark.parametrize(
