@@ -92,7 +92,9 @@ about a single device. Counters end in `_total`; histograms have `_bucket`, `_su
 Exact counts of positions and records are for the bearer of the token (`http.token_file`) alone.
 Everybody else gets public ones, one `output.rejected_every_s` late. Positions are counted in
 multiples of the largest k that the settings can ask for, with the reasons that depend on where a
-device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Records of a
+device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Positions of
+these reasons count, as received too, only in intervals in which they are as many as k devices
+send; one device that keeps reporting from a privacy zone moves nothing. Records of a
 stream are counted in multiples of what k vehicles can have in a window: k, or k times
 `max_records_per_vehicle` with `per = "record"`. Parts are counted in multiples of that times the
 number of its sources.

@@ -212,7 +212,7 @@ def _criterion(evidence: EvidenceReport, criterion: Criterion) -> Iterator[str]:
     yield from ("", f"### {criterion.capitalize()}: {answer}", "", ASKS[criterion], "")
     mine = [each for each in evidence.results if each.criterion is criterion]
     if mine:
-        head = ("attack", "success", "95 %", "control", "most exposed", "verdict")
+        head = ("attack", "success", "95%", "control", "most exposed", "verdict")
         rows = (
             (
                 f"**{name_of(each)}**: {each.asks}", percent(each.success), interval(each),

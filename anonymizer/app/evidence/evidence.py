@@ -410,9 +410,9 @@ def _utility(report: TableAuditReport) -> str:
     if report.columns:
         wrong = [each.distribution for each in report.columns]
         pairs = [each.pairs for each in report.columns if each.pairs is not None]
-        said = " Who counts its rows by a column gets "
-        said += f"{min(wrong):.0%} to {max(wrong):.0%} of them wrong"
-        said += f", by two columns {min(pairs):.0%} to {max(pairs):.0%}." if pairs else "."
+        said = " Counts of its rows by one column are wrong about "
+        said += f"{min(wrong):.0%} to {max(wrong):.0%} of the rows"
+        said += f", by two columns about {min(pairs):.0%} to {max(pairs):.0%}." if pairs else "."
     if report.model is not None:
         of = report.model
         said += (
@@ -442,7 +442,7 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
         kind = "table"
         figures = {
             "rows": f"{report.n_rows:,}",
-            "suppressed": f"{report.suppressed_share:.1%}",
+            "suppressed": f"{report.suppressed_share:.1%}" if report.suppressed_share else "None",
             "persons": f"{report.n_persons:,}",
             "classes": f"{report.n_classes:,}",
             "least": f"{report.size_min:,}",

@@ -1,6 +1,7 @@
 """HTML page of evidence: a first screen in plain words, then each attack beside its control."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from html import escape
 
 from anonymizer.app.evidence.evidence import Audited, Conclusion, EvidenceReport, Result
@@ -19,7 +20,9 @@ from anonymizer.app.evidence.evidence_words import (
     name_of,
     names_of,
     percent,
+    promises,
     public,
+    succeeds,
     verdict,
 )
 from anonymizer.app.evidence.readings import Criterion
@@ -50,7 +53,7 @@ h3 { font-size: 1rem; margin: 0; } p { margin: 0.3rem 0 0.6rem; }
 .answers li.bad { border-color: var(--bad); } .answers li.held { border-color: var(--good); }
 .answers p { margin: 0.2rem 0; } .answer { font-weight: 600; } .bad .answer { color: var(--bad); }
 .verdict { font-size: 1.2rem; font-weight: 600; color: var(--good); margin: 0.6rem 0; }
-.verdict.bad { color: var(--bad); }
+.verdict.bad { color: var(--bad); } .named { font-size: 0.85rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; padding: 0; list-style: none; }
 .legend svg { width: 24px; height: 16px; vertical-align: -2px; margin-right: 0.4rem; }
 .drawing { width: 100%; display: block; margin: 0.4rem 0; }
@@ -76,7 +79,7 @@ def page(evidence: EvidenceReport) -> str:
     """Return the evidence as HTML; it loads nothing from elsewhere, and can be printed."""
     parts = [
         "<h1>What this release gives away</h1>",
-        f"<p>Put together {escape(evidence.made)} by anonymizer {escape(evidence.version)}.</p>",
+        f"<p>Made {_moment(evidence.made)} by anonymizer {escape(evidence.version)}.</p>",
         _verdict(evidence),
         "<h2>What is public</h2>",
         _times(evidence),
@@ -111,19 +114,26 @@ def _style() -> str:
     return f":root {{ color-scheme: light dark; }} {light}\n{screen} {{ {dark} }}{_STYLE}"
 
 
+def _moment(iso: str) -> str:
+    return f"on {datetime.fromisoformat(iso).astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
+
+
 def _verdict(evidence: EvidenceReport) -> str:
     broken = [each for each in evidence.results if each.broken]
     above = [each for each in evidence.results if each.holds is False and not each.broken]
     kept = sum(each.promised and each.holds is True for each in evidence.results)
     said = '<p class="verdict">No promise is broken.</p>'
     if broken:
-        said = f'<p class="verdict bad">A promise is broken: {escape(kinds_of(broken))}.</p>'
+        said = f'<p class="verdict bad">A promise is broken: {escape(succeeds(broken))}.</p>'
+    elif above:
+        said = f'<p class="verdict bad">No promise is broken. But {escape(succeeds(above))}, '
+        said += "more than the limit. That is not promised.</p>"
     n = sum(each.promised and each.holds is not None for each in evidence.results)
     said += f"<p>Of {len(evidence.results)} attacks and checks, "
     said += f"{n} are about what is promised" if n else "none is about a promise"
     said += f"; {kept if broken else 'all'} of these turned out well." if n else "."
-    if above:
-        said += f" Not promised, and above the limit: {escape(kinds_of(above))}."
+    if broken and above:
+        said += f" Not promised, and above the limit: {escape(succeeds(above))}."
     for each in evidence.apart:
         said += f'</p><p class="verdict bad">These two must not both be public: {escape(each)}.'
     return f"{said}</p>"
@@ -135,15 +145,24 @@ def _answer(evidence: EvidenceReport, criterion: Criterion) -> str:
         answer, ""
     )
     mine = [each for each in evidence.results if each.criterion is criterion]
-    best, broken = best_of(evidence, criterion), [each for each in mine if each.broken]
-    shown = f"<p><b>Broken: {escape(kinds_of(broken))}.</b></p>" if broken else ""
+    best, failed = best_of(evidence, criterion), [each for each in mine if each.holds is False]
     if best is not None and not best.success and not best.control:
         best = None
-    to_tell = mine if best is None else [] if best.broken else broken
-    if to_tell:
-        shown += "".join(f"<p>{escape(each)}</p>" for each in checks(to_tell))
+    by_figure = ""
     if best is not None:
-        shown += f"<p>{escape(best.asks)} {escape(gained(best))}</p>{gauge(next(lanes([best])))}"
+        unlimited = "" if best.holds is not None else " No limit is set for that."
+        by_figure = f"<p>{escape(best.asks)} {escape(gained(best))}{unlimited}</p>"
+        by_figure += gauge(next(lanes([best])))
+    to_tell = mine if best is None else [each for each in failed if each.asks != best.asks]
+    said = "".join(f"<p>{escape(each)}</p>" for each in checks(to_tell)) if to_tell else ""
+    shown = by_figure + said if best in failed else said + by_figure
+    for how, those in (
+        ("Broken", [each for each in failed if each.broken]),
+        ("Above the limit", [each for each in failed if not each.broken]),
+    ):
+        if those:
+            named = escape(kinds_of(those))
+            shown += f'<p class="named">{how} in the tables below: {named}.</p>'
     return (
         f'<li class="{kind}"><h3>{escape(ASKS[criterion])}</h3>'
         f'<p class="answer">{escape(criterion.capitalize())}: {escape(ANSWERS[answer])}</p>'
@@ -164,6 +183,8 @@ def _times(evidence: EvidenceReport) -> str:
 
 def _published(audited: Audited) -> str:
     text = f"<p>{escape(public(audited))}</p>"
+    if promised := promises(audited):
+        text += f"<p>{escape(promised)}</p>"
     if audited.left_out:
         left_out = escape(", ".join(audited.left_out))
         text += f"<p>Not attacked, or left out of the attack: {left_out}.</p>"
@@ -182,7 +203,7 @@ def _attacks(evidence: EvidenceReport, criterion: Criterion) -> str:
     mine = [each for each in evidence.results if each.criterion is criterion]
     if not mine:
         return ""
-    headings = ("attack", "success", "95 %", "control", "most exposed", "verdict")
+    headings = ("attack", "success", "95%", "control", "most exposed", "verdict")
     title = f"{criterion.capitalize()}: attacks beside their controls"
     drawn = [lane for lane in lanes(mine) if lane.success or lane.control]
     drawn.sort(key=lambda lane: (lane.control or 0.0) - lane.success)

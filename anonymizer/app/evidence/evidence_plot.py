@@ -23,7 +23,7 @@ _LANE, _TICKS = 44, 20
 MARKS = {
     '<circle cx="12" cy="8" r="5" class="success"/>': "how often the attack succeeds",
     '<rect x="1" y="4" width="22" height="8" rx="4" class="interval"/>': "where the true share is, "
-    "95 % sure",
+    "95% sure",
     '<line x1="12" x2="12" y1="0" y2="16" class="control"/>': "what chance alone would reach, or "
     "somebody without this release (the control)",
 }
@@ -87,7 +87,7 @@ def _svg(shapes: list[str], height: int, words: str) -> str:
 def _scale(end: float, y: int) -> list[str]:
     ticks = ((0.0, "start"), (end / 2, "middle"), (end, "end"))
     return [
-        f'<text x="{_x(at, end)}" y="{y}" text-anchor="{anchor}" class="tick">{100 * at:g} %</text>'
+        f'<text x="{_x(at, end)}" y="{y}" text-anchor="{anchor}" class="tick">{100 * at:g}%</text>'
         for at, anchor in ticks
     ]
 

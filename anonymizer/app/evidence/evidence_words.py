@@ -3,17 +3,25 @@
 from collections.abc import Iterable
 
 from anonymizer.app.evidence.evidence import Audited, Conclusion, EvidenceReport, Result
-from anonymizer.app.evidence.readings import NEVER, Criterion
+from anonymizer.app.evidence.readings import NEVER, OF_CROWDS, Criterion
 
 ASKS = {
     Criterion.SINGLING_OUT: "Can somebody be told apart from all others?",
-    Criterion.LINKABILITY: "Can two records be told to be of one person?",
-    Criterion.INFERENCE: "Can something be learned of a person, such as a place?",
+    Criterion.LINKABILITY: "Can two records be recognized as those of one person?",
+    Criterion.INFERENCE: "Can something be learned about a person, such as a place?",
     Criterion.TRUTH: "Is what is published true?",
+}
+
+_SUCCEEDS = {
+    Criterion.SINGLING_OUT: "somebody can be told apart from all others",
+    Criterion.LINKABILITY: "two records can be recognized as those of one person",
+    Criterion.INFERENCE: "something can be learned about a person",
+    Criterion.TRUTH: "part of what is published is not true",
 }
 
 _LEAST = 0.0005
 """Shares below that would be written like none at all."""
+_COUNTED = "Every case was looked at, so this is no estimate."
 MOST_CHECKS = 3
 """Told on the first screen of one criterion."""
 
@@ -33,14 +41,29 @@ Trials of one device depend on each other, so intervals may be too narrow.
 Not judged here: whether data are anonymous in the sense of a law. That needs the purpose, who \
 gets the data, and what else they have.""".splitlines()
 
+_MODES = {
+    "session": "Promised (session): for as long as a device keeps a made-up name, at least k "
+    "devices share all of its areas; each message says how many k is. Not promised: to hide "
+    "roughly where a device is, when it reports, or that it is among these devices.",
+    "snapshot": "Promised (snapshot): at each moment, at least k devices publish the same area; "
+    "each message says how many k is. Not promised: that this lasts. Whoever knows where a device "
+    "was at some moments can find its made-up name, and follow it for as long as it keeps that "
+    "name.",
+    "bfs": "Promised (bfs): each area contains at least k devices; each message says how many k "
+    "is. Not promised: that a device is hidden among these. Whoever knows how areas are made can "
+    "work out from an area which device it was made for, and follow that device for as long as it "
+    "keeps its made-up name. Do not give this to anybody who must not know where a device is.",
+}
+"""What a mode promises and what it does not."""
+
 _PUBLIC = {
     "positions": "{records} messages about where {devices} devices were. No message names a "
-    "device: it names an area in which the device was, on average {nodes} road junctions large, "
-    "{across}, and gives the device a made-up name that changes ({pseudonyms} of them). "
-    "{suppressed} of the positions were held back. Way of hiding: {mode}.",
+    "device: it names an area in which the device was (on average {nodes} road junctions, "
+    "{across}), and gives the device a made-up name that changes ({pseudonyms} of them). "
+    "{suppressed} of the positions were held back.",
     "table": "A table of {persons} persons. Its rows form {classes} groups of at least {least} "
-    "rows that look the same. {suppressed} of {rows} rows were left out. Who knows that somebody "
-    "is in it, and what it says of them, picks their row with a probability of at most "
+    "rows that look the same. {suppressed} of {rows} rows were left out. Whoever knows that "
+    "somebody is in it, and what it says of them, picks their row with a probability of at most "
     "{prosecutor}, and {marketer} on average.{utility}",
     "records": "{classes} groups of vehicles that look the same, of the stream {stream}, in "
     "{windows} periods of time.",
@@ -51,6 +74,17 @@ _PUBLIC = {
 def public(audited: Audited) -> str:
     """Say what was published."""
     return _PUBLIC[audited.kind].format_map(audited.figures)
+
+
+def promises(audited: Audited) -> str:
+    """Say what is promised of positions, and what is not; empty for anything else."""
+    return _MODES.get(audited.figures.get("mode", ""), "")
+
+
+def succeeds(results: Iterable[Result]) -> str:
+    """Say what attacks that succeed come to, each question once, in the order of the questions."""
+    found = {each.criterion for each in results}
+    return "; ".join(said for criterion, said in _SUCCEEDS.items() if criterion in found)
 
 
 def name_of(result: Result) -> str:
@@ -77,7 +111,7 @@ def percent(share: float | None) -> str:
 
 
 def interval(result: Result) -> str:
-    """Return the interval of 95 %; empty if there is none."""
+    """Return the interval of 95%; empty if there is none."""
     return "" if result.low is None else f"{percent(result.low)} to {percent(result.high)}"
 
 
@@ -136,13 +170,19 @@ def _said(result: Result) -> str:
 def best_of(evidence: EvidenceReport, criterion: Criterion) -> Result | None:
     """Return the attack to tell of first; None if none has a success and a control.
 
-    It is one that breaks a promise, else one that gains most over its control. What never
-    happens, and never should, comes last.
+    It is one that breaks a promise, else one above its bar, else one that gains most over its
+    control. What tells of crowds, and what never happens and never should, come last.
     """
     mine = [each for each in evidence.results if each.criterion is criterion]
     return max(
         (each for each in mine if each.gain is not None),
-        key=lambda each: (each.broken, bool(each.success or each.control), each.gain or 0.0),
+        key=lambda each: (
+            each.broken,
+            each.holds is False,
+            bool(each.success or each.control),
+            each.attack not in OF_CROWDS,
+            each.gain or 0.0,
+        ),
         default=None,
     )
 
@@ -151,10 +191,10 @@ def gained(result: Result) -> str:
     """Say how much an attack gains over its control, and how sure that is."""
     said = f"Yes in {percent(result.success)} of the cases"
     if result.against == NEVER:
-        return f"{said}, in place of none."
+        return f"{said}, in place of none. {_COUNTED}"
     said += f" ({result.against}: {percent(result.control)})."
     if result.low is None or result.high is None or result.control is None:
-        return said
+        return f"{said} {_COUNTED}"
     if result.low > result.control:
         sure = "more than chance explains"
     elif result.high < result.control:
@@ -163,5 +203,5 @@ def gained(result: Result) -> str:
         sure = "no more than chance explains"
     return (
         f"{said} That is {sure}: after {result.n:,} tries, the true share is between "
-        f"{percent(result.low)} and {percent(result.high)} (95 % sure)."
+        f"{percent(result.low)} and {percent(result.high)} (95% sure)."
     )

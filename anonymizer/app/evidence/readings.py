@@ -62,7 +62,7 @@ _ALONE_OR_OTHERS = "one table alone, or with the other table of another person"
 _WITHOUT, _OTHERS = "without the release", "the release of another vehicle"
 
 READINGS = {
-    "soundness": AttackReading(_TRUE, "Is every device within its published region?"),
+    "soundness": AttackReading(_TRUE, "Is every device within its published area?"),
     "k": AttackReading(
         _ONE,
         "Is an area or group of rows published that holds too few (fewer than k)?",
@@ -72,7 +72,7 @@ READINGS = {
     ),
     "inversion": AttackReading(
         _ONE,
-        "Do fewer than k devices get the same region, for somebody who knows the algorithm?",
+        "Do fewer than k devices get the same area, for somebody who knows how areas are made?",
         ("share_below_k",),
         exposed="sharing_to_k_min",
         chance=0,
@@ -80,7 +80,7 @@ READINGS = {
     ),
     "session": AttackReading(
         _ONE,
-        "Do fewer than k made-up names share all their regions?",
+        "Do fewer than k made-up names share all their areas?",
         ("share_below_k",),
         exposed="twins_to_k_min",
         chance=0,
@@ -88,7 +88,7 @@ READINGS = {
     ),
     "intersection": AttackReading(
         _ONE,
-        "Do the regions of a made-up name, taken together, leave fewer than k devices?",
+        "Do the areas of a made-up name, taken together, leave fewer than k devices?",
         ("share_below_k",),
         chance=0,
         against=NEVER,
@@ -167,7 +167,7 @@ READINGS = {
     ),
     "centre": AttackReading(
         _LEARN,
-        "Is a device at the centre of its region?",
+        "Is a device at the centre of its area?",
         ("success",),
         ("one_in_n", "by_traffic"),
         "n_places",
@@ -175,13 +175,13 @@ READINGS = {
     ),
     "prefix": AttackReading(
         _LEARN,
-        "Is a device where its region seems to have begun?",
+        "Is a device where its area seems to have been begun?",
         ("success",),
         ("one_in_n", "by_traffic"),
         "n_places",
         against=_BLIND,
     ),
-    "velocity": AttackReading(_LEARN, "How much of a region is out of reach at possible speeds?"),
+    "velocity": AttackReading(_LEARN, "How much of an area is out of reach at possible speeds?"),
     "tracking": AttackReading(
         _LEARN,
         "Is a device followed from one known position, five minutes later, within 300 m?",
@@ -205,7 +205,7 @@ READINGS = {
     ),
     "subtraction": AttackReading(
         _LEARN,
-        "Is the node known that remains when other regions are taken away?",
+        "Is the junction known that remains when other areas are taken away?",
         ("success",),
         ("one_in_n",),
         "n_groups",
@@ -213,7 +213,7 @@ READINGS = {
     ),
     "density leak": AttackReading(
         _LEARN,
-        "Does the size of a region tell how many devices are near?",
+        "Does the size of an area tell how many devices are near?",
         ("accuracy",),
         ("base_rate",),
         "n_records",
@@ -303,7 +303,7 @@ READINGS = {
     ),
     "positions with counts": AttackReading(
         _LEARN,
-        "Do counts of the same devices tell where in its region a device is?",
+        "Do counts of the same devices tell where in its area a device is?",
         ("belief_together",),
         ("belief_alone", "belief_control"),
         n="n_victims",
@@ -372,7 +372,7 @@ READINGS = {
         _LEARN, "Do the sensitive values of rows that look the same differ too much from all?"
     ),
     "d": AttackReading(
-        _LINK, "Do rows that look the same have too few values of what one source knows?"
+        _LINK, "Do rows that look the same agree too much in what another source knows?"
     ),
     "share": AttackReading(_LINK, "Is one value too frequent among rows that look the same?"),
     "source share": AttackReading(
@@ -383,7 +383,7 @@ READINGS = {
     ),
     "linkability": AttackReading(
         _LINK,
-        "Does somebody who holds one source learn a person's other values?",
+        "Does somebody who has the data of one source learn what other sources say of a person?",
         ("share_of_people",),
         chance=0,
         against=NEVER,
@@ -411,6 +411,9 @@ JOINT = {
     "trips with positions": "positions and trips of",
 }
 """Attacks on two publications together, and what they are."""
+
+OF_CROWDS = frozenset({"density leak"})
+"""Attacks that tell of a crowd, and not of anybody in it."""
 
 CONTROLS = {
     "releases of two vehicles": "releases together",

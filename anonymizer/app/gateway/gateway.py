@@ -20,6 +20,7 @@ from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.services import Service, Services
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes
+from anonymizer.app.live_map.rates import SPAN_S
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
@@ -36,6 +37,7 @@ from anonymizer.pipeline.positions.counts.public_counts import (
     Figures,
     PublicCounts,
     exact_figures,
+    public_share,
     public_step,
 )
 from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
@@ -145,6 +147,7 @@ class Gateway:
             self.flow,
             monotonic=time.monotonic,
             step=1 if is_for_auditors else public_step(settings),
+            share=public_share(settings, within_s=SPAN_S),
             silent=lambda: self._watch.silent,
         )
         self._viewer = Viewer(
@@ -159,7 +162,12 @@ class Gateway:
             ),
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
-        self._public = PublicCounts(self._figures(), step=public_step(settings))
+        every_s = settings.output.rejected_every_s
+        self._public = PublicCounts(
+            self._figures(),
+            step=public_step(settings),
+            share=public_share(settings, within_s=every_s),
+        )
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
         self._watch = InputWatch(
@@ -365,6 +373,8 @@ class Gateway:
         self.inbox.limit(settings.tick.queue_limit)
         self.flow.adopt(settings)
         self._public.step = public_step(settings)
+        every_s = settings.output.rejected_every_s
+        self._public.share = public_share(settings, within_s=every_s)
 
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""

@@ -13,7 +13,7 @@ import msgspec
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram
-from anonymizer.pipeline.positions.counts.public_counts import join
+from anonymizer.pipeline.positions.counts.public_counts import OTHER, join
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 
@@ -161,15 +161,23 @@ class RateMeter:
     step
         Counts are rounded down to multiples of this, and reasons joined as in `public_counts`;
         1: they are exact, with all reasons.
+    share
+        Positions of one device in `SPAN_S` seconds, at most; see `public_share`.
     silent
         Returns why nothing is published, as everybody may read it.
     """
 
     def __init__(
-        self, flow: PositionFlow, *, step: int = 1, silent: Callable[[], str] = str
+        self,
+        flow: PositionFlow,
+        *,
+        step: int = 1,
+        share: int = 1,
+        silent: Callable[[], str] = str,
     ) -> None:
         self._flow = flow
         self._step = step
+        self._by_k = step * share
         self._silent = silent
         self._snapshots: deque[FlowSnapshot] = deque()
 
@@ -188,14 +196,17 @@ class RateMeter:
         def rate(n: int) -> float | None:
             return round(down(n) / span.seconds, 2) if span.seconds >= _LEAST_SPAN_S else None
 
-        refused = span.not_published
+        refused, n_received = span.not_published, span.n_received
         if self._step > 1:
-            refused = named(join({outcome.label: n for outcome, n in span.n_of.items()}))
+            joined = join({outcome.label: n for outcome, n in span.n_of.items()})
+            unshown = joined.get(OTHER, 0) % self._by_k
+            n_received = max(0, n_received - unshown)
+            refused = named(joined | {OTHER: joined.get(OTHER, 0) - unshown})
         view = flow.view
         hidden = view.hidden_to_k
         least, _, median = flow.stats.k_reached_last
         return FlowRates(
-            rate_in=rate(span.n_received),
+            rate_in=rate(n_received),
             rate_out=rate(span.n_published),
             messages_out=rate(span.n_messages),
             latency_p50_ms=_number(1000 * span.latency_s.quantile(0.5), digits=2),

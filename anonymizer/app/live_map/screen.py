@@ -83,7 +83,7 @@ class AnalystView:
         The flow whose counts are shown.
     monotonic
         Seconds by a clock that never goes back.
-    step
+    step, share
         Of the counts, see `RateMeter`.
     silent
         Why nothing is published, see `RateMeter`.
@@ -97,10 +97,11 @@ class AnalystView:
         *,
         monotonic: Callable[[], float],
         step: int = 1,
+        share: int = 1,
         silent: Callable[[], str] = str,
     ) -> None:
         self.mode = mode
-        self.pulse = RateMeter(flow, step=step, silent=silent)
+        self.pulse = RateMeter(flow, step=step, share=share, silent=silent)
         self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)

@@ -1,10 +1,12 @@
 """All kinds of reports, made and looked at: `python -m tests.app.evidence.showing FOLDER`.
 
-Makes releases of real taxis, of a small fleet, of Adult and of a stream of records, has each
-audited and reported, photographs the reports in Chromium on a wide and a narrow screen, light and
-dark, and prints what their first screens say. `--axe axe.min.js` (of npm's `axe-core`) also counts
-faults of accessibility. It needs ANONYMIZER_DATA, and most of an hour; what is there already is
-not made again.
+Makes releases of real taxis, of a small fleet, of Adult, of a stream of records, and some that are
+broken on purpose, has each audited and reported, photographs the reports in Chromium on a wide and
+a narrow screen, light and dark, and prints what their first screens say. `--axe axe.min.js` (of
+npm's `axe-core`) also counts faults of accessibility. It needs ANONYMIZER_DATA, and most of an
+hour; what is there already is not made again. Most of the time is that of `tracking`, which reads
+every region against the tracks of all devices: `--devices 100` makes it short, and the reports say
+how many devices they are about.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 from itertools import chain, product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import polars as pl
@@ -24,6 +27,7 @@ import polars as pl
 from anonymizer.app.evidence import Criterion, EvidenceReport, evidence_of, page
 from anonymizer.app.evidence.evidence_words import ANSWERS
 from tests.app.audit.test_windows_audit import recorded, write
+from tests.app.evidence.test_broken_releases import BROKEN
 from tests.app.gateway.records import write_records_settings
 from tests.end_to_end import ANONYMIZER
 from tests.web.browsing import Viewer, opened_browser
@@ -55,7 +59,7 @@ def _run(*words: object) -> None:
     done = subprocess.run(
         [ANONYMIZER, *map(str, words)], check=False, capture_output=True, text=True
     )
-    if done.returncode > 1:
+    if done.returncode not in {0, 1}:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
 
 
@@ -72,15 +76,16 @@ def _positions(folder: Path, name: str, trace: Path, network: str, mode: str) ->
     return Show(name, [out[2]])
 
 
-def taxis(folder: Path, data: Path, minutes: float) -> Iterator[Show]:
-    """Yield an hour of taxis by day, in each mode, and a small fleet."""
+def taxis(folder: Path, data: Path, minutes: float, n_devices: int | None) -> Iterator[Show]:
+    """Yield some time of taxis by day, in each mode, and a small fleet; None: all of them."""
     city = pl.read_parquet(data / "traces" / "cabspotting_sf_2008-05-19_20.parquet").filter(
         pl.col("ts").is_between(_NINE, _NINE + 60 * minutes)
         & pl.col("lat").is_between(37.69, 37.84)
         & pl.col("lon").is_between(-122.53, -122.35)
     )
-    few = sorted(city["device_id"].unique().to_list())[:25]
-    for name, rows in (("taxis", city), ("few", city.filter(pl.col("device_id").is_in(few)))):
+    ids = sorted(city["device_id"].unique().to_list())
+    for name, chosen in (("taxis", ids[:n_devices]), ("few", ids[:25])):
+        rows = city.filter(pl.col("device_id").is_in(chosen))
         rows.write_parquet(folder / f"{name}.parquet")
     network = str(data / "networks" / "san_francisco")
     yield _positions(folder, "25 taxis session", folder / "few.parquet", network, "session")
@@ -122,6 +127,16 @@ def records(folder: Path) -> Show:
     return Show("records", [audit])
 
 
+def broken(folder: Path) -> Iterator[Show]:
+    """Yield the releases that are broken on purpose."""
+    for name, (audit, _) in BROKEN.items():
+        path = folder / f"broken {name} audit.json"
+        if not path.exists():
+            with TemporaryDirectory() as made:
+                path.write_text(audit(Path(made)).model_dump_json())
+        yield Show(f"broken {name}", [path])
+
+
 def _photograph(viewer: Viewer, path: Path, axe: str | None) -> tuple[int, int]:
     """Photograph a page; return how many faults it has, and how many pixels stick out."""
     faults = out = 0
@@ -153,13 +168,17 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--axe", type=Path)
     parser.add_argument("--minutes", type=float, default=60.0, help="of the taxis")
+    parser.add_argument("--devices", type=int, help="taxis at most (default: all, 416 in an hour)")
     asked = parser.parse_args()
     data, folder = Path(os.environ["ANONYMIZER_DATA"]), asked.folder
     folder.mkdir(parents=True, exist_ok=True)
     axe = None if asked.axe is None else asked.axe.read_text()
     with opened_browser() as viewer:
         for show in chain(
-            adult(folder, data), [records(folder)], taxis(folder, data, asked.minutes)
+            adult(folder, data),
+            [records(folder)],
+            broken(folder),
+            taxis(folder, data, asked.minutes, asked.devices),
         ):
             found = evidence_of(show.audits, made="2026-11-26T00:00:00+00:00")
             path = folder / f"{show.name}.html"

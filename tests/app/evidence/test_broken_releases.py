@@ -18,6 +18,14 @@ from tests.app.worlds import CONTROLS, Paper, ideal_sessions, wandering
 
 ONE, LINK, LEARN, TRUE = Criterion
 
+WORDS = {
+    ONE: "somebody can be told apart from all others",
+    LINK: "two records can be recognized as those of one person",
+    LEARN: "something can be learned about a person",
+    TRUE: "part of what is published is not true",
+}
+"""What a headline says, which names no attack."""
+
 Audit = Callable[[Path], AuditReport | TableAuditReport]
 
 
@@ -107,8 +115,11 @@ def test_a_release_that_is_broken_is_told_under_the_right_question(
 ) -> None:
     found = reported(audit, tmp_path)
     html = page(found)
-    assert "A promise is broken: " in html.split("<h2>")[0]
-    told = {each for each, card in first_screen(html).items() if "<b>Broken: " in card}
+    said = html.split("<h2>")[0].split("A promise is broken: ")[1].split(".</p>")[0]
+    assert said == "; ".join(WORDS[each] for each in Criterion if each in criteria)
+    told = {
+        each for each, card in first_screen(html).items() if "Broken in the tables below: " in card
+    }
     assert told == criteria
     assert told == {each for each, answer in found.answers.items() if answer is Conclusion.BROKEN}
 
@@ -117,7 +128,7 @@ def test_a_release_that_is_broken_is_told_under_the_right_question(
 def test_a_sound_release_raises_no_alarm(audit: Audit, tmp_path: Path) -> None:
     html = page(reported(audit, tmp_path))
     assert "No promise is broken." in html.split("<h2>")[0]
-    assert "Broken: " not in html
+    assert "Broken in the tables" not in html
     assert 'class="bad"' not in html
 
 
@@ -126,8 +137,9 @@ def test_what_succeeds_and_is_not_promised_is_no_broken_promise_and_no_good_news
 ) -> None:
     found = reported(positions("fixed pseudonyms", "snapshot"), tmp_path)
     first = page(found).split("<h2>")[0]
-    assert "No promise is broken." in first
-    assert "Not promised, and above the limit: session, intersection" in first
+    said = "No promise is broken. But somebody can be told apart from all others, more than the "
+    assert f'<p class="verdict bad">{said}limit. That is not promised.</p>' in first
+    assert "session" not in first
     assert "more than the limit, which is not promised" in first_screen(page(found))[ONE]
 
 

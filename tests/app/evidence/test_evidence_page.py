@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from anonymizer.app.audit import Mode
 from anonymizer.app.audit.findings import Figure, Finding
-from anonymizer.app.evidence import Criterion, Result, page
+from anonymizer.app.evidence import Criterion, Result, evidence_of, page
 from anonymizer.app.evidence.evidence_page import DARK, LIGHT
 from anonymizer.app.evidence.evidence_plot import drawing, gauge, lanes
 from anonymizer.app.evidence.evidence_words import ASKS, gained, percent
-from tests.app.evidence.test_evidence import of
+from tests.app.audit.test_stream_audit import WORLD, audit_of
+from tests.app.evidence.test_evidence import MADE, of
+from tests.app.worlds import CONTROLS
 from tests.web.browsing import opened_browser
 
 GUESSED: dict[str, Figure] = {"success": 0.3, "expected": 0.1, "n": 100}
@@ -39,10 +42,10 @@ def test_the_first_screen_names_what_is_broken_under_its_own_question(
     broken = Finding(attack=attack, figures={}, bar="none", holds=False, required=True)
     found = of(tmp_path, broken)
     told = first_screen(page(found))
-    assert [each for each, card in told.items() if "Broken: " in card] == [
+    assert [each for each, card in told.items() if "Broken in the tables below: " in card] == [
         found.results[0].criterion
     ]
-    assert f"Broken: {attack}." in told[found.results[0].criterion]
+    assert f"Broken in the tables below: {attack}." in told[found.results[0].criterion]
 
 
 def test_the_first_screen_says_how_much_is_gained_and_how_sure_that_is(tmp_path: Path) -> None:
@@ -50,7 +53,7 @@ def test_the_first_screen_says_how_much_is_gained_and_how_sure_that_is(tmp_path:
     card = told[Criterion.LINKABILITY]
     assert "Yes in 30.0% of the cases (a blind guess among those who look alike: 10.0%)" in card
     assert "more than chance explains: after 100 tries" in card
-    assert "between 21.9% and 39.6% (95 % sure)" in card
+    assert "between 21.9% and 39.6% (95% sure). No limit is set for that." in card
     assert "not tried" in told[Criterion.SINGLING_OUT]
 
 
@@ -59,8 +62,56 @@ def test_a_broken_promise_is_told_before_an_attack_that_gains_more(tmp_path: Pat
     broken = Finding(attack="k", figures=few, holds=False, required=True)
     larger = Finding(attack="values", figures={"success": 0.9, "expected": 0.1, "n": 9})
     card = first_screen(page(of(tmp_path, broken, larger)))[Criterion.SINGLING_OUT]
-    assert "Yes in 1.0% of the cases, in place of none." in card
+    assert "Yes in 1.0% of the cases, in place of none. Every case was looked at" in card
     assert "90.0%" not in card
+
+
+def test_an_attack_above_its_bar_is_told_before_one_that_gains_more(tmp_path: Path) -> None:
+    low: dict[str, Figure] = {"success": 0.2, "one_in_n": 0.1, "n_records": 9}
+    above = Finding(attack="subtraction", figures=low, bar="x", holds=False)
+    card = told_of_checks(tmp_path, above, Finding(attack="tracking", figures=TRACKED))
+    assert "Yes in 20.0% of the cases (a blind guess: 10.0%)" in card
+    assert "Above the limit in the tables below: subtraction." in card
+
+
+def test_what_tells_of_a_crowd_is_told_only_if_there_is_nothing_about_a_device(
+    tmp_path: Path,
+) -> None:
+    crowd = Finding(
+        attack="density leak", figures={"accuracy": 0.9, "base_rate": 0.2, "n_records": 9}
+    )
+    tracked = Finding(attack="tracking", figures=TRACKED)
+    assert "Does the size of an area tell" in told_of_checks(tmp_path, crowd)
+    card = told_of_checks(tmp_path, crowd, tracked)
+    assert "Is a device followed" in card
+    assert "Does the size of an area tell" not in card
+
+
+def test_what_breaks_a_promise_without_a_figure_is_told_before_a_figure(tmp_path: Path) -> None:
+    broken = Finding(attack="identifiers", figures={}, holds=False, required=True)
+    larger = Finding(attack="values", figures={"success": 0.9, "expected": 0.1, "n": 9})
+    card = told_of_checks(tmp_path, broken, larger)
+    assert card.index("contain identifiers? Yes; that breaks a promise.") < card.index("90.0%")
+
+
+@pytest.mark.parametrize(
+    ("mode", "not_promised"),
+    [
+        ("session", "Not promised: to hide roughly where a device is"),
+        ("snapshot", "Not promised: that this lasts."),
+        ("bfs", "Not promised: that a device is hidden among these."),
+    ],
+)
+def test_the_first_screen_says_what_a_mode_does_not_promise(
+    mode: Mode, not_promised: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "audit.json"
+    path.write_text(
+        audit_of(CONTROLS["fixed pseudonyms"](WORLD), tmp_path, mode=mode).model_dump_json()
+    )
+    first = page(evidence_of([path], made=MADE)).split("<ul class=answers>")[0]
+    assert f"Promised ({mode}): " in first
+    assert not_promised in first
 
 
 @pytest.mark.parametrize(
@@ -105,8 +156,8 @@ def test_a_drawing_tells_in_words_all_that_it_shows(tmp_path: Path) -> None:
     ) in svg
     assert svg.count('class="success"') == svg.count('class="control"') == 1
     assert svg.count('class="interval"') == 1
-    assert ">50 %</text>" in svg  # the scale ends above all marks
-    assert ">100 %</text>" in gauge(next(lanes([linking])))
+    assert ">50%</text>" in svg  # the scale ends above all marks
+    assert ">100%</text>" in gauge(next(lanes([linking])))
 
 
 def test_marks_stand_where_their_shares_are(tmp_path: Path) -> None:
@@ -223,7 +274,9 @@ def test_checks_are_told_in_plain_words_each_once_and_the_broken_first(tmp_path:
         for name in ("age", "job")
     ]
     told = told_of_checks(tmp_path, *kept)
-    assert told.count("Do rows that look the same have too few values") == 1
+    assert (
+        told.count("Do rows that look the same agree too much in what another source knows?") == 1
+    )
     assert "No, as promised." in told
     assert "bar" not in told
     broken = Finding(attack="share", attribute="age", figures={}, holds=False, required=True)

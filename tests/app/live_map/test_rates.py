@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from anonymizer.app.live_map.rates import SPAN_S, RateMeter, take_snapshot
+from anonymizer.app.live_map.rates import SPAN_S, FlowRates, RateMeter, take_snapshot
 from anonymizer.domain.outcomes import Outcome
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
@@ -41,6 +41,22 @@ def test_what_is_not_published_is_told_by_outcome_and_reason() -> None:
             rig.ledger.settle(outcome, 2 * int(SPAN_S))
             wanted[" ".join(filter(None, outcome.label)).replace("_", " ")] = 2
     assert taker.take(SPAN_S).suppressed == pytest.approx(wanted)
+
+
+def test_an_analyst_reads_nothing_of_one_device_that_keeps_reporting_from_elsewhere() -> None:
+    def told(n_elsewhere: int) -> FlowRates:
+        rig = Rig()
+        taker = RateMeter(rig.flow, step=10, share=int(SPAN_S) + 1)
+        taker.take(0.0)
+        rig.ledger.receive(n_elsewhere + 25)
+        rig.ledger.settle(Outcome.PUBLISHED, 25)
+        rig.ledger.settle(Outcome.SUPPRESSED__PRIVACY_ZONE, n_elsewhere)
+        return taker.take(SPAN_S)
+
+    one, n_by_k = int(SPAN_S) + 1, 10 * (int(SPAN_S) + 1)
+    assert told(one) == told(0)
+    assert told(0).rate_in == pytest.approx(20 / SPAN_S)
+    assert told(n_by_k).suppressed == {"suppressed other": pytest.approx(n_by_k / SPAN_S)}
 
 
 def test_before_anything_has_happened_nothing_is_measured() -> None:

@@ -1,7 +1,10 @@
 """Public counts of the positions flow: what may be shown to others than the operator.
 
 An exact count tells when one device entered a privacy zone. Public counts therefore move in steps
-of k, are one interval late, and do not distinguish reasons that depend on where a device is.
+of k, are one interval late, and do not distinguish reasons that depend on where a device is. What
+was suppressed for such reasons moves only in an interval in which that needed k devices, and is
+no part of what was received until then: one device that keeps reporting from a zone would move
+steps of positions by itself.
 """
 
 import math
@@ -150,6 +153,14 @@ def join(n_of: Mapping[Label, int]) -> dict[Label, int]:
     return joined
 
 
+def public_share(settings: "Settings", *, within_s: float) -> int:
+    """Return how many positions of one device are settled in some seconds, at most.
+
+    Of several in one tick all but the newest are superseded, which is a count of its own.
+    """
+    return math.ceil(within_s / settings.tick.interval_s) + 1
+
+
 class PublicCounts:
     """Public counts of a flow.
 
@@ -159,17 +170,21 @@ class PublicCounts:
         The exact counts at the start.
     step
         Counts are rounded down to multiples of this.
+    share
+        Positions of one device between two turns, at most; see `public_share`.
 
     Attributes
     ----------
-    step
+    step, share
         May be changed; counters then stay until the rounded ones have caught up.
     shown
         The counts that may be shown now: as they were at the last `turn` but one.
     """
 
-    def __init__(self, figures: Figures, *, step: int) -> None:
+    def __init__(self, figures: Figures, *, step: int, share: int = 1) -> None:
         self.step = step
+        self.share = share
+        self._other = self._other_shown = 0
         self.shown = self._next = self._coarse(figures)
 
     def turn(self, figures: Figures) -> None:
@@ -195,6 +210,10 @@ class PublicCounts:
 
     def _coarse(self, figures: Figures) -> Figures:
         step = self.step
+        n_of = join(figures.n_of)
+        other, by_k = n_of.get(OTHER, 0), step * self.share
+        self._other_shown += (other - self._other) // by_k * by_k
+        self._other = other
 
         def down(n: int) -> int:
             return n - n % step
@@ -204,12 +223,12 @@ class PublicCounts:
 
         return replace(
             figures,
-            n_received=down(figures.n_received),
+            n_received=down(figures.n_received - other + self._other_shown),
             n_waiting=down(figures.n_waiting),
             n_held=down(figures.n_held),
             n_of={
                 label: up(n) if label == _DEFECT else down(n)
-                for label, n in join(figures.n_of).items()
+                for label, n in (n_of | {OTHER: self._other_shown}).items()
             },
             n_devices=None,
             n_devices_on_graph=down(figures.n_devices_on_graph),
@@ -234,9 +253,12 @@ class PublicCounts:
 def _refused(
     refused: Mapping[tuple[int, Label], int], down: Callable[[int], int]
 ) -> dict[tuple[int, Label], int]:
-    """Return what could not be used with public labels, rounded down; a zero would tell of one."""
+    """Return what could not be used with public labels, rounded down; a zero would tell of one.
+
+    Without reasons that depend on where a device is: those are counted for all inputs together.
+    """
     joined: dict[tuple[int, Label], int] = {}
     for (number, label), n in refused.items():
         key = number, public_label(label)
         joined[key] = joined.get(key, 0) + n
-    return {key: down(n) for key, n in joined.items() if down(n)}
+    return {key: down(n) for key, n in joined.items() if down(n) and key[1] != OTHER}

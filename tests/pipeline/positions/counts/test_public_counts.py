@@ -15,6 +15,7 @@ from anonymizer.pipeline.positions.counts.public_counts import (
     PublicCounts,
     exact_figures,
     join,
+    public_share,
     public_step,
 )
 from anonymizer.pipeline.positions.tick.flow_stats import TICK
@@ -55,7 +56,8 @@ def test_what_is_shown_is_a_whole_number_of_steps_and_not_too_much(
             assert exact[label] <= n < exact[label] + STEP
         else:
             assert exact[label] - STEP < n <= exact[label]
-    assert public.n_received == sum(counts.values()) // STEP * STEP
+    unshown = exact.get(OTHER, 0) % STEP
+    assert public.n_received == (sum(counts.values()) - unshown) // STEP * STEP
     assert public.imbalance == 0
 
 
@@ -67,6 +69,30 @@ def test_zones_and_trip_ends_cannot_be_told_from_other_reasons(n: int, more: int
         assert one.n_of == other.n_of
         assert outcome.label not in one.n_of
         assert one.n_of[OTHER] == (n + more) // STEP * STEP
+
+
+@given(st.lists(st.tuples(st.integers(0, 70), st.integers(0, 300)), max_size=8))
+def test_what_fewer_than_k_devices_send_from_a_zone_moves_nothing_however_long(
+    turns: list[tuple[int, int]],
+) -> None:
+    within = seen = shown_by_k = 0
+    public = PublicCounts(figures_of({}), step=STEP, share=7)
+    for n_within, n_seen in turns:
+        within, seen = within + n_within, seen + n_seen
+        shown_by_k += STEP * 7 * (n_within == STEP * 7)
+        public.turn(figures_of({Outcome.SUPPRESSED__OFF_GRAPH: within, Outcome.PUBLISHED: seen}))
+        public.flush()
+        assert public.shown.n_of[OTHER] == shown_by_k
+        assert public.shown.n_received == seen // STEP * STEP + shown_by_k
+
+
+def test_of_refusals_by_input_none_depends_on_where_a_device_is() -> None:
+    refusals = {
+        (1, Outcome.SUPPRESSED__OFF_GRAPH.label): 50,
+        (1, Outcome.INVALID__MALFORMED.label): 25,
+    }
+    public = PublicCounts(replace(figures_of({}), refused=refusals), step=STEP).shown
+    assert public.refused == {(1, Outcome.INVALID__MALFORMED.label): 20}
 
 
 def test_counts_are_shown_one_turn_late() -> None:
@@ -130,6 +156,8 @@ def test_a_histogram_in_steps_keeps_its_order_and_tells_no_more(
     assert np.isclose(coarse.total, np.dot(coarse.counts, middles))
 
 
-def test_the_step_is_the_largest_k_of_the_settings() -> None:
+def test_the_step_is_the_largest_k_of_the_settings_and_the_share_what_a_device_sends() -> None:
     tables = {"adka": {"k_values": [12, 3], "density_steps": [4]}, "region": {"k_extra": 2}}
     assert public_step(Settings.model_validate(tables)) == 14
+    settings = Settings.model_validate({"tick": {"interval_s": 4}})
+    assert public_share(settings, within_s=10) == 4
