@@ -8,9 +8,10 @@ As a program, `python -m benchmarks.bus ADDRESS GROUP IN OUT N`, it is the bare 
 import asyncio
 import json
 import resource
+import secrets
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,8 @@ from tests.cluster.kafka import JARS, Kafka, running_kafka
 
 _WITHIN_S = 3_600.0
 _AT_ONCE = 4096
-_SILENT_S = 5.0
+_SETTLE_S = 8.0
+_LOOK_S = 0.4
 _SETTINGS = """
 [network]
 source = "{network}"
@@ -140,32 +142,51 @@ async def _measured(backlog: Backlog) -> dict[str, _Run]:
     messages = list(backlog.messages())
     folder = TemporaryDirectory(prefix="anonymizer-")
     with folder as name, running_kafka(Path(name), java=JAVA) as kafka:
-        await asyncio.to_thread(_fill, kafka, messages)
+        await asyncio.to_thread(_make_topics, kafka)
+        (await asyncio.to_thread(_filled, kafka, "relayed", messages))()
+        await _bare(backlog, kafka)  # Kafka compiles its code
         bare = await _bare(backlog, kafka)
-        in_kafka = await _in_kafka(backlog, kafka)
+        in_kafka = await _in_kafka(backlog, kafka, messages)
     return {"bare, Kafka": bare, "Kafka": in_kafka, "Mosquitto": await _by_mqtt(backlog, messages)}
 
 
-def _fill(kafka: Kafka, messages: Sequence[tuple[str, bytes]]) -> None:
-    from confluent_kafka import Producer  # noqa: PLC0415  an extra
-    from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415  likewise
+def _make_topics(kafka: Kafka) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415  an extra
 
     admin = AdminClient({"bootstrap.servers": kafka.address})
-    topics = [NewTopic(name, 4) for name in ("raw", "out", "bare", "echo")]
+    topics = [NewTopic(name, 4) for name in ("relayed", "raw", "out", "bare")]
     for made in admin.create_topics(topics).values():
         made.result()
+
+
+def _filled(
+    kafka: Kafka, topic: str, messages: Sequence[tuple[str, bytes]]
+) -> Callable[[], object]:
+    """Write messages that nobody can read before the function that is returned is called."""
+    from confluent_kafka import Producer  # noqa: PLC0415  an extra
+
     producer = Producer(
-        {"bootstrap.servers": kafka.address, "linger.ms": 5, "queue.buffering.max.messages": 10**7}
+        {
+            "bootstrap.servers": kafka.address,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 10**7,
+            "transactional.id": topic,
+            "transaction.timeout.ms": 900_000,
+        }
     )
+    producer.init_transactions()
+    producer.begin_transaction()
     for key, payload in messages:
-        producer.produce("raw", payload, key)
+        producer.produce(topic, payload, key)
         producer.poll(0)
     producer.flush()
+    return producer.commit_transaction
 
 
 async def _bare(backlog: Backlog, kafka: Kafka) -> _Run:
     broker_s = cpu_s_of_child("kafka.Kafka")
-    command = ("-m", "benchmarks.bus", kafka.address, "bare", "raw", "bare", backlog.n_messages)
+    group = secrets.token_hex(8)
+    command = ("-m", "benchmarks.bus", kafka.address, group, "relayed", "bare", backlog.n_messages)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *map(str, command), stdout=asyncio.subprocess.PIPE
     )
@@ -211,8 +232,8 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-async def _in_kafka(backlog: Backlog, kafka: Kafka) -> _Run:
-    broker_s = cpu_s_of_child("kafka.Kafka")
+async def _in_kafka(backlog: Backlog, kafka: Kafka, messages: Sequence[tuple[str, bytes]]) -> _Run:
+    show = await asyncio.to_thread(_filled, kafka, "raw", messages)
     settings = (
         _SETTINGS.format(network=backlog.network)
         + f"""
@@ -227,8 +248,11 @@ device_from = "payload"
 """
     )
     async with running_gateway(settings) as gateway:
-        run = await _until_received(backlog, gateway)
-    return run._replace(broker_s=cpu_s_of_child("kafka.Kafka") - broker_s)
+        await asyncio.sleep(_SETTLE_S)
+        broker_s = cpu_s_of_child("kafka.Kafka")
+        await asyncio.to_thread(show)
+        run = await _until_settled(backlog, gateway)
+        return run._replace(broker_s=cpu_s_of_child("kafka.Kafka") - broker_s)
 
 
 async def _by_mqtt(backlog: Backlog, messages: Sequence[tuple[str, bytes]]) -> _Run:
@@ -247,7 +271,7 @@ qos = 1
         )
         async with running_gateway(settings) as gateway, _sending(url, messages):
             broker_s = cpu_s_of_child("mosquitto")
-            run = await _until_received(backlog, gateway)
+            run = await _until_settled(backlog, gateway)
             return run._replace(broker_s=cpu_s_of_child("mosquitto") - broker_s)
 
 
@@ -271,25 +295,22 @@ async def _sending(url: str, messages: Sequence[tuple[str, bytes]]) -> AsyncIter
     await running
 
 
-async def _until_received(backlog: Backlog, gateway: RunningGateway) -> _Run:
-    """Return what a gateway took, up to the last time that it received something."""
+async def _until_settled(backlog: Backlog, gateway: RunningGateway) -> _Run:
+    """Return what a gateway took until it has settled all positions; it has none at first."""
     began_s, used_s = time.monotonic(), cpu_s_of(gateway.pid)
-    n_before = n = await gateway.n_received()
-    run = _Run(0.0, 0.0, 0.0)
+    n, lost = 0, 0.0
 
     async def done() -> bool:
-        nonlocal n, run
-        now = await gateway.n_received()
-        if now > n:
-            n, run = now, _Run(time.monotonic() - began_s, cpu_s_of(gateway.pid) - used_s, 0.0, now)
+        nonlocal n, lost
+        await asyncio.sleep(_LOOK_S)  # a look costs the gateway a few milliseconds
+        now = await gateway.scrape()
+        n, lost = now.n_received, now.outcome("suppressed", "overload")
         # Under overload a message that yields to a newer one is not decoded, and counts as one.
-        return n >= backlog.n_messages and time.monotonic() - began_s - run.seconds > _SILENT_S
+        return n >= backlog.n_messages and now.n_settled == n
 
     if not await until(done, within_s=_WITHIN_S):
-        raise TransportError("the gateway did not receive all")
-    share = n / max(1, n - n_before)
-    lost = (await gateway.scrape()).outcome("suppressed", "overload")
-    return run._replace(seconds=run.seconds * share, cpu_s=run.cpu_s * share, overload=lost / n)
+        raise TransportError("the gateway did not settle all")
+    return _Run(time.monotonic() - began_s, cpu_s_of(gateway.pid) - used_s, 0.0, n, lost / n)
 
 
 if __name__ == "__main__":

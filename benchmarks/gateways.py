@@ -51,6 +51,15 @@ class Scrape:
         """Positions received."""
         return int(self.values["anonymizer_received_total{}"])
 
+    @property
+    def n_settled(self) -> int:
+        """Positions with an outcome."""
+        return int(
+            sum(
+                n for key, n in self.values.items() if key.startswith("anonymizer_positions_total{")
+            )
+        )
+
     def outcome(self, outcome: str, reason: str = "") -> float:
         """Return the number of positions with an outcome."""
         return self.values[

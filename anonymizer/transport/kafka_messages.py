@@ -53,6 +53,8 @@ class KafkaTopics:
         self, inputs: Iterable[InputSettings | SourceSettings], *, max_payload_bytes: int
     ) -> None:
         self._sources = {each.kafka: _source(each) for each in inputs if each.kafka is not None}
+        items = self._sources.items()
+        self._name_of = {topic: of.name for topic, of in items if not of.names_devices}
         self._most = max_payload_bytes + 1
 
     @property
@@ -62,8 +64,12 @@ class KafkaTopics:
 
     def pieces(self, messages: Sequence[Message]) -> Iterator[Piece]:
         """Yield messages of these topics as if they had come by MQTT, in batches of some size."""
-        parts = [part for message in messages for part in self._parts(message)]
-        cuts = np.cumsum([0, *map(len, parts)])
+        parts = [b""] * (2 * len(messages))
+        name_of, most = self._name_of, self._most
+        parts[::2] = [name_of.get(each.topic()) or self._topic(each) for each in messages]
+        parts[1::2] = [(each.value() or b"")[:most] for each in messages]
+        cuts = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=cuts[1:])
         if cuts[-1] > _PIECE_BYTES and len(messages) > 1:
             yield from self.pieces(messages[: len(messages) // 2])
             yield from self.pieces(messages[len(messages) // 2 :])
@@ -71,16 +77,13 @@ class KafkaTopics:
         bounds = np.stack([cuts[:-1:2], cuts[1::2], cuts[1::2], cuts[2::2]], axis=1)
         yield Piece(messages, b"".join(parts), bounds.astype(np.int32))
 
-    def _parts(self, message: Message) -> tuple[bytes, bytes]:
-        """Return topic and payload of a message."""
+    def _topic(self, message: Message) -> bytes:
+        """Return the topic of a message that names a device."""
         source = self._sources[message.topic()]
-        payload = (message.value() or b"")[: self._most]
-        if not source.names_devices:
-            return source.name, payload
         if source.header is None:
-            return source.name + _level(message.key()), payload
+            return source.name + _level(message.key())
         stated = dict(message.headers() or ())  # the last one of a name, as Kafka's own clients
-        return source.name + _level(stated.get(source.header)), payload
+        return source.name + _level(stated.get(source.header))
 
 
 def _source(settings: InputSettings | SourceSettings) -> _Source:

@@ -231,10 +231,16 @@ class Decoder:
         self._ledger.receive(len(found.positions) - (len(topic) - len(found.left)))
         rows = self._named(messages.stream, found, topic, names)
         if len(found.left):
-            left = _Lists()
-            for i, delivery in zip(found.left.tolist(), messages.only(found.left), strict=True):
-                self._decode(delivery, left, names, message=i, topic=int(topic[i]))
-            rows = _joined([rows, left.rows()])
+            left, stated = _Lists(), list[str]()
+            columns = (each[found.left].tolist() for each in (topic, input_, n_chars))
+            of = zip(found.left.tolist(), *columns, messages.only(found.left), strict=True)
+            for i, sender, index, n, delivery in of:
+                if sender == UNKNOWN:
+                    index, n = self.senders.found(delivery.topic)  # noqa: PLW2901  not stored
+                self._decode(
+                    delivery, left, stated, message=i, topic=sender, input_=index, n_chars=n
+                )
+            rows = _joined([rows, self._numbered(left.rows(), stated, names)])
             rows = rows.taken(np.argsort(rows.message, kind="stable"))
         return self._within_shares(rows, messages, topic, at_s, names)
 
@@ -263,11 +269,44 @@ class Decoder:
             sender[row] = -len(names)
         return rows if named.all() else rows.taken(np.flatnonzero(named))
 
+    def _numbered(self, rows: _Rows, stated: Sequence[str], names: list[str]) -> _Rows:
+        """Return rows with the numbers of their senders, as far as there is room for more.
+
+        Parameters
+        ----------
+        stated
+            The ids of the rows whose sender is below 0, in their order.
+        names
+            Where ids without a number are appended.
+        """
+        if not stated:
+            return rows
+        encoded = [device.encode("utf-8", "surrogatepass") for device in stated]
+        cuts = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+        spans = np.stack([cuts[:-1], cuts[1:]], axis=1)
+        unnumbered = np.flatnonzero(rows.sender < 0)
+        found = self.senders.ids(b"".join(encoded), spans, rows.input[unnumbered])
+        for i in np.flatnonzero(found == UNKNOWN).tolist():
+            names.append(stated[i])
+            found[i] = -len(names)
+        rows.sender[unnumbered] = found
+        return rows
+
     def _decode(
-        self, delivery: Delivery, out: _Lists, names: list[str], *, message: int, topic: int
+        self,
+        delivery: Delivery,
+        out: _Lists,
+        stated: list[str],
+        *,
+        message: int,
+        topic: int,
+        input_: int,
+        n_chars: int,
     ) -> None:
-        """Append the valid positions of one message, settle the others."""
-        input_, n_chars = self.senders.input_and_n_chars(topic, delivery.topic)
+        """Append the valid positions of one message, settle the others.
+
+        Ids of devices that have no number yet are appended to `stated`, and their rows get -1.
+        """
         if input_ == NO_INPUT:
             self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
             self.inputs.settle(NO_INPUT, Outcome.INVALID__UNKNOWN_TOPIC)
@@ -291,10 +330,9 @@ class Decoder:
                 self._ledger.settle(checked)
                 self.inputs.settle(input_, checked)
                 continue
-            number = topic
-            if is_claim or topic == UNKNOWN:
-                names.append(device)
-                number = -len(names)
+            number = UNKNOWN if is_claim else topic
+            if number == UNKNOWN:
+                stated.append(device)
             self._append(checked, out, message=message, input_=input_, sender=number)
             out.is_claim.append(is_claim)
 

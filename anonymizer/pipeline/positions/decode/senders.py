@@ -92,18 +92,12 @@ class Senders:
     def _stated(self, sender: int) -> tuple[int, int]:
         """Return the input of a sender, and the length of its id."""
         name, kind = self._names.name(sender), self._names.kind(sender)
-        return self._found(_text(name)) if kind == _TOPIC else (kind - 1, len(name))
+        return self.found(_text(name)) if kind == _TOPIC else (kind - 1, len(name))
 
-    def _found(self, topic: str) -> tuple[int, int]:
+    def found(self, topic: str) -> tuple[int, int]:
+        """Return the input of a topic, or `NO_INPUT`, and the length of its device id."""
         index, device = self._router.match(topic) or (NO_INPUT, "")
         return index, OF_PAYLOAD if device is None else len(device)
-
-    def input_and_n_chars(self, sender: int, topic: str) -> tuple[int, int]:
-        """Return the input of a topic and the length of its device id, also if it is `UNKNOWN`."""
-        if sender == UNKNOWN:
-            return self._found(topic)
-        index, n_chars, *_ = self._of[sender].item()
-        return index, n_chars
 
     def input_of(self, senders: IntArray) -> Int32Array:
         """Return the index of the input of each sender, `NO_INPUT` where it has none."""

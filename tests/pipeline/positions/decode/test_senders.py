@@ -25,7 +25,7 @@ TOPICS = ["buses/a", "buses/b", "trams/a", "trams/c", "feed", "other feed"]
 MESSAGE = st.builds(
     lambda topic, device: Delivery(topic, b'{"lat":1,"lon":2,"device":"%s"}' % device, 0),
     st.sampled_from(TOPICS),
-    st.sampled_from([b"a", b"b", b"d"]),
+    st.sampled_from([b"a", b"b", b"d", b"\\u0062", b"\\u00e9"]),  # escapes are left to the codec
 )
 
 
@@ -53,6 +53,17 @@ def test_a_device_has_one_slot_whatever_names_it_and_never_that_of_another(
         free = np.array([slot for slot in freed if slot < expected._n_slots], np.int32)
         devices.free(free)
         expected.free(free)
+
+
+def test_an_id_has_one_number_whether_the_compiled_reader_or_the_codec_has_read_it() -> None:
+    decoder = Decoder(TopicRouter(INPUTS), LimitSettings(), Ledger())
+    ids = (b"b", b"\\u0062", b"\\u00e9", b"\\u0062")
+    sent = [Delivery("feed", b'{"lat":1,"lon":2,"device":"%s"}' % each, 0) for each in ids]
+    decoded = decoder.decode([Arrivals(0.0, sent)]).of[0]
+    assert [decoded.device(row) for row in range(4)] == ["b", "b", "\u00e9", "b"]
+    first, second, other, last = decoded.sender.tolist()
+    assert first == second == last >= 0 <= other != first
+    assert not decoded.names
 
 
 def test_a_sender_is_known_by_its_input_and_the_length_of_its_id() -> None:
