@@ -48,6 +48,7 @@ def traffic(
 
         anonymizer traffic taxis.parquet --network sf --out traffic
     """
+    settings = settings_of(config)
     if out.suffix not in _ENDINGS:
         raise InputError(f"{out}: must end in {' or '.join(filter(None, _ENDINGS))}")
     if out.resolve() == trace.resolve():
@@ -60,7 +61,6 @@ def traffic(
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
 
-    settings = settings_of(config)
     found = street_hours(
         read_trace(trace),
         load_network(network, max_spacing_m=settings.network.max_spacing_m),

@@ -361,6 +361,22 @@ READINGS = {
         exposed_control="tenth_control",
         against=_OTHERS,
     ),
+    "few on a road": AttackReading(
+        _ONE, "Does the traffic of streets tell that somebody was on a road with few others?"
+    ),
+    "all passages but one": AttackReading(
+        _LEARN,
+        "Does somebody who knows all passages of an hour but one learn on which road that was?",
+        ("belief",),
+        ("belief_control",),
+        n="n_victims",
+        exposed="tenth",
+        exposed_control="belief_control",
+        against=_WITHOUT,
+    ),
+    "last speed": AttackReading(
+        _LEARN, "Does somebody who knows all speeds of an hour but one learn how fast that was?"
+    ),
     "identifiers": AttackReading(_ONE, "Does the release contain identifiers?"),
     "l": AttackReading(
         _LEARN, "Do rows that look the same have too few sensitive values, such as one illness?"
