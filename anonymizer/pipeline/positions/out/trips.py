@@ -24,7 +24,7 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
+from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
@@ -131,6 +131,21 @@ class TripsOut:
     def adopt(self, settings: "Settings") -> None:
         """Ask for `region.k_extra` of these settings from now on."""
         self._k = settings.trips_out.k + settings.region.k_extra
+
+    def withdraw(self, slots: Int32Array) -> None:
+        """Forget the trips of devices that take no part any more."""
+        row = self._rows.find(slots)
+        row = row[row != NO_ROW]
+        if not len(row):
+            return
+        gone = set(self._rows.key[row].tolist())
+        self._ended = {
+            window: [each for each in ended if each[0] not in gone]
+            for window, ended in self._ended.items()
+        }
+        if self._trips is not None:
+            self._trips.forget(row)
+        self._rows.drop(row)
 
     def tick(
         self,

@@ -205,15 +205,15 @@ class DeviceZones:
 
     @property
     def without_trips(self) -> Collection[int]:
-        """The keys of devices that asked that none of their trips be told."""
-        return self._without_trips | self._absent
+        """The keys of devices that take part, and asked that none of their trips be told."""
+        return self._without_trips
 
     def no_trips(self, slot: Int32Array) -> BoolArray:
-        """Return which devices asked that their trips not be told, shape (n,)."""
-        without = self.without_trips
-        if not without:
+        """Return which devices asked that only their trips not be told, shape (n,)."""
+        if not self._without_trips:
             return np.zeros(len(slot), np.bool_)
-        return np.isin(self._devices.keys(slot), np.fromiter(without, np.uint64, len(without)))
+        asked = np.fromiter(self._without_trips, np.uint64, len(self._without_trips))
+        return np.isin(self._devices.keys(slot), asked)
 
     def forget(self, slots: Int32Array) -> None:
         """Forget which devices these slots belonged to: they may pass to others."""

@@ -417,6 +417,8 @@ class PositionFlow:
         self._measure(tick, now=now)
         if self.sample is not None:
             density = self.mobile.engine.operator.density
+            if len(located[Treatment.MOBILE].withdrawn):
+                self.sample.clear()
             self.sample.see(located[Treatment.MOBILE], tick, n_devices=density.n_devices)
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
@@ -452,6 +454,7 @@ class PositionFlow:
         """Follow the trips; return the message of a window that is complete, if one is."""
         if self._trips_out is None:
             return []
+        self._trips_out.withdraw(located.withdrawn)
         return _of_nobody(
             self._trips_out.tick(
                 located.positions,

@@ -143,6 +143,16 @@ class TrafficSample:
                 self._n_places += seen.n_places
             self._forget(tick.event_s - self._keep_s - self._before_s)
 
+    def clear(self) -> None:
+        """Forget all traffic: somebody who is in it takes no part any more.
+
+        A group of theirs may go on until it ends. What follows is attacked from then on only.
+        """
+        with self._lock:
+            self._ticks.clear()
+            self._n_bytes = self._n_places = 0
+            self._complete = False
+
     def _forget(self, until_s: float) -> None:
         while self._ticks and (
             self._ticks[0].event_s < until_s

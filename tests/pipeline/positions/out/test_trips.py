@@ -1,6 +1,8 @@
 """Trips in the flow: published once a window, in classes of k devices, and nothing about others."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,15 @@ def run(
     *,
     until: float,
     hidden: tuple[int, ...] = (),
+    withdrawn_at: Mapping[float, int] = MappingProxyType({}),
+    refused: tuple[int, ...] = (),
     wall_ahead_s: float = 0.0,
 ) -> list[tuple[float, dict[str, Any]]]:
     """Return the time of each message, and what it says.
 
     `routes` has the start of each device and its nodes, one every 20 s; it then falls silent.
-    Devices in `hidden` are in a zone of theirs at the last node.
+    Devices in `hidden` are in a zone of theirs at the last node; `withdrawn_at` has who takes no
+    part from a time on, and `refused` whose trips are not to be told.
     """
     said = []
     for now in np.arange(0.0, until, TICK_S):
@@ -55,12 +60,17 @@ def run(
             np.array([each[1] for each in seen], np.float64),
             *(NETWORK.lat[node], NETWORK.lon[node], np.zeros(len(node))),
         )
-        at = np.where([each[3] for each in seen], np.int32(IN_ZONE), node).astype(np.int32)
+        absent = {device for at_s, device in withdrawn_at.items() if at_s <= now}
+        is_hidden = [each[3] or each[0] in absent for each in seen]
+        at = np.where(is_hidden, np.int32(IN_ZONE), node).astype(np.int32)
+        gone = [withdrawn_at[now]] if now in withdrawn_at else []
+        out.withdraw(np.array(gone, np.int32))
         found = out.tick(
             positions,
             at,
             now=now,
             freed=np.zeros(0, np.int32),
+            refused=refused,
             wall_ahead_s=wall_ahead_s,
         )
         said += [(now, json.loads(each.payload)) for each in found]
@@ -107,6 +117,22 @@ def test_nothing_is_told_of_a_device_that_ends_in_a_zone() -> None:
     assert len(body["trips"]) == 1
     [(_, body)] = run(flow(), routes, until=1600, hidden=(1,))
     assert body["trips"] == []
+
+
+@pytest.mark.parametrize("at", [800.0, 1100.0, 1400.0])
+def test_nothing_is_told_of_a_device_that_withdraws_while_it_drives_or_afterwards(
+    at: float,
+) -> None:
+    routes = dict.fromkeys(range(K + 1), (700.0, ALONG))
+    [(_, all_of_them)] = run(flow(), routes, until=1600)
+    [(_, body)] = run(flow(), routes, until=1600, withdrawn_at={at: 1})
+    [(_, fewer)] = run(flow(), routes, until=1600, withdrawn_at={at: 1}, refused=(2,))
+    assert [len(each["trips"]) for each in (all_of_them, body, fewer)] == [1, 1, 0]
+
+
+def test_nothing_is_told_of_a_device_that_forbids_it_after_its_trip() -> None:
+    routes = dict.fromkeys(range(K), (700.0, ALONG))
+    assert [body["trips"] for _, body in run(flow(), routes, until=1600, refused=(1,))] == [[]]
 
 
 def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:

@@ -234,8 +234,7 @@ def test_a_device_may_be_published_without_its_trips() -> None:
     assert rig.hidden("a", "b", "c") == 1
     assert no_trips(rig, "a", "b", "c") == []
     rig.state("c", payload=b"unusable")
-    rig.hidden("c")
-    assert no_trips(rig, "a", "b", "c") == ["c"]
+    assert rig.hidden("a", "b", "c") == 2, "who is hidden makes no trips that could be told"
 
 
 def test_a_device_in_its_zone_hides_nobody() -> None:
@@ -493,3 +492,18 @@ def test_the_device_is_what_the_levels_of_the_topic_say(
 def test_a_topic_of_zones_names_the_device(topic: str) -> None:
     with pytest.raises(ValueError, match="topic"):
         DeviceZoneSettings(topic=topic)
+
+
+def test_the_sample_for_attacks_forgets_what_it_held_when_a_device_withdraws() -> None:
+    rig = ZonesRig(**SESSION | {"watch": {"evidence_s": 60, "reports": "evidence"}})
+    drive(rig, NODE_OF, 5)
+    sample = rig.flow.sample
+    assert sample is not None
+    traffic = sample.traffic()
+    assert traffic is not None
+    key = rig.flow.mobile.devices.key("a")
+    assert any(key in each.device for each in traffic.reports)
+    rig.state("a", {"everywhere": True})
+    drive(rig, NODE_OF, 1)
+    [held] = sample._ticks
+    assert (held.node[held.device == key] < 0).all()
