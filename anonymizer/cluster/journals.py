@@ -101,7 +101,7 @@ class Journals:
             raise StandstillError(
                 f"cluster: cannot go on: the topic {topic} is not the one that the state of this"
                 " worker belongs to. Kafka came back with an empty disk, somebody deleted the"
-                " topic, or kafka.servers names another Kafka. See docs/scaling.md,"
+                " topic, or kafka.servers names another Kafka. See the alert"
                 " ClusterStateLost"
             )
         self._known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class _Journal:
             raise LostInputsError(
                 f"cluster: {self.name} cannot go on: in the topic {self._topic}, partition"
                 f" {self._partition}, somebody else deleted what it needs from offset {after + 1}"
-                f" on, up to {first}. See docs/scaling.md, ClusterStateLost"
+                f" on, up to {first}. See the alert ClusterStateLost"
             )
         for message in self._journals.read(where):
             if message.offset() >= before:

@@ -322,9 +322,9 @@ class Resident:
             )
         return place.origin
 
-    def _standstill(self, why: str, section: str = "ClusterStateLost") -> StandstillError:
+    def _standstill(self, why: str, see: str = "the alert ClusterStateLost") -> StandstillError:
         return StandstillError(
-            f"cluster: {self._journal.name} cannot go on: {why}. See docs/scaling.md, {section}"
+            f"cluster: {self._journal.name} cannot go on: {why}. See {see}"
         )
 
     def _head(self, stored: bytes | None) -> _Head:
@@ -346,7 +346,7 @@ class Resident:
         raise self._standstill(
             f"its snapshot is in format {number}, and this version reads format {SNAPSHOT_FORMAT}"
             " alone",
-            "Upgrade",
+            "docs/scaling.md, Upgrade",
         )
 
     def _passed(self, given: Input) -> None:
