@@ -33,19 +33,9 @@ Store: TypeAlias = Callable[[TopicPartition, bytes, bytes | None], None]
 class Journals:
     """Asks Kafka where a topic is, and reads what lies before the present input.
 
-    Parameters
-    ----------
-    kafka
-        Options of librdkafka that connect.
-    group
-        Of the workers.
-    known
-        File of this worker that says of which Kafka each topic was when it was read first. A state
-        that is older than the topics is of no use, also for the stages that others ran.
-    store
-        Writes snapshots.
-    waited
-        Called with the seconds that reading again has taken.
+    `known`: file of this worker that says of which Kafka each topic was when it was read first. A
+    state that is older than the topics is of no use, also for the stages that others ran. `waited`
+    is called with the seconds that reading again has taken.
     """
 
     def __init__(
@@ -86,12 +76,8 @@ class Journals:
     def check(self, topic: str) -> str:
         """Return which topic of which Kafka this is.
 
-        Raises
-        ------
-        StandstillError
-            If this worker has had another one of this name.
-        KafkaLostError
-            If Kafka does not answer.
+        StandstillError if this worker has had another one of this name, KafkaLostError if Kafka
+        does not answer.
         """
         origin = self._origin(topic)
         known = json.loads(self._known.read_text()) if self._known.exists() else {}
