@@ -20,7 +20,7 @@ import pytest
 import anonymizer
 from anonymizer.files.frame_kinds import DataFrame
 from tests.cli.support import anonymizer as run_command
-from tests.console import ROOT, blocks
+from tests.console import ROOT
 
 NETWORK = "grid:6x6"
 COLUMNS: Mapping[str, Any] = {
@@ -427,24 +427,27 @@ def test_what_a_result_looks_like_tells_nobody_s_name_or_place() -> None:
         assert not re.search("person|taxi|note", shown.replace("persons", ""))
 
 
-# The page of the documentation
+# The notebook of the documentation
 
 
-def test_the_page_is_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cells_of_the_notebook_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Run its cells in order in one namespace, showing the last expression of each."""
-    cells = list(blocks(ROOT / "docs" / "api.md"))
-    assert {cell.language for cell in cells} == {"python"}
+    notebook = json.loads((ROOT / "docs" / "python.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in cells)
     monkeypatch.chdir(tmp_path)
     # Of the audits of random releases, one in some hundred fails a bar of three standard errors.
     monkeypatch.setattr(secrets, "randbits", lambda _: 1)
     names: dict[str, Any] = {"__name__": "__main__"}
     shown = []
     for cell in cells:
-        tree = ast.parse(cell.text)
+        tree = ast.parse("".join(cell["source"]))
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, cell.where, "exec"), names)  # noqa: S102  the very point
+        exec(compile(tree, cell["id"], "exec"), names)  # noqa: S102  the very point
         if isinstance(last, ast.Expr):
-            code = compile(ast.Expression(last.value), cell.where, "eval")
+            code = compile(ast.Expression(last.value), cell["id"], "eval")
             shown.append(repr(eval(code, names)))  # noqa: S307  likewise
     assert shown[0] == "(1000, 1500)"
     assert not [text for text in shown if "taxi" in text or "person" in text]

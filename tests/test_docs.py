@@ -16,9 +16,7 @@ from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
 from tools import manual
 
-NOTEBOOK = ROOT / "docs" / "api.md"
-"""Is run by tests/test_api.py, cell by cell."""
-_PAGES = [page for page in pages() if any(blocks(page)) and page != NOTEBOOK]
+_PAGES = [page for page in pages() if any(blocks(page))]
 PARTS = [
     pytest.param(
         page,
