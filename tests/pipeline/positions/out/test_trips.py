@@ -107,8 +107,11 @@ def test_nothing_is_told_of_fewer_than_k_devices_or_of_trips_that_are_not_whole(
     cut = few | dict.fromkeys((7, 8), (0.0, ALONG))
     assert [body["trips"] for _, body in run(flow(), cut, until=1600)] == [[]]
     # One passes from the window before the last into this one.
-    slow = few | {7: (700.0, [n for n in ALONG for _ in range(5)])}
-    assert all(not body["trips"] for _, body in run(flow(), slow, until=2800))
+    company = dict.fromkeys(range(K - 1), (1700.0, ALONG))
+    for start, is_told in ((700.0, False), (1200.0, True)):
+        slow = company | {7: (start, [n for n in ALONG for _ in range(5)])}
+        said = [body["trips"] for _, body in run(flow(), slow, until=2800)]
+        assert any(said) is is_told
 
 
 def test_nothing_is_told_of_a_device_that_ends_in_a_zone() -> None:
