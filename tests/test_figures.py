@@ -7,7 +7,13 @@ import pytest
 
 from anonymizer.settings.json_schema import json_schema
 from tests.console import ROOT
-from tools.figures import files_entered, n_keys, n_lines_loaded, names_of_two_classes
+from tools.figures import (
+    files_entered,
+    n_bytes_of_pages,
+    n_keys,
+    n_lines_loaded,
+    names_of_two_classes,
+)
 from tools.house import Lines, lines_of, named_rooms, rooms
 
 
@@ -21,6 +27,11 @@ def test_who_wants_a_part_does_not_load_the_house(wanted: str, most: int) -> Non
 def test_settings_are_no_more_than_they_were() -> None:
     """Whoever adds a key names the one that it replaces."""
     assert n_keys(json_schema()) <= 219
+
+
+def test_pages_are_no_longer_than_they_were() -> None:
+    """Whoever adds to a page takes as much away; the laboratory is in notes."""
+    assert n_bytes_of_pages() <= 240_000
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:

@@ -80,8 +80,17 @@ def figures() -> Iterator[tuple[str, str]]:
     yield "keys of the settings", str(n_keys(json_schema()))
     families = metrics_page().partition("## Outcomes and reasons")[0].count("\n| `anonymizer_")
     yield "families of metrics", str(families)
-    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
-    yield "pages", f"{len(pages)} files, {sum(page.stat().st_size for page in pages) / 1e3:.0f} kB"
+    yield "pages", f"{len(pages())} files, {n_bytes_of_pages() / 1e3:.0f} kB"
+
+
+def pages() -> list[Path]:
+    """Return the pages for readers that are kept, without those made with the site."""
+    return [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+
+
+def n_bytes_of_pages() -> int:
+    """Return the size of all pages."""
+    return sum(page.stat().st_size for page in pages())
 
 
 def files_entered() -> list[Path]:

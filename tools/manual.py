@@ -1,11 +1,12 @@
-"""Generated pages of the documentation: settings, topics and metrics.
+"""Generated pages of the documentation: settings, metrics and alerts.
 
-`make docs` puts the pages of settings and metrics into the site, and writes the schema of the
-settings and the contract of the topics into `docs`; a test fails when one of these two differs from
-what the code would generate. `python -m tools.manual settings` prints a page, `metrics` the other.
+`make docs` puts them into the site, and writes the schema of the settings and the contract of the
+topics into `docs`; a test fails when one of these two differs from what the code would generate.
+`python -m tools.manual alerts` prints a page.
 """
 
 import json
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from prometheus_client import Metric
@@ -87,7 +89,7 @@ _METRICS_HEAD = """\
 
 Prometheus scrapes `/metrics`. No label carries anything
 about a single device. Counters end in `_total`; histograms have `_bucket`, `_sum` and `_count`.
-[Operating](operating.md) says what to do when one of them raises an alert.
+[Alerts](alerts.md) says what to do when one of them raises one.
 
 Exact counts of positions and records are for the bearer of the token (`http.token_file`) alone.
 Everybody else gets public ones, one `output.rejected_every_s` late. Positions are counted in
@@ -107,6 +109,15 @@ usual metrics of the process and of Python are exported as well.
 | metric | kind | labels | meaning |
 |---|---|---|---|"""
 
+_ALERTS_HEAD = """\
+# Alerts
+
+What to do when an alert fires: the `description` of the rules in `deploy/alerts.yml` and, for
+[several machines](scaling.md), `deploy/alerts-cluster.yml`.
+[How to report a defect](security.md#report-a-weakness).
+"""
+_DEPLOY = Path(__file__).parents[1] / "deploy"
+
 
 def kept() -> dict[str, str]:
     """Return the generated files that are kept beside the pages, by name."""
@@ -118,7 +129,11 @@ def kept() -> dict[str, str]:
 
 def pages() -> dict[str, str]:
     """Return the generated pages, which are in the site alone, by name."""
-    return {"settings": settings_page(json_schema()), "metrics": metrics_page()}
+    return {
+        "settings": settings_page(json_schema()),
+        "metrics": metrics_page(),
+        "alerts": alerts_page(),
+    }
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -207,6 +222,25 @@ def metrics_page() -> str:
         if outcome is not Outcome.HELD:
             lines.append(f"| {name} | {reason} | {meaning_of.get(outcome.name, '')} |")
     return "\n".join(lines) + "\n"
+
+
+def alerts_page() -> str:
+    """Return what to do about each alert, as Markdown."""
+    files = [(_DEPLOY / name).read_text() for name in ("alerts.yml", "alerts-cluster.yml")]
+    groups = [group for file in files for group in yaml.safe_load(file)["groups"]]
+    rules = [rule for group in groups for rule in group["rules"]]
+    names = "|".join(rule["alert"] for rule in rules)
+    lines = [_ALERTS_HEAD]
+    for rule in rules:
+        told, name = rule["annotations"], rule["alert"]
+        what = re.sub(rf"\b({names})\b", _link, told["description"])
+        severity = rule["labels"]["severity"].capitalize()
+        lines += [f"## {name}", "", f"*{severity}: {told['summary']}*", "", what, ""]
+    return "\n".join(lines)
+
+
+def _link(found: re.Match[str]) -> str:
+    return f"[{found[0]}](#{found[0].lower()})"
 
 
 def _row(family: Metric) -> str:

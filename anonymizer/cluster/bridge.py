@@ -62,17 +62,8 @@ _GOODBYE_S = 2.0
 async def run_bridge(settings: Settings, *, name: str) -> None:
     """Run a bridge until SIGTERM or SIGINT.
 
-    Parameters
-    ----------
-    settings
-        The same for all workers and bridges of a cluster.
-    name
-        Unique among the bridges, and the same after a restart.
-
-    Raises
-    ------
-    SettingsError
-        If the settings cannot be used, ask for what there is not in a cluster, or for no bridge.
+    `name` is unique among the bridges, and the same after a restart. SettingsError if the settings
+    cannot be used, ask for what there is not in a cluster, or for no bridge.
     """
     configure_logs(settings.log)
     check_cluster(settings)
@@ -341,10 +332,7 @@ class Bridge:
 
         What has to be closed at the end is pushed onto `stack`.
 
-        Raises
-        ------
-        SettingsError, StoreError
-            If the streams or the file of the releases cannot be used.
+        SettingsError or StoreError if the streams or the file of the releases cannot be used.
         """
         settings = self._settings
         routes = []

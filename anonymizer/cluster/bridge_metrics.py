@@ -43,20 +43,9 @@ class Passed:
 class BridgeCollector(Collector):
     """Prometheus collector of a bridge.
 
-    Parameters
-    ----------
-    passed
-        Its counts.
-    connected
-        Returns whether both connections to the MQTT broker are there.
-    lag, owned
-        Return how many messages in `out` it has still to read, and of how many partitions.
-    releases_lag
-        Returns how many messages about releases are not yet there for queries.
-    waited_s
-        Returns for how many seconds Kafka has taken nothing of what waits for it.
-    exact
-        Whether counts of messages are exported.
+    `lag` and `owned` return how many messages in `out` it has still to read, and of how many
+    partitions; `waited_s` for how many seconds Kafka has taken nothing. Counts of messages are
+    exported if `exact`.
     """
 
     def __init__(

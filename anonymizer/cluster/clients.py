@@ -34,15 +34,7 @@ _QUEUE_KIB = 2_097_151
 class Sender:
     """Sends messages to Kafka; each exactly once and in order, however long that takes.
 
-    Parameters
-    ----------
-    options
-        See `kafka.client_options`.
-
-    Attributes
-    ----------
-    failed
-        Fails with a KafkaLostError when Kafka refuses a message for good.
+    `failed` fails with a KafkaLostError when Kafka refuses a message for good.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -111,25 +103,8 @@ class Sender:
 class Receiver:
     """Reads a topic in a consumer group, and commits what was passed on.
 
-    Parameters
-    ----------
-    options
-        See `kafka.client_options`.
-    topic
-        The topic.
-    group
-        Name of the consumer group.
-    pass_on
-        Passes on some values, in order; when it returns they are committed.
-
-    Attributes
-    ----------
-    lag
-        Messages that this bridge has still to read, as far as is known.
-    owned
-        Number of partitions that it reads.
-    failed
-        Fails with whatever ended the thread.
+    When `pass_on` returns, the values are committed. `lag`: messages still to be read, as far as is
+    known; `owned`: partitions that it reads; `failed` fails with whatever ended the thread.
     """
 
     def __init__(

@@ -8,16 +8,8 @@ import msgspec
 class Dropped(NamedTuple):
     """An input that a stage did not take.
 
-    Attributes
-    ----------
-    topic, partition, offset
-        Where it lies in Kafka, until it is deleted.
-    at_s
-        When it was written, unix seconds.
-    n_bytes
-        Its length.
-    reason
-        See `resident.Counts`.
+    It lies at `offset` until it is deleted; `at_s`: when it was written, unix seconds; `reason`:
+    see `resident.Counts`.
     """
 
     topic: str

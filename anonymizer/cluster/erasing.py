@@ -25,13 +25,6 @@ class Eraser:
 
     What Kafka refuses is logged and counted, and nothing stops: the inputs are deleted with the
     next snapshot, if it takes that.
-
-    Parameters
-    ----------
-    kafka
-        Options of librdkafka that connect.
-    deletions
-        Counted on.
     """
 
     def __init__(self, kafka: Mapping[str, str], deletions: Deletions) -> None:

@@ -49,28 +49,11 @@ class RisingTime:
 class Inflow:
     """What comes in by one way, and the stages among which its messages are divided.
 
-    Parameters
-    ----------
-    bridge
-        Name of who passes the messages on, as sources know it: of a bridge or a worker.
-    kind, topic
-        Of the stages; there are as many as the topic has partitions.
-    queue
-        Divides the messages.
-    acknowledge
-        Called with the receipts of messages that Kafka has.
-    most_receipts
-        So many messages are sent to Kafka at once, because the broker waits for them.
-    now
-        Returns unix time, which never goes back.
-    interval_s
-        Length of a tick.
-    passed
-        Counts of the bridge.
-    changed
-        Called when there is more or less that waits.
-    of
-        What the messages are, see `encode_raw`. Ticks are stated with those of `RAW` alone.
+    `bridge` is the name of who passes the messages on, a bridge or a worker. There are as many
+    stages as `topic` has partitions. `acknowledge` is called with the receipts of messages that
+    Kafka has, `changed` when there is more or less that waits. At most `most_receipts` messages are
+    sent to Kafka at once, because the broker waits for them. `now` returns unix time, which never
+    goes back. `of`: what the messages are, see `encode_raw`; ticks are stated with `RAW` alone.
     """
 
     def __init__(

@@ -33,19 +33,9 @@ Store: TypeAlias = Callable[[TopicPartition, bytes, bytes | None], None]
 class Journals:
     """Asks Kafka where a topic is, and reads what lies before the present input.
 
-    Parameters
-    ----------
-    kafka
-        Options of librdkafka that connect.
-    group
-        Of the workers.
-    known
-        File of this worker that says of which Kafka each topic was when it was read first. A state
-        that is older than the topics is of no use, also for the stages that others ran.
-    store
-        Writes snapshots.
-    waited
-        Called with the seconds that reading again has taken.
+    `known`: file of this worker that says of which Kafka each topic was when it was read first. A
+    state that is older than the topics is of no use, also for the stages that others ran. `waited`
+    is called with the seconds that reading again has taken.
     """
 
     def __init__(
@@ -86,12 +76,8 @@ class Journals:
     def check(self, topic: str) -> str:
         """Return which topic of which Kafka this is.
 
-        Raises
-        ------
-        StandstillError
-            If this worker has had another one of this name.
-        KafkaLostError
-            If Kafka does not answer.
+        StandstillError if this worker has had another one of this name, KafkaLostError if Kafka
+        does not answer.
         """
         origin = self._origin(topic)
         known = json.loads(self._known.read_text()) if self._known.exists() else {}
@@ -101,7 +87,7 @@ class Journals:
             raise StandstillError(
                 f"cluster: cannot go on: the topic {topic} is not the one that the state of this"
                 " worker belongs to. Kafka came back with an empty disk, somebody deleted the"
-                " topic, or kafka.servers names another Kafka. See docs/scaling.md,"
+                " topic, or kafka.servers names another Kafka. See the alert"
                 " ClusterStateLost"
             )
         self._known.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,7 +158,7 @@ class _Journal:
             raise LostInputsError(
                 f"cluster: {self.name} cannot go on: in the topic {self._topic}, partition"
                 f" {self._partition}, somebody else deleted what it needs from offset {after + 1}"
-                f" on, up to {first}. See docs/scaling.md, ClusterStateLost"
+                f" on, up to {first}. See the alert ClusterStateLost"
             )
         for message in self._journals.read(where):
             if message.offset() >= before:

@@ -55,12 +55,8 @@ _SECRET_BYTES = 32
 class OperatorTopics(NamedTuple):
     """The operator's own topics.
 
-    Attributes
-    ----------
-    n_partitions
-        Of each that is read.
-    largest
-        Of each that is written to: bytes of the largest message.
+    `n_partitions`: of each that is read; `largest`: bytes of the largest message, of each that is
+    written to.
     """
 
     n_partitions: Mapping[str, int]
@@ -78,13 +74,8 @@ def ensure_topics(settings: Settings) -> None:
 
     Inputs of stages are kept without a limit, in topics that are there already, too.
 
-    Raises
-    ------
-    SettingsError
-        If a topic has another number of partitions than the settings ask for: messages of one
-        stage would lie in two places.
-    KafkaLostError
-        If Kafka cannot be reached, or refuses.
+    SettingsError if a topic has another number of partitions than the settings ask for: messages of
+    one stage would lie in two places. KafkaLostError if Kafka cannot be reached, or refuses.
     """
     by_kind = topic_by_kind(settings)
     wanted = list(by_kind.values())
@@ -126,12 +117,8 @@ def ensure_topics(settings: Settings) -> None:
 def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) -> OperatorTopics:
     """Return what is to be known of the operator's own topics.
 
-    Raises
-    ------
-    SettingsError
-        If a topic does not take what Kafka's client sends together.
-    KafkaLostError
-        If one is missing, or Kafka cannot be reached, or refuses.
+    SettingsError if a topic does not take what Kafka's client sends together; KafkaLostError if one
+    is missing, or Kafka cannot be reached, or refuses.
     """
     read, written = sorted(set(read)), sorted(set(written))
     if not read and not written:

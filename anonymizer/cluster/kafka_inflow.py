@@ -74,21 +74,6 @@ class KafkaInflow:
     """Reads with the transactions of a worker, and states ticks as bridges do.
 
     It reads no faster than stages can hold what waits for a tick: the rest waits in Kafka.
-
-    Parameters
-    ----------
-    settings
-        With inputs or sources of records that are topics of Kafka.
-    kafka
-        See `Runner`.
-    name
-        Of the worker.
-    link
-        Its transactions.
-    observed
-        What the worker has done.
-    n_partitions
-        Of each topic.
     """
 
     def __init__(

@@ -29,16 +29,8 @@ class Destinations:
     A message that its topic does not take would end every transaction that it is in. It is left
     out, and counted.
 
-    Parameters
-    ----------
-    topics
-        Of the cluster, by the kind of what is in them.
-    outputs
-        See `kafka_outputs`.
-    counts
-        Counted on.
-    schemas
-        Of messages, by topic; they are registered before anything is sent.
+    `topics` are by the kind of what is in them; `outputs`: see `kafka_outputs`; `schemas`, by
+    topic, are registered before anything is sent.
     """
 
     def __init__(

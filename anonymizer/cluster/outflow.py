@@ -31,15 +31,6 @@ class Outflow:
 
     Some brokers refuse a message in their answer, others end the connection when a client
     publishes what it may not. Both are counted as `not_taken`.
-
-    Parameters
-    ----------
-    link
-        The connection to the broker.
-    passed
-        Counts of the bridge.
-    forms
-        In which messages are published, too; None: in none.
     """
 
     def __init__(self, link: MqttLink, passed: Passed, forms: OtherForms | None = None) -> None:

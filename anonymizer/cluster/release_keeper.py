@@ -31,21 +31,8 @@ class ReleaseKeeper:
 
     Every bridge that answers queries has such a file. One that is lost is read again.
 
-    Parameters
-    ----------
-    options
-        See `kafka.client_options`.
-    topic
-        The topic of releases.
-    file
-        Where they are kept. It is closed by `close`.
-    malformed
-        Called for each message that cannot be read.
-
-    Attributes
-    ----------
-    lag
-        Messages that are not in the file yet, as far as is known.
+    `file` is closed by `close`; `malformed` is called for each message that cannot be read; `lag`:
+    messages that are not in the file yet, as far as is known.
     """
 
     def __init__(

@@ -70,12 +70,8 @@ class LostInputsError(StandstillError):
 class Place(NamedTuple):
     """Where the inputs of a stage are.
 
-    Attributes
-    ----------
-    origin
-        Which topic of which Kafka: the ids of both. A topic that is made anew has another id.
-    end
-        Offset behind the last message of the partition.
+    `origin`: the ids of Kafka and of the topic; one that is made anew has another id. `end`: offset
+    behind the last message.
     """
 
     origin: str
@@ -214,15 +210,8 @@ class Resident:
     def take(self, given: Input) -> list[Send]:
         """Let the stage take an input, and return what it sends, or what is said if it is dropped.
 
-        Parameters
-        ----------
-        given
-            The next input whose outputs were not committed.
-
-        Raises
-        ------
-        StandstillError
-            If inputs are missing before this one, or the snapshot is not of these inputs.
+        `given` is the next input whose outputs were not committed. StandstillError if inputs are
+        missing before this one, or the snapshot is not of these inputs.
         """
         stage = self.stage
         if stage is None or given.offset <= self.offset:
@@ -322,10 +311,8 @@ class Resident:
             )
         return place.origin
 
-    def _standstill(self, why: str, section: str = "ClusterStateLost") -> StandstillError:
-        return StandstillError(
-            f"cluster: {self._journal.name} cannot go on: {why}. See docs/scaling.md, {section}"
-        )
+    def _standstill(self, why: str, see: str = "the alert ClusterStateLost") -> StandstillError:
+        return StandstillError(f"cluster: {self._journal.name} cannot go on: {why}. See {see}")
 
     def _head(self, stored: bytes | None) -> _Head:
         """Return the head of the snapshot.
@@ -346,7 +333,7 @@ class Resident:
         raise self._standstill(
             f"its snapshot is in format {number}, and this version reads format {SNAPSHOT_FORMAT}"
             " alone",
-            "Upgrade",
+            "docs/scaling.md, Upgrade",
         )
 
     def _passed(self, given: Input) -> None:

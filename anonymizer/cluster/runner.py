@@ -48,16 +48,7 @@ _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
 class Stages(NamedTuple):
     """All stages that read a topic, whoever runs them.
 
-    Attributes
-    ----------
-    make
-        Returns a new stage for a key.
-    keys
-        Of all of them.
-    heals
-        See `Resident`.
-    takes_long
-        Whether a stage may work on an input for seconds.
+    `heals`: see `Resident`; `takes_long`: whether a stage may work on an input for seconds.
     """
 
     make: Callable[[bytes], Stage]
@@ -100,31 +91,11 @@ class Runner:
     When a snapshot is committed, the inputs that it contains are deleted in Kafka: they are raw
     data, and kept without a time limit for stages that may be restarted after days.
 
-    Parameters
-    ----------
-    kafka
-        Options of librdkafka that connect: `bootstrap.servers`, encryption, login.
-    group
-        Name of the consumer group, and part of the names of the state's topics.
-    name
-        Of this worker, unique in the group and the same after a restart.
-    state_dir
-        For a file that says which topics of which Kafka this worker has read.
-    inputs
-        For each input topic, its stages.
-    address
-        Returns what a message of a stage is in Kafka. Messages to `dropped` say which inputs were
-        dropped.
-    commit_s
-        Time between two transactions. Until one ends, nobody sees its outputs.
-    counts
-        Counted on; None: new ones.
-    reads
-        Returns what is read besides in these transactions. None: nothing is.
-    prepare
-        Called before every attempt, to make what has to be there in Kafka.
-    each_second
-        Called about once a second in the thread of `run`, between two inputs.
+    `name` is unique in the group and the same after a restart. `address` returns what a message of
+    a stage is in Kafka; those to `dropped` say which inputs were dropped. Outputs are seen when a
+    transaction ends, every `commit_s`. `reads` returns what is read besides in these transactions;
+    `prepare` is called before every attempt, to make what has to be there in Kafka, `each_second`
+    about once a second in the thread of `run`, between two inputs.
     """
 
     def __init__(
@@ -161,12 +132,8 @@ class Runner:
 
         Call it in the main thread.
 
-        Raises
-        ------
-        StandstillError
-            If a stage cannot go on, because inputs that it needs are not there.
-        TransportError
-            If another worker has this name, or a stage sends what Kafka does not take.
+        StandstillError if a stage cannot go on, because inputs that it needs are not there;
+        TransportError if another worker has this name, or a stage sends what Kafka does not take.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._ending.set())

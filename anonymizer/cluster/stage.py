@@ -37,14 +37,8 @@ def refuse() -> NoReturn:
 class Send(NamedTuple):
     """A message of a stage.
 
-    Attributes
-    ----------
-    to
-        Where it goes: the name of another kind of stage, or of an output.
-    number
-        Which of the stages of that kind takes it.
-    value
-        Its content.
+    `to`: the name of another kind of stage, or of an output; `number`: which of the stages of that
+    kind takes it.
     """
 
     to: str
@@ -62,17 +56,9 @@ class Stage(Protocol):
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take an input; return what is to be sent because of it.
 
-        Parameters
-        ----------
-        value
-            The input.
-        at_s
-            When it was written, unix seconds. Time goes on with the inputs alone.
-
-        Raises
-        ------
-        UnreadableError
-            If the input cannot be read. The stage has not changed, not even its time.
+        `at_s`: when it was written, unix seconds; time goes on with the inputs alone.
+        UnreadableError if the input cannot be read: then the stage has not changed, not even its
+        time.
         """
         ...
 

@@ -72,15 +72,9 @@ def consumer_options(kafka: Mapping[str, str], *, group: str, name: str) -> dict
 class Transactions:
     """A member of the consumer group, and its producer.
 
-    Parameters
-    ----------
-    kafka, group, name
-        See `Runner`.
-    assigned, revoked
-        Called by `poll` with the partitions of this worker and those of them from which nobody has
-        taken anything since it did, and when it has none; what was taken has been committed.
-    statistics
-        Called by `poll` about once a second with those of Kafka's client, as JSON.
+    `poll` calls `assigned` and `revoked` with the partitions of this worker and those of them from
+    which nobody has taken anything since it did, and when it has none (what was taken has been
+    committed), and `statistics` about once a second with those of Kafka's client, as JSON.
     """
 
     def __init__(
@@ -221,12 +215,7 @@ class Transactions:
 def translated() -> Iterator[None]:
     """Say in the words of this package what Kafka's client raises in the block.
 
-    Raises
-    ------
-    KafkaLostError
-        If a new attempt may do better.
-    TransportError
-        If another worker has this name.
+    KafkaLostError if a new attempt may do better, TransportError if another worker has this name.
     """
     try:
         yield

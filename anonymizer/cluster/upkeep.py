@@ -117,12 +117,8 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
     That is every input of a stage and every state, in Kafka and in a folder of states. What was
     published stays. The cluster begins anew afterwards.
 
-    Raises
-    ------
-    InputError
-        If bridges or workers run, or the folder cannot be erased.
-    KafkaLostError
-        If Kafka cannot be reached, or refuses.
+    InputError if bridges or workers run, or the folder cannot be erased; KafkaLostError if Kafka
+    cannot be reached, or refuses.
     """
     admin = AdminClient({**client_options(settings), "log_level": 0})
     group, bridges = (f"{settings.cluster.prefix}.{kind}" for kind in ("workers", "bridges"))

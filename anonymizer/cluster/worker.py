@@ -67,23 +67,10 @@ _LONGEST_TAKE_S = 240.0
 def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     """Run a worker until SIGTERM.
 
-    Parameters
-    ----------
-    settings
-        The same for all workers and bridges of a cluster.
-    name
-        Unique among the workers, and the same after a restart. A second process of this name and
-        this folder stands by, and takes over when the first has ended.
-    state_dir
-        Folder for a lock, and for what this worker knows of Kafka; it is made if it is missing, and
-        holds no data. States are in Kafka.
-
-    Raises
-    ------
-    SettingsError
-        If the settings cannot be used, or ask for what there is not in a cluster.
-    TransportError
-        If another worker has this name, or a stage cannot go on.
+    A second process of the same `name` and folder stands by, and takes over when the first has
+    ended. `state_dir` has a lock, and what this worker knows of Kafka; it is made if it is missing,
+    and holds no data. SettingsError if the settings cannot be used, or ask for what there is not in
+    a cluster; TransportError if another worker has this name, or a stage cannot go on.
     """
     configure_logs(settings.log)
     check_cluster(settings)
@@ -121,16 +108,7 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
 class Worker:
     """The runner of the stages, and what is known about it.
 
-    Parameters
-    ----------
-    settings, name, state_dir
-        See `run_worker`.
-    zoned
-        The network and its privacy zones.
-    streams
-        The declared streams.
-    secret
-        Key of the pseudonyms, and of the digests of vehicles.
+    `secret` is the key of the pseudonyms, and of the digests of vehicles.
     """
 
     def __init__(

@@ -116,14 +116,7 @@ class StageAccounts(NamedTuple):
 class WorkerCollector(Collector):
     """Metrics of a worker.
 
-    Parameters
-    ----------
-    observed
-        What it has done.
-    accounts
-        Returns the accounts of its sources.
-    exact
-        Whether to yield all of the accounts, or the imbalance alone.
+    Without `exact` only the imbalance of the accounts is exported.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The notebook and the live map of the manual, from a real broker to a figure."""
+"""The notebooks and the live map of the manual, from a real broker or files to a figure."""
 
 import asyncio
 import json
@@ -15,15 +15,22 @@ from PIL import Image
 
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.client.live import N_DEVICES, retain
+from tests.console import Runner, blocks
 from tests.end_to_end import SIMULATOR, running, serving
 
 DOCS = Path(__file__).parents[2] / "docs"
-NOTEBOOK = json.loads((DOCS / "analyst.ipynb").read_text())
+NOTEBOOK, QUESTIONS = (
+    json.loads((DOCS / f"{name}.ipynb").read_text()) for name in ("analyst", "questions")
+)
+
+
+def code_of(notebook: dict[str, Any]) -> list[str]:
+    return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
 
 
 def program(**parameters: object) -> str:
     """Return the code of the notebook, with other values in its first cell."""
-    first, *cells = ["".join(c["source"]) for c in NOTEBOOK["cells"] if c["cell_type"] == "code"]
+    first, *cells = code_of(NOTEBOOK)
     names = [line.partition(" = ")[0] for line in first.splitlines()]
     assert set(parameters) <= set(names)
     changed = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
@@ -47,9 +54,10 @@ def colours(path: Path) -> int:
         return len(picture.convert("RGB").getcolors(1 << 24) or [])
 
 
-def test_the_notebook_is_kept_without_outputs() -> None:
-    assert NOTEBOOK["nbformat"] == 4
-    for cell in NOTEBOOK["cells"]:
+@pytest.mark.parametrize("notebook", [NOTEBOOK, QUESTIONS], ids=["analyst", "questions"])
+def test_a_notebook_is_kept_without_outputs(notebook: dict[str, Any]) -> None:
+    assert notebook["nbformat"] == 4
+    for cell in notebook["cells"]:
         assert cell.get("outputs", []) == []
         assert cell.get("execution_count") is None
 
@@ -69,6 +77,19 @@ async def test_the_notebook_leads_from_a_broker_to_figures(
     assert pd.read_csv(tmp_path / "heat.csv")["cell"].tolist() == heat["cell"].tolist()
     groups = geopandas.read_file(tmp_path / "groups.geojson")
     assert groups["devices"].sum() == N_DEVICES
+
+
+def test_five_questions_are_answered_from_what_the_commands_of_the_page_publish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Runner(tmp_path, broker_url="", http_port=0)
+    runner.run(next(blocks(DOCS / "analyst.md")))
+    monkeypatch.chdir(tmp_path)
+    found = run("\n".join(code_of(QUESTIONS)))
+    assert (found["matrix"]["low"] <= found["matrix"]["trips"]).all()
+    assert found["by_hour"]["passages"].gt(0).all()
+    for picture in ("matrix", "speeds", "starts", "heat", "pattern"):
+        assert colours(tmp_path / f"{picture}.png") > 50, picture
 
 
 async def test_a_live_map_is_drawn_from_the_broker_alone(

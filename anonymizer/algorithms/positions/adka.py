@@ -23,15 +23,9 @@ _REGION_TOO_LARGE = int(Outcome.SUPPRESSED__REGION_TOO_LARGE)
 class DensityRule:
     """The k of a region, by the density at its root.
 
-    Attributes
-    ----------
-    steps
-        Rising densities, in devices at a node and its neighbours.
-    values
-        One more than `steps`, not rising. `values[i]` is k for densities below `steps[i]` and
-        not below the previous step; the last value is k beyond all steps.
-    floor
-        Smallest k.
+    `steps`: rising densities, in devices at a node and its neighbours. `values`: one more than
+    `steps`, not rising; `values[i]` is k for densities below `steps[i]` and not below the previous
+    step, the last one k beyond all steps. k is never below `floor`.
     """
 
     steps: tuple[int, ...] = (4, 10)
@@ -58,19 +52,9 @@ class Shortage(NamedTuple):
 def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Shortage | None:
     """Return how many devices the fullest part of the network has, if no group can be formed.
 
-    Parameters
-    ----------
-    density
-        Where the devices are.
-    rule, k_extra
-        A group holds at least the largest k of its members, and `k_extra` devices beyond it; see
-        `DensityRule.beyond`.
-
-    Returns
-    -------
-    shortage
-        None if some component holds enough devices for a group. `n_needed` is the smallest k of
-        those present in the component that holds most.
+    None if some component holds enough devices for a group: the largest k of its members, and
+    `k_extra` beyond it (`DensityRule.beyond`). `n_needed` is the smallest k of those present in the
+    component that holds most.
 
     Notes
     -----
@@ -98,12 +82,8 @@ def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Sho
 class Regions:
     """Regions in compressed sparse rows; one whose outcome is not `HELD` is empty.
 
-    Attributes
-    ----------
-    first_node_of, node
-        Region r: `node[first_node_of[r]:first_node_of[r + 1]]`, in the order of growth.
-    outcome
-        `HELD`, or the reason why there is no region, shape (regions,).
+    Region r is `node[first_node_of[r]:first_node_of[r + 1]]`, in the order of growth; `outcome` is
+    `HELD`, or the reason why there is no region, shape (regions,).
     """
 
     first_node_of: IntArray
@@ -120,22 +100,9 @@ def grow_regions(
     *added*, and growth stops as soon as the sum reaches k, even in the middle of a list of
     neighbours.
 
-    Parameters
-    ----------
-    density
-        Where the devices are.
-    root
-        Root node of each region, shape (r,).
-    k
-        Devices that each region must hold, shape (r,), >= 1.
-    max_nodes
-        A region that would need more nodes is refused.
-
-    Returns
-    -------
-    regions
-        A region is refused with `SUPPRESSED__TOO_FEW_DEVICES` if the component of its root holds
-        fewer than k devices, and with `SUPPRESSED__REGION_TOO_LARGE` at the cap.
+    `root` and `k` (>= 1) have the shape (r,). A region is refused with
+    `SUPPRESSED__TOO_FEW_DEVICES` if the component of its root holds fewer than k devices, and with
+    `SUPPRESSED__REGION_TOO_LARGE` if it would need more than `max_nodes`.
 
     Notes
     -----

@@ -26,13 +26,9 @@ AREA_LEVEL = 3
 class Atoms(NamedTuple):
     """Small connected pieces of the network: the smallest area to which a device is localized.
 
-    Attributes
-    ----------
-    at
-        Atom of each node, negative if its component is too small for one, shape (nodes,).
-    first_node_of, node
-        Nodes of each atom in compressed sparse rows. An atom may contain nodes of another atom
-        as connectors.
+    `at`: atom of each node, negative if its component is too small for one, shape (nodes,). The
+    nodes of each atom are in compressed sparse rows; an atom may contain nodes of another atom as
+    connectors.
     """
 
     at: IntArray
@@ -51,8 +47,6 @@ def cut_into_atoms(
 
     Parameters
     ----------
-    forest
-        Spanning forest of the network.
     min_nodes
         Fewest nodes that belong to an atom. Connectors do not count: an observer knows that a
         device is not at a node that its atom merely contains as a connector.
@@ -94,21 +88,12 @@ def _with_small_components(atoms: Atoms, network: RoadNetwork) -> Atoms:
 class Levels(NamedTuple):
     """Several cuts of one network, from small atoms to large ones.
 
-    Attributes
-    ----------
-    times
-        Size of the atoms of each level in multiples of the smallest, rising, shape (levels,). That
-        of the highest level is the largest size asked for, also where the network is too small for
-        such atoms: a member may have less company there than it needs.
-    at
-        Atom of each node at each level, shape (levels, nodes).
-    first_atom_of
-        Number of the atom at which each level begins in `first_node_of`, shape (levels,).
-    first_node_of, node
-        Nodes of all atoms of all levels in compressed sparse rows.
-    is_large
-        Which nodes are in a component that is large enough for a full atom of the lowest level,
-        shape (nodes,).
+    `times`: size of the atoms of each level in multiples of the smallest, rising, shape (levels,).
+    That of the highest level is the largest size asked for, also where the network is too small for
+    such atoms: a member may have less company there than it needs. `at`: atom of each node at each
+    level, shape (levels, nodes); `first_atom_of`: number of the atom at which each level begins in
+    `first_node_of`; the nodes of all atoms are in compressed sparse rows. `is_large`: which nodes
+    are in a component that is large enough for a full atom of the lowest level, shape (nodes,).
     """
 
     times: FloatArray
@@ -155,8 +140,6 @@ def cut_into_levels(
 
     Parameters
     ----------
-    network, forest
-        The network and its spanning forest.
     min_nodes, metres_at, min_metres
         Of the smallest atoms, as in `cut_into_atoms`.
     max_nodes
@@ -183,13 +166,8 @@ def cut_into_levels(
 def lowest_level_with(levels: Levels, metres_at: FloatArray, least: FloatArray) -> IntArray:
     """Return the lowest level of which every atom has so much road, shape of `least`.
 
-    Parameters
-    ----------
-    metres_at
-        Road metres that each node stands for, shape (nodes,).
-    least
-        Metres of road, one number for each member. Where no level has so much, the result is the
-        number of levels.
+    `metres_at` are the road metres that each node stands for, shape (nodes,), `least` the metres
+    for each member. Where no level has so much, the result is the number of levels.
 
     Notes
     -----
@@ -213,12 +191,8 @@ class Company(NamedTuple):
     of the atom at which there is any: where it stands, one device is as good as another, but all
     that stand at one other node are a single alternative to it.
 
-    Attributes
-    ----------
-    place_devices
-        In the atom of each member.
-    area_devices
-        In its atom at level `AREA_LEVEL`, or at its own level if that is higher.
+    `place_devices` is that in the atom of each member, `area_devices` that in its atom at level
+    `AREA_LEVEL`, or at its own level if that is higher.
     """
 
     place_devices: int = 1
@@ -234,22 +208,15 @@ def lowest_shared_level(
 ) -> IntArray:
     """Return the lowest level at which each member has enough company, shape (members,).
 
-    Parameters
-    ----------
-    n_at
-        Devices that count as company at each node, shape (nodes,).
-    place
-        Node of each member, which is counted in `n_at`, shape (members,).
-    company
-        How much it must have. If it does at no level, the level is the highest one.
+    `n_at` are the devices that count as company at each node, shape (nodes,), `place` the node of
+    each member, which is counted there, shape (members,). Without enough company at any level, the
+    level is the highest one.
 
     Notes
     -----
-    An adversary who follows a device is content with a guess that is close, in an area of a nodes,
-    say. With d occupied nodes per node, its belief in an atom of m nodes is about
-    1 / (d max(a, m)) times that without a release: where devices are many, places may be smaller
-    than that area, where they are few, they must be larger.
-
+    An adversary is content with a guess in an area of a nodes, say. With d occupied nodes per node,
+    its belief in an atom of m nodes is about 1 / (d max(a, m)) times that without a release: where
+    devices are many, places may be smaller than that area, where they are few, they must be larger.
     A level that asked for company on average over a group would let a full car park lend its
     company to a lonely member. O((nodes + members) levels).
     """
@@ -267,12 +234,8 @@ def lowest_shared_level(
 def shared_levels(level: IntArray, first_member_of: IntArray, least: int) -> IntArray:
     """Return levels raised until enough members of a group have each of them, or all have one.
 
-    Parameters
-    ----------
-    level, first_member_of
-        Level of each member of some groups, in compressed sparse rows.
-    least
-        Members of a group that have the same level.
+    `level` is that of each member, `first_member_of` in compressed sparse rows; `least` members of
+    a group have the same level.
 
     Notes
     -----

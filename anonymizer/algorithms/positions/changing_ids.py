@@ -4,9 +4,7 @@ A vehicle that changes its id is heard as two devices: the old id counts as pres
 beside the new one. If both were in one group, the vehicle would be its own company.
 
 An id is *on the air* from its first report to its last one. A vehicle uses one id at a time and
-takes none up again, so at any instant at most one id of each vehicle is on the air. All ids that
-were on the air at one instant are therefore different vehicles, however often ids change, however
-long a vehicle is silent in between, and whichever vehicle continues where another one ended. Only
+takes none up again, so all ids that were on the air at one instant are different vehicles. Only
 such ids count: for groups, for density and for company. A new id counts as soon as the instant has
 passed its first report; one that has fallen silent stops counting when the instant passes its last.
 Ids that never change are different vehicles anyway.
@@ -32,16 +30,10 @@ _STATE = ("_lag_s", "_looked_at")
 def on_air(since: FloatArray, last: FloatArray, *, at: float, slack_s: float) -> BoolArray:
     """Return which ids count at an instant, same shape: those on the air, and those that last.
 
-    Parameters
-    ----------
-    since, last
-        Unix seconds of the first and the last report of each id; `LASTS` for the first if it does
-        not change.
-    at
-        The instant, unix seconds.
-    slack_s
-        By so much may the first report of an id seem to be before the last one of the vehicle's
-        former id: the clock was put back, or the messages state no time and share a tick.
+    `since` and `last` are unix seconds of the first and the last report of each id (`LASTS` for the
+    first if it does not change), `at` is the instant. By `slack_s` the first report of an id may
+    seem to be before the last one of the vehicle's former id: a clock was put back, or messages
+    state no time.
     """
     counts: BoolArray = (since == LASTS) | ((since < at - slack_s) & (last >= at))
     return counts
@@ -49,11 +41,6 @@ def on_air(since: FloatArray, last: FloatArray, *, at: float, slack_s: float) ->
 
 class Instant:
     """Chooses the instant: the latest one at which nearly all were on the air.
-
-    Parameters
-    ----------
-    slack_s
-        See `on_air`.
 
     Notes
     -----

@@ -21,12 +21,8 @@ UNMET = 2**30
 class Demand(NamedTuple):
     """What a device demands.
 
-    Attributes
-    ----------
-    k
-        Devices in its group, itself included; 0: as many as others demand.
-    road_m
-        Metres of road in its place; 0: as many as others demand.
+    `k`: devices in its group, itself included; `road_m`: metres of road in its place; 0: as many as
+    others demand.
     """
 
     k: int
@@ -47,12 +43,8 @@ Demands: TypeAlias = Callable[[Int32Array, Int32Array], Demanded]
 class SharedDemands:
     """Finds companions for those who demand more.
 
-    Parameters
-    ----------
-    shared_by
-        Devices that share each demand, the one that stated it included.
-    keys
-        Returns a number for the device of each slot: a keyed hash, which nobody outside knows.
+    `shared_by` devices share each demand, the one that stated it included. `keys` returns a number
+    for the device of each slot: a keyed hash, which nobody outside knows.
 
     Notes
     -----
@@ -71,18 +63,9 @@ class SharedDemands:
     ) -> Demanded:
         """Return what the devices in some slots demand.
 
-        Parameters
-        ----------
-        stated
-            The demand of each device that has stated one, by its key.
-        slot
-            Of those that are asked for, shape (n,).
-        present
-            Of all devices that may become companions.
-
-        Notes
-        -----
-        O((present + n + demands * companions) log).
+        `stated` is the demand of each device that has stated one, by its key; `slot` has the shape
+        (n,). O((present + n + demands * companions) log). O((present + n + demands * companions)
+        log).
         """
         for gone in self._companions_of.keys() - stated.keys():
             del self._companions_of[gone]

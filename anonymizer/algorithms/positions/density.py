@@ -155,24 +155,11 @@ class DensityMap:
         The newest position of each device moves the device if it is newer than the known one.
         The order within the batch makes no difference.
 
-        Parameters
-        ----------
-        slot
-            Device of each position, >= 0, shape (n,).
-        ts
-            Unix seconds, finite, shape (n,).
-        node
-            Node of each position, `ABSENT` if off the graph, shape (n,): the device then leaves
-            the map, because it is no longer at its old node.
-        since
-            Unix seconds since when the id is heard, -inf for one that lasts, shape (n,); None: all
-            last.
-
-        Returns
-        -------
-        outcome
-            `HELD` for the position that moved its device, else `LATE`, `DUPLICATE` or
-            `SUPPRESSED__SUPERSEDED`, shape (n,).
+        `slot` (>= 0), `ts` (unix seconds, finite) and `node` have the shape (n,). A device off the
+        graph (`ABSENT`) leaves the map. `since`: unix seconds since when the id is heard, -inf for
+        one that lasts; None: all last. The outcome is `HELD` for the position that moved its
+        device, else `LATE`, `DUPLICATE` or `SUPPRESSED__SUPERSEDED`. `SUPPRESSED__SUPERSEDED`,
+        shape (n,).
 
         Notes
         -----
@@ -200,15 +187,7 @@ class DensityMap:
     def expire(self, before: float, *, kept: BoolArray | None = None) -> Int32Array:
         """Forget every device whose newest position is older than a time; return the freed slots.
 
-        Parameters
-        ----------
-        before
-            Unix seconds.
-        kept
-            Slots that must not be forgotten even so, shape (slots,); None: no such slots.
-
-        Notes
-        -----
+        `before`: unix seconds; `kept`: slots that must not be forgotten even so, shape (slots,).
         O(slots + degrees of the nodes left).
         """
         stale = (self.version_of < before) & (self.version_of > -np.inf)

@@ -28,17 +28,9 @@ _STATE = ("_key_of", "_handle_of")
 class DistrictTick(NamedTuple):
     """The result of one tick of one district.
 
-    Attributes
-    ----------
-    release
-        Verified groups; members by their slots in this district, nodes by those of the whole
-        network.
-    handle, key
-        Of each member, shape (members,).
-    outcome
-        Outcome of each row; one of a device that is elsewhere means nothing.
-    ended
-        Handles of the devices that the district has forgotten.
+    Members of `release` are slots in this district, its nodes those of the whole network. `handle`,
+    `key`: of each member, shape (members,). `outcome`: of each row; one of a device that is
+    elsewhere means nothing. `ended`: handles of the devices that the district has forgotten.
     """
 
     release: Release
@@ -53,17 +45,7 @@ class DistrictTick(NamedTuple):
 
 
 class District:
-    """The groups of one district.
-
-    Parameters
-    ----------
-    number
-        Its number in `districts`.
-    districts
-        The cut of the network.
-    operator
-        Of its own, on its network; forms and verifies the groups.
-    """
+    """The groups of one district."""
 
     def __init__(self, number: int, districts: Districts, operator: CloakingOperator) -> None:
         self.number = number
@@ -81,12 +63,8 @@ class District:
     def tick(self, rows: Rows, *, now: float) -> DistrictTick:
         """Process the rows of a tick; return its release.
 
-        Parameters
-        ----------
-        rows
-            Of devices that are in the district or have just left it, none older than those before.
-        now
-            Unix seconds at which the tick closes.
+        `rows` are of devices that are in the district or have just left it, none older than those
+        before; `now`: unix seconds.
         """
         slot = self._slots(rows)
         known = np.flatnonzero(slot != _FREE)

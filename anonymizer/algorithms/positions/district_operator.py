@@ -45,19 +45,7 @@ def rows_of(
     handle: IntArray,
     since: FloatArray | None = None,
 ) -> Rows:
-    """Return the positions that moved their devices, to be routed.
-
-    Parameters
-    ----------
-    newest
-        What the batch changed.
-    slot, ts, node
-        Device, time and node of each position of the batch.
-    keys, handle
-        Of the devices that moved, see `Rows`.
-    since
-        Of each position of the batch, see `Rows`; None: no id changes.
-    """
+    """Return the positions that moved their devices, to be routed."""
     who = slot[newest.moved]
     left_from = np.full(int(slot.max(initial=-1)) + 1, NOWHERE, np.int32)
     left_from[newest.left] = newest.left_from
@@ -73,21 +61,7 @@ def rows_of(
 
 
 class DistrictOperator:
-    """Runs every district at every tick.
-
-    Parameters
-    ----------
-    network
-        The network on which the devices move.
-    districts
-        Its cut.
-    parts
-        Every district, by number.
-    pace
-        Of the whole network; says when devices are absent everywhere.
-    keys
-        Names the devices to the districts.
-    """
+    """Runs every district at every tick."""
 
     def __init__(
         self,

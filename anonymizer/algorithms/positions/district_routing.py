@@ -21,21 +21,11 @@ KeyArray: TypeAlias = NDArray[np.uint64]
 class Rows(NamedTuple):
     """Newest positions of distinct devices on their way to one district, shape (n,).
 
-    Attributes
-    ----------
-    key
-        A number for each device: equal for equal devices, whoever handles them. Nothing else about
-        the device is known to a district.
-    handle
-        Carried along unchanged, for the caller.
-    ts
-        Unix seconds.
-    node
-        Node, negative if off the graph or in another district.
-    left_from
-        Node at which the device is covered if it left the graph, negative for unknown.
-    since
-        Unix seconds since when the id is heard, `LASTS` if it does not change.
+    `key`: equal for equal devices, whoever handles them; nothing else about the device is known to
+    a district. `handle` is carried along unchanged. `ts`: unix seconds. `node`: negative if off the
+    graph or in another district. `left_from`: node at which the device is covered if it left the
+    graph, negative for unknown. `since`: unix seconds since when the id is heard, `LASTS` if it
+    does not change.
     """
 
     key: KeyArray
@@ -70,16 +60,9 @@ def join_rows(parts: list[Rows]) -> Rows:
 class Sent(NamedTuple):
     """The rows of a tick for each district that gets any.
 
-    Attributes
-    ----------
-    district, rows
-        Number of each district, rising, and its rows.
-    source
-        Which of the routed positions each row is.
-    home
-        District that each routed position belongs to, `NOWHERE` for none, shape (n,).
-    left
-        District that its device has left for another by it, `NOWHERE` for none, shape (n,).
+    `source`: which of the routed positions each row is. `home`: district that each routed position
+    belongs to, and `left`: that its device has left for another by it, `NOWHERE` for none, shape
+    (n,).
     """
 
     district: list[int]
@@ -108,12 +91,7 @@ class Router:
     def route(self, slot: Int32Array, rows: Rows) -> Sent:
         """Return the rows for each district.
 
-        Parameters
-        ----------
-        slot
-            Distinct devices by the caller's slots, shape (n,).
-        rows
-            Their newest positions.
+        `slot`: distinct devices by the caller's slots, shape (n,); `rows`: their newest positions.
         """
         before, n = self.homes(slot), self._districts.n
         of_node = np.append(self._districts.of_node, np.int32(NOWHERE))

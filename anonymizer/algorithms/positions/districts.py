@@ -39,14 +39,7 @@ _TOLERANCE = 0.02
 class Districts:
     """The cut of a network.
 
-    Attributes
-    ----------
-    n
-        Number of districts.
-    of_node
-        District of each node, shape (nodes,), int32.
-    number_of
-        Number of each node within its district, shape (nodes,), int32.
+    `of_node`: district of each node, and `number_of`: its number within it, shape (nodes,), int32.
     """
 
     n: int
@@ -63,16 +56,9 @@ def cut_into_districts(
 ) -> Districts:
     """Cut a network into districts of about equal load.
 
-    Parameters
-    ----------
-    n
-        Number of districts.
-    load
-        Share of the devices that is expected at each node, or anything proportional to it, >= 0,
-        shape (nodes,).
-    least_nodes
-        Fewest nodes of a half. A connected piece of a district that is smaller moves to the
-        district of a larger piece beside it, if there is one.
+    `load`: share of the devices that is expected at each node, or anything proportional to it, >=
+    0, shape (nodes,). A connected piece of fewer than `least_nodes` moves to the district of a
+    larger piece beside it, if there is one.
 
     Raises
     ------

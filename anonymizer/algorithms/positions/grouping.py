@@ -24,18 +24,12 @@ _NONE = -1
 class Groups(NamedTuple):
     """Groups in compressed sparse rows.
 
-    Attributes
-    ----------
-    k
-        The largest demand among the devices of each group, which the group satisfies.
-    first_node_of, node
-        Region of group g: `node[first_node_of[g]:first_node_of[g + 1]]`, connected. The nodes
-        are sorted, because the order of the walk would reveal more than the region.
-    group_at
-        Group of the devices at each node, or the reason why there is none, shape (nodes,):
-        `UNGROUPED` (no devices), `TOO_FEW` (their component holds fewer than they demand),
-        `TOO_SMALL` (their component is smaller than a region must be), `TOO_LARGE` (their
-        region would exceed `max_nodes`).
+    `k`: the largest demand among the devices of each group. Region of group g:
+    `node[first_node_of[g]:first_node_of[g + 1]]`, connected; sorted, because the order of the walk
+    would reveal more than the region. `group_at`: group of the devices at each node, or the reason
+    why there is none, shape (nodes,): `UNGROUPED` (no devices), `TOO_FEW` (their component holds
+    fewer than they demand), `TOO_SMALL` (it is smaller than a region must be), `TOO_LARGE` (their
+    region would exceed `max_nodes`).
     """
 
     k: IntArray
@@ -56,18 +50,9 @@ def form_groups(
 ) -> Groups:
     """Partition the devices of a network into groups.
 
-    Parameters
-    ----------
-    forest
-        Spanning forest of the network.
-    n_at
-        Devices at each node, shape (nodes,).
-    need_at
-        Largest demand of a device at each node; ignored for nodes without devices.
-    min_nodes, max_nodes
-        Bounds on the nodes of a region; devices whose group would need more are left out.
-    metres_at, min_metres
-        Road metres that each node stands for, shape (nodes,), and the fewest that a region covers.
+    `n_at`: devices at each node, shape (nodes,); `need_at`: largest demand at each node;
+    `metres_at`: road metres that each node stands for. Devices whose group would need more than
+    `max_nodes` are left out; a region has at least `min_nodes` and covers `min_metres`.
 
     Notes
     -----

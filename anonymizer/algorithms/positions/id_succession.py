@@ -91,17 +91,9 @@ class Succession:
     ) -> None:
         """Take in the reports of a tick, of devices whose ids are said to stay.
 
-        Parameters
-        ----------
-        slot, ts, lat, lon
-            Device, unix seconds and place of each, in order of arrival, shape (n,).
-        now
-            Unix seconds at which the tick closes.
-        known_after_s
-            A device is freed at most so long after its last report.
-        ttl_s
-            And not before so long: a device that comes back later is new, and is no successor of
-            itself.
+        `slot`, `ts` (unix seconds), `lat`, `lon` in order of arrival, shape (n,). A device is freed
+        between `ttl_s` and `known_after_s` after its last report; one that comes back later is new,
+        and no successor of itself.
         """
         self._within_s = min(WITHIN_S, ttl_s)
         self._make_room(int(slot.max(initial=-1)) + 1)

@@ -51,16 +51,9 @@ _END = np.dtype([(name, np.float64) for name in ("start_s", "end_s", "origin", "
 class EndedTrip(NamedTuple):
     """A trip that has ended.
 
-    Attributes
-    ----------
-    row
-        Of its device.
-    start_s, end_s
-        Unix seconds.
-    origin, destination
-        Nodes, negative off the graph and in privacy zones.
-    route
-        Nodes of its reports, each once where it repeats, negative likewise, shape (n,).
+    `row`: of its device; `start_s`, `end_s`: unix seconds; `origin`, `destination`: nodes, negative
+    off the graph and in privacy zones; `route`: nodes of its reports, each once where it repeats,
+    negative likewise, shape (n,).
     """
 
     row: int
@@ -78,12 +71,8 @@ class EndedTrip(NamedTuple):
 class LiveTrips:
     """Follows devices by the row of each, a small integer.
 
-    Parameters
-    ----------
-    rule
-        Its `gap_s`, `dwell_m` and `dwell_s` are used.
-    begins_s
-        Unix seconds since when reports are heard: a trip that may have begun before is not told.
+    A trip that may have begun before `begins_s` (unix seconds since when reports are heard) is not
+    told.
 
     Notes
     -----
@@ -104,12 +93,8 @@ class LiveTrips:
     ) -> list[EndedTrip]:
         """Take in reports; return the trips that have ended by them.
 
-        Parameters
-        ----------
-        row, ts, lat, lon, node
-            Row of the device, unix seconds, WGS84 degrees and node (negative: none) of each report,
-            shape (n,), in any order. A report that is no newer than the last of its device is left
-            out.
+        Row of the device, unix seconds, WGS84 degrees and node (negative: none) of each report,
+        shape (n,), in any order. One that is no newer than the last of its device is left out.
         """
         order = np.lexsort((ts, row))
         row, ts, node = row[order], ts[order], node[order]

@@ -80,12 +80,8 @@ class NodeLocator:
     ) -> Int32Array:
         """Return the node of each position, or `OFF_GRAPH`.
 
-        Parameters
-        ----------
-        lat, lon
-            WGS84 degrees, shape (n,), finite.
-        heading
-            Degrees clockwise from north, shape (n,); NaN where there is none. None: nowhere.
+        `lat`, `lon`: WGS84 degrees, finite, shape (n,); `heading`: degrees clockwise from north,
+        NaN for none.
 
         Notes
         -----

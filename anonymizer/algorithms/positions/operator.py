@@ -32,21 +32,11 @@ from anonymizer.domain.release import Release
 class TickResult:
     """The result of one tick.
 
-    Attributes
-    ----------
-    outcome
-        Outcome of each position, shape (n,). `PUBLISHED`: it is in the release. `HELD`: it waits
-        until its device is grouped; a newer position of the device replaces it.
-    release
-        Verified groups.
-    freed
-        Slots whose devices are no longer present.
-    lost
-        Slots whose positions wait in vain: their devices are in no group and will not be grouped
-        there.
-    present
-        Which members are where their group was formed, shape (members,): the others have left its
-        district for another, which may have them in a group as well.
+    `outcome`: of each position, shape (n,). `PUBLISHED`: it is in the release. `HELD`: it waits
+    until its device is grouped; a newer position replaces it. `freed`: slots whose devices are no
+    longer present. `lost`: slots whose devices are in no group and will not be grouped there.
+    `present`: which members are where their group was formed, shape (members,): the others have
+    left its district for another, which may have them in a group as well.
     """
 
     outcome: UInt8Array
@@ -73,12 +63,6 @@ class CloakingOperator:
 
     Parameters
     ----------
-    network
-        The network on which the devices move.
-    cloak
-        Forms the groups and their regions.
-    pace
-        How long a silent device counts as present.
     k_floor
         No group of fewer devices is ever published, whatever `cloak` returns.
     transcripts
@@ -158,7 +142,7 @@ class CloakingOperator:
 
     @property
     def holds_s(self) -> float:
-        """How many seconds the word of a device holds: a reading, or that it has entered a zone."""
+        """For how many seconds a reading holds, or that a device has entered a zone."""
         return self.pace.ttl_s
 
     @property
@@ -194,20 +178,10 @@ class CloakingOperator:
     ) -> TickResult:
         """Process a batch of positions; return the release and the outcome of each position.
 
-        Parameters
-        ----------
-        slot, ts, node
-            Device slot, unix seconds (plausible, see `classify_time`, and of a device that is
-            still present) and node (negative: off the graph) of each position, shape (n,), in any
-            order.
-        now
-            Unix seconds at which the tick closes.
-        stand_in
-            Node at which a device inside a privacy zone is covered, negative for positions that
-            are in no zone, shape (n,); None: it is covered where it was before.
-        since
-            Unix seconds since when the id of each device is heard, `LASTS` for one that does not
-            change, shape (n,); None: none does.
+        `slot`, `ts` (unix seconds, plausible), `node` (negative: off the graph): shape (n,), in any
+        order. `stand_in`: node at which a device inside a privacy zone is covered, negative for
+        positions in no zone; None: it is covered where it was before. `since`: unix seconds since
+        when the id is heard, `LASTS` for one that does not change.
         """
         density = self.density
         newest = take_newest(density, slot, ts, node, stand_in=stand_in, since=since)
@@ -292,15 +266,10 @@ def hidden_among(release: Release, n_at: Int32Array, *, reciprocal: bool) -> Int
 class Newest(NamedTuple):
     """What a batch of positions changed.
 
-    Attributes
-    ----------
-    outcome
-        Outcome of each position, shape (n,): `HELD` for one that moved its device on the graph.
-    moved
-        Rows of the positions that moved their devices, on the graph or off it.
-    left, left_from
-        Devices that left the graph or entered a privacy zone, and the node at which each is
-        covered from now on, if it is in a group.
+    `outcome`: of each position, shape (n,), `HELD` for one that moved its device on the graph.
+    `moved`: rows of the positions that moved their devices, on the graph or off it. `left`,
+    `left_from`: devices that left the graph or entered a privacy zone, and the node at which each
+    is covered from now on, if it is in a group.
     """
 
     outcome: UInt8Array
@@ -337,12 +306,7 @@ def newest_of(
 ) -> Newest:
     """Return what a batch of positions changed, given which of them moved their devices.
 
-    Parameters
-    ----------
-    outcome
-        As `DensityMap.advance` returns it; refined in place.
-    slot, ts, node, stand_in
-        As for `CloakingOperator.tick`.
+    `outcome` is as `DensityMap.advance` returns it, and refined in place.
     """
     moved = np.flatnonzero(outcome == Outcome.HELD)
     on_graph = node[moved] >= 0
@@ -362,15 +326,7 @@ def newest_of(
 def _last_seen(
     slot: Int32Array, ts: FloatArray, node: Int32Array, left: IntArray, outcome: UInt8Array
 ) -> tuple[Int32Array, Int32Array]:
-    """Return the devices that left the graph in a batch after positions on it, and the last node.
-
-    Parameters
-    ----------
-    left
-        Positions by which devices left the graph.
-    outcome
-        Outcome of each position so far, shape (n,).
-    """
+    """Return the devices that left the graph after positions on it, and the last node."""
     before = (outcome == Outcome.SUPPRESSED__SUPERSEDED) & (node >= 0)
     before &= np.isin(slot, slot[left])
     rows = np.flatnonzero(before)

@@ -24,15 +24,9 @@ _STATE = ("_gap_of", "_last_of", "_looked_at", "_interval_s")
 class Pace:
     """How long devices count as present, and how long groups live.
 
-    Parameters
-    ----------
-    ttl_s
-        A device that is silent for longer is absent.
-    epoch_s
-        Longest lifetime of a group, in `session` mode.
-    follows
-        Whether both grow with the reporting interval of the devices. They never shrink below the
-        given values.
+    A device that is silent for longer than `ttl_s` is absent; `epoch_s` is the longest lifetime of
+    a group, in `session` mode. `follows`: both grow with the reporting interval of the devices, and
+    never shrink below the given values.
 
     Notes
     -----
@@ -87,12 +81,7 @@ class Pace:
     def advance(self, slot: Int32Array, ts: FloatArray, *, now: float) -> None:
         """Take in the newest reports of distinct devices, and look at the intervals now and then.
 
-        Parameters
-        ----------
-        slot, ts
-            Device and unix seconds of each report, shape (n,).
-        now
-            Unix seconds.
+        `slot`, `ts` (unix seconds): device and time of each report, shape (n,).
         """
         if not self._follows:
             return

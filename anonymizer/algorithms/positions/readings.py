@@ -42,12 +42,8 @@ _NO_STEP = 0.0
 class Known(NamedTuple):
     """The values of some devices, in their order.
 
-    Attributes
-    ----------
-    n_of
-        Number of values of each device, shape (devices,).
-    attribute, value, heard_at
-        Index of the attribute, value and unix seconds of each, shape (values,).
+    `n_of`: number of values of each device, shape (devices,); `attribute`, `value`, `heard_at`:
+    index of the attribute, value and unix seconds of each, shape (values,).
     """
 
     n_of: IntArray
@@ -81,15 +77,9 @@ class ReadingsState:
     ) -> IntArray:
         """Process a batch of readings; return how many were clamped, shape (attributes,).
 
-        Parameters
-        ----------
-        slot, attribute, value, ts
-            Device slot (>= 0), index of the attribute, finite value and unix seconds of each
-            reading, shape (n,), in any order; among equal times the larger value wins.
-
-        Notes
-        -----
-        O(n), and O(slots) if a slot is new.
+        Device slot (>= 0), index of the attribute, finite value and unix seconds of each reading,
+        shape (n,), in any order; among equal times the larger value wins. O(n), and O(slots) if a
+        slot is new.
         """
         if len(slot):
             self._make_room(int(slot.max()) + 1)
@@ -209,20 +199,11 @@ def _current(
 class Summaries:
     """Statistics of each attribute (a) in each group (g).
 
-    Attributes
-    ----------
-    attributes
-        The declared attributes.
-    count
-        Number of members with a value, shape (g, a); 0 if fewer than k have one, in which case
-        nothing is published.
-    mean, smallest, largest
-        Over those members, NaN where `count` is 0, shape (g, a).
-    percents, quantile
-        The requested quantiles (1 to 99) and their values, shape (g, a, percents); NaN also
-        where the quantile would depend on the smallest or the largest value.
-    n_left_out
-        Number of groups in which some members, but fewer than k, have a value, shape (a,).
+    `count`: members with a value, shape (g, a); 0 if fewer than k have one, in which case nothing
+    is published. `mean`, `smallest`, `largest`: NaN where `count` is 0. `percents`, `quantile`: the
+    requested quantiles (1 to 99) and their values, shape (g, a, percents); NaN also where one would
+    depend on the smallest or the largest value. `n_left_out`: groups in which some members, but
+    fewer than k, have a value, shape (a,).
     """
 
     attributes: tuple[ReadingAttribute, ...]
@@ -253,16 +234,8 @@ class Summaries:
     ) -> dict[str, list[float | None]]:
         """Return the individual values that are published next to pseudonyms, by attribute.
 
-        Parameters
-        ----------
-        value, first_member_of
-            The arrays that were passed to `summarize`.
-
-        Returns
-        -------
-        own
-            A value for each member, for attributes with `per_pseudonym` only. None if the member
-            has no value, or if nothing is published about its group.
+        `value`, `first_member_of`: as for `summarize`. A value for each member, of attributes with
+        `per_pseudonym` only; None if it has none, or if nothing is published about its group.
         """
         n_members = np.diff(first_member_of)
         own: dict[str, list[float | None]] = {}
@@ -292,17 +265,9 @@ def summarize(
 ) -> Summaries:
     """Return the statistics of groups that may be published.
 
-    Parameters
-    ----------
-    value
-        Value of each member and attribute as returned by `ReadingsState.current`: within range,
-        on its steps, NaN if missing, shape (members, attributes).
-    first_member_of
-        Members of group g: `first_member_of[g]` to `first_member_of[g + 1]`, exclusive.
-    k
-        Fewest members with a value for which statistics are published, shape (groups,).
-    attributes
-        In the order of the columns.
+    `value`: of each member and attribute as `ReadingsState.current` returns it, NaN if missing,
+    shape (members, attributes); `first_member_of` in compressed sparse rows; `k`: fewest members
+    with a value for which statistics are published, shape (groups,).
 
     Notes
     -----

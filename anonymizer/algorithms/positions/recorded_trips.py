@@ -20,14 +20,9 @@ from anonymizer.domain.trace import Trace
 class Trips(NamedTuple):
     """Trips of a trace, by device and time.
 
-    Attributes
-    ----------
-    first, last
-        Rows of the trace at which each begins and ends, shape (trips,).
-    length_m
-        Along the positions, shape (trips,).
-    n_cut
-        Trips left out because the recording begins or ends with them.
+    `first`, `last`: rows of the trace at which each begins and ends; `length_m`: along the
+    positions, shape (trips,); `n_cut`: trips left out because the recording begins or ends with
+    them.
     """
 
     first: IntArray
@@ -38,11 +33,6 @@ class Trips(NamedTuple):
 
 def trips_of(trace: Trace, rule: TripRule) -> Trips:
     """Return the trips of a trace of coordinates.
-
-    Parameters
-    ----------
-    rule
-        Its `gap_s`, `dwell_m` and `dwell_s` are used.
 
     Notes
     -----

@@ -29,21 +29,9 @@ def cover(
 ) -> tuple[IntArray, Int32Array]:
     """Return the region of each group.
 
-    Parameters
-    ----------
-    network, levels
-        What regions are made of.
-    first_member_of, place
-        Node of each member in compressed sparse rows.
-    level_of
-        Level of the atom of each member, shape (members,).
-    max_nodes
-        A group that would need more nodes gets no region.
-
-    Returns
-    -------
-    first_node_of, node
-        Regions in compressed sparse rows, nodes rising; empty if the cap would be exceeded.
+    `place`: node of each member in compressed sparse rows; `level_of`: level of its atom, shape
+    (members,). Regions are in compressed sparse rows, nodes rising; empty if one would need more
+    than `max_nodes`.
 
     Notes
     -----

@@ -28,16 +28,10 @@ class CellTally(NamedTuple):
 
     Its sums are of integers: those of parts of the devices add up to the sums of all.
 
-    Attributes
-    ----------
-    n_in
-        Devices in each cell, shape (cells,), a power of two.
-    pair, n_of_pair
-        Cell * cells + cell at the end of the interval before, rising, and how many devices that
-        were seen in both intervals are in this pair of cells, shape (pairs,).
-    n_speed, speed, n_dwell, dwell
-        Devices in each cell that have a speed or a dwell, and the sums of these in steps of
-        0.0001 m/s and s, shape (cells,).
+    `n_in`: devices in each cell, shape (cells,), a power of two. `pair`, `n_of_pair`: cell * cells
+    + cell at the end of the interval before, rising, and how many devices that were seen in both
+    intervals are in it, shape (pairs,). `n_speed`, `speed`, `n_dwell`, `dwell`: devices in each
+    cell that have one, and the sums in steps of 0.0001 m/s and s.
     """
 
     n_in: IntArray
@@ -56,18 +50,11 @@ class CellTally(NamedTuple):
 class SafeFigures(NamedTuple):
     """What is published about one interval; all numbers of devices are multiples of k.
 
-    Attributes
-    ----------
-    first_cell_of
-        First cell of each run, and the number of cells at the end, shape (runs + 1,).
-    n_devices
-        Devices in each run, shape (runs,).
-    speed_mps, dwell_s
-        Means over the devices of each run, NaN where fewer than k have one, shape (runs,).
-    flow_from, flow_to, n_flow
-        Runs between which devices moved, and how many, shape (flows,). A run to itself: they
-        stayed. The devices of a run that are in no flow came from elsewhere, or from nowhere: they
-        are none, or at least k.
+    `first_cell_of`: first cell of each run, and the number of cells at the end; `n_devices`: in
+    each run; `speed_mps`, `dwell_s`: means over them, NaN where fewer than k have one, shape
+    (runs,). `flow_from`, `flow_to`, `n_flow`: runs between which devices moved, and how many, shape
+    (flows,). A run to itself: they stayed. The devices of a run that are in no flow came from
+    elsewhere, or from nowhere: they are none, or at least k.
     """
 
     first_cell_of: IntArray
@@ -82,18 +69,9 @@ class SafeFigures(NamedTuple):
 def runs_of(n_in: IntArray, k: int) -> IntArray:
     """Return where runs of cells begin that hold at least k devices each, and the end of the last.
 
-    Parameters
-    ----------
-    n_in
-        Devices in each cell, shape (cells,), a power of two; cells 2i and 2i + 1 are halves of one
-        area, and so on.
-    k
-        At least 1.
-
-    Returns
-    -------
-    first_cell_of
-        Rising from 0 to the number of cells; only `[0]` if all cells together hold fewer than k.
+    `n_in`: devices in each cell, shape (cells,), a power of two; cells 2i and 2i + 1 are halves of
+    one area, and so on. The result rises from 0 to the number of cells; only `[0]` if all together
+    hold fewer than k.
 
     Notes
     -----
@@ -133,13 +111,8 @@ def tally(
 ) -> CellTally:
     """Return the tally of some devices in one interval.
 
-    Parameters
-    ----------
-    cell, before
-        Cell of each device that was seen, and its cell at the end of the interval before
-        (`NO_CELL`: it was not seen then), shape (devices,).
-    speed_mps, dwell_s
-        A value of each device, NaN for none, shape (devices,).
+    `cell`, `before`: of each device that was seen, and at the end of the interval before
+    (`NO_CELL`: not seen then); `speed_mps`, `dwell_s`: NaN for none; shape (devices,).
     """
     known = before != NO_CELL
     pair, n = np.unique(cell[known] * n_cells + before[known], return_counts=True)
@@ -192,15 +165,7 @@ def figures(counted: CellTally, k: int) -> SafeFigures:
 
 
 def _listed(run: IntArray, n: IntArray, size: IntArray, k: int) -> BoolArray:
-    """Return which flows are listed, so that what remains of each run is nobody or at least k.
-
-    Parameters
-    ----------
-    run, n
-        Run to which each flow leads, and its devices, shape (flows,).
-    size
-        Devices in each run.
-    """
+    """Return which flows are listed, so that what remains of each run is nobody or at least k."""
     listed: BoolArray = n >= k
     rest = size - np.bincount(run[listed], n[listed], len(size)).astype(np.int64)
     for r in np.flatnonzero((rest > 0) & (rest < k)).tolist():

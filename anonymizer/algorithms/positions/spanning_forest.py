@@ -74,12 +74,7 @@ def compact_parts(network: RoadNetwork, n: int) -> Int32Array:
 def parts_of(x: FloatArray, y: FloatArray, n: int) -> Int32Array:
     """Return for each point which of `n` compact parts of about equal size it is in, from 0.
 
-    Parameters
-    ----------
-    x, y
-        Place of each point in units that are equally long, shape (points,).
-    n
-        A power of two.
+    `x`, `y`: place of each point in equally long units, shape (points,); `n`: a power of two.
     """
     depth = max(len(x) - 1, 0).bit_length()
     return (_bisect(x, y) >> max(depth - (n.bit_length() - 1), 0)).astype(np.int32)
@@ -88,14 +83,9 @@ def parts_of(x: FloatArray, y: FloatArray, n: int) -> Int32Array:
 def fold(n_in: IntArray, least: int) -> IntArray:
     """Return the part that each part follows, because it has too few devices of its own.
 
-    Parameters
-    ----------
-    n_in
-        Devices in each part; as many parts as a power of two. Parts 2i and 2i + 1 are halves of one
-        whole, and so on.
-    least
-        A half with fewer devices follows the other half; a whole in which there are not twice as
-        many is one part.
+    `n_in`: devices in each part, a power of two of them; parts 2i and 2i + 1 are halves of one
+    whole, and so on. A half with fewer than `least` devices follows the other half; a whole in
+    which there are not twice as many is one part.
     """
     follows = np.arange(len(n_in))
     wholes = [(0, len(n_in))]

@@ -4,8 +4,7 @@ A *passage* is one device on one road in one interval. Roads are in a public ord
 of one area follow each other. An area is cut in halves for as long as both have enough devices; a
 half that has fewer joins the stretch beside it, and whether it is empty makes no difference [1]_.
 So all devices of a stretch may be on one of its roads: no stretch tells that anybody passed where
-fewer than k did. (A road with k devices must not always have a figure to itself: each road that is
-left would be known to have fewer, and so two that have k together to have somebody each.)
+fewer than k did, and a road with k devices does not always have a figure to itself.
 
 Numbers of devices are rounded down to multiples of k. How many passages they made on the roads of
 a stretch is not published: more passages than devices would tell that they were on several roads.
@@ -36,12 +35,8 @@ FINE = 64
 class Passages(NamedTuple):
     """Devices on roads in intervals, each once, by interval, road and device.
 
-    Attributes
-    ----------
-    interval, road, device
-        Shape (passages,). Interval n covers [n, n + 1) times its length.
-    speed_mps
-        Metres over seconds between positions, half of each step at each of its ends; NaN for none.
+    All of shape (passages,). Interval n covers [n, n + 1) times its length. `speed_mps`: metres
+    over seconds between positions, half of each step at each of its ends; NaN for none.
     """
 
     interval: IntArray
@@ -63,18 +58,10 @@ class Passages(NamedTuple):
 class PublishedStretches(NamedTuple):
     """What is published about one interval; all numbers of devices are multiples of k.
 
-    Attributes
-    ----------
-    stretch_of
-        Stretch of each road; -1 everywhere if fewer than k devices pass on all of them. Shape
-        (roads,).
-    n_devices
-        Devices that passed anywhere on each stretch.
-    speed_mps
-        Mean over devices of their mean over passages, NaN where fewer than k devices have a speed.
-    spread_mps
-        Standard deviation of the speeds of passages, in which each device counts alike; 0 for a
-        stretch of one road, the mean of which is known.
+    `stretch_of`: of each road, shape (roads,); -1 everywhere if fewer than k devices pass on all of
+    them. `n_devices`: that passed anywhere on each stretch. `speed_mps`: mean over devices of their
+    mean over passages, NaN where fewer than k devices have one. `spread_mps`: standard deviation of
+    the speeds of passages, in which each device counts alike; 0 for a stretch of one road.
     """
 
     stretch_of: IntArray
@@ -95,14 +82,8 @@ def passages_of(
 ) -> Passages:
     """Return the passages of positions.
 
-    Parameters
-    ----------
-    device, ts, lat, lon, road
-        Device, unix seconds, degrees and road (negative: none) of each position, shape (n,).
-    every_s
-        Length of an interval.
-    gap_s
-        Positions farther apart in time say nothing of a speed.
+    Device, unix seconds, degrees and road (negative: none) of each position, shape (n,); `every_s`:
+    length of an interval. Positions farther apart than `gap_s` say nothing of a speed.
 
     Notes
     -----
@@ -132,17 +113,8 @@ def passages_of(
 def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches:
     """Return what is published about the passages of one interval.
 
-    Parameters
-    ----------
-    passages
-        All of one interval.
-    n_roads
-        At least as many as there are, a power of two; roads 2i and 2i + 1 are halves of one area,
-        and so on.
-
-    Notes
-    -----
-    O(roads + passages x log(roads) x log(passages)).
+    `n_roads`: at least as many as there are, a power of two; roads 2i and 2i + 1 are halves of one
+    area, and so on. O(roads + passages x log(roads) x log(passages)).
     """
     starts = _starts(passages, n_roads, k)
     n_stretches = max(len(starts) - 1, 0)
@@ -186,12 +158,8 @@ def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
 def mean_and_spread(device: IntArray, speed: FloatArray, *, alone: bool) -> tuple[float, float]:
     """Return mean and spread of the speeds of a stretch, as they are published.
 
-    Parameters
-    ----------
-    device, speed
-        Of each passage, shape (passages,), at least one.
-    alone
-        Whether the stretch is one road.
+    `device`, `speed`: of each passage, shape (passages,), at least one; `alone`: whether the
+    stretch is one road.
     """
     _, of, n = np.unique(device, return_inverse=True, return_counts=True)
     weight = (1.0 / n)[of.ravel()]
@@ -228,20 +196,10 @@ def noisy_sums(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return passages, those with a speed and the sum of their speeds, each with noise.
 
-    Parameters
-    ----------
-    passages
-        Those that are counted. Their roads are stretches, so that a device is on each once.
-    intervals
-        All that are published, with traffic or without, rising.
-    noise
-        Returns whole numbers with noise that hides what a passage changes: three numbers, by `FINE`
-        each at most.
-
-    Returns
-    -------
-    n, n_moving, speed
-        Shape (intervals, stretches) each; the last in metres a second.
+    Roads of `passages` are stretches, so that a device is on each once; `intervals`: all that are
+    published, rising; `noise` returns whole numbers with noise that hides what a passage changes:
+    three numbers, by `FINE` each at most. Shapes (intervals, stretches); the last in metres a
+    second.
     """
     cell = np.searchsorted(intervals, passages.interval) * n_stretches + passages.road
     moving = (~np.isnan(passages.speed_mps)).astype(np.float64)

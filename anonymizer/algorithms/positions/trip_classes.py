@@ -33,14 +33,8 @@ node in one case of 2 k, if nothing else tells it."""
 class WindowTrips(NamedTuple):
     """The trips that ended in a window.
 
-    Attributes
-    ----------
-    device
-        Number of the device of each, shape (trips,).
-    origin, destination, start
-        Cells where it began and ended, and the step of its start, shape (trips,).
-    roads
-        Arcs of its route, each once, outside the cells of its ends.
+    `origin`, `destination`, `start`: cells where each began and ended, and the step of its start,
+    shape (trips,); `roads`: arcs of its route, each once, outside the cells of its ends.
     """
 
     device: IntArray
@@ -83,14 +77,8 @@ class Box(NamedTuple):
 class TripClass(NamedTuple):
     """What is told of some trips.
 
-    Attributes
-    ----------
-    origin, destination, start
-        Where and when they began, and where they ended.
-    n_devices
-        A multiple of k: so many devices made them, or up to k - 1 more.
-    roads
-        Arcs that at least k of these devices took, rising.
+    `n_devices`: a multiple of k, so many devices made them, or up to k - 1 more; `roads`: arcs that
+    at least k of these took, rising.
     """
 
     origin: CellSpan
@@ -120,17 +108,8 @@ def n_cells_of(network: RoadNetwork, k: int) -> int:
 def trip_classes(trips: WindowTrips, k: int, *, n_cells: int) -> list[TripClass]:
     """Return the classes of the trips of a window, in the order of their places.
 
-    Parameters
-    ----------
-    k
-        Distinct devices of each class, at least 1.
-    n_cells
-        A power of two.
-
-    Returns
-    -------
-    classes
-        None if all trips are of fewer than k devices.
+    `k` distinct devices in each class, `n_cells` a power of two. None if all trips are of fewer
+    than k devices.
 
     Notes
     -----

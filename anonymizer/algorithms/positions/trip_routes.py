@@ -13,10 +13,7 @@ _MOST_SEEN = 256
 def route_arcs(network: RoadNetwork, node: Int32Array) -> IntArray:
     """Return the arcs that a device took, each once, rising.
 
-    Parameters
-    ----------
-    node
-        Nodes of its reports in their order, negative where it had none.
+    `node`: those of its reports in their order, negative where it had none.
 
     Notes
     -----

@@ -20,23 +20,10 @@ def groups_that_hold(
 ) -> BoolArray:
     """Return which groups keep the promise: at least k distinct devices in every region.
 
-    Parameters
-    ----------
-    release
-        The release to verify.
-    node_of
-        Newest node of each device slot, negative if the device is not on the graph.
-    n_nodes
-        Number of nodes in the network.
-    k_floor
-        Smallest k that a group may have.
-
-    Returns
-    -------
-    holds
-        Shape (groups,). A group keeps the promise if its k is not below the floor, its region
-        consists of distinct nodes of the network with at least k devices, and its members are
-        distinct, in no other group, and inside the region.
+    `node_of`: newest node of each device slot, negative off the graph. The result has the shape
+    (groups,). A group keeps the promise if its k is not below `k_floor`, its region consists of
+    distinct nodes of the network with at least k devices, and its members are distinct, in no other
+    group, and inside the region.
 
     Notes
     -----
@@ -97,13 +84,9 @@ def groups_of_vehicles(
 ) -> BoolArray:
     """Return which groups count no vehicle twice by two of its ids, shape (groups,).
 
-    Parameters
-    ----------
-    since_of, last_of
-        Unix seconds of the first and the last report of each slot, shape (slots,); -inf for the
-        first if its id does not change.
-    slack_s
-        A vehicle's next id begins at most so long before the last report of the one before.
+    `since_of`, `last_of`: unix seconds of the first and the last report of each slot, shape
+    (slots,); -inf for the first if its id does not change. A vehicle's next id begins at most
+    `slack_s` before the last report of the one before.
 
     Notes
     -----

@@ -94,12 +94,8 @@ def merge(
 ) -> int:
     """Merge each class that breaks the promise with its cheapest partner; return how many merged.
 
-    Parameters
-    ----------
-    breaks
-        Whether a class breaks the promise, changed in place; False where it has no members left.
-    asked
-        The look in which a class was last a candidate.
+    `breaks`: whether a class breaks the promise, changed in place, False where it has no members
+    left; `asked`: the look in which a class was last a candidate.
     """
     of_record, of_class = partition.of_record, partition.of_class
     n_merged = 0

@@ -33,12 +33,7 @@ _EXACT_TENS = 22
 class Interval:
     """The declared domain of a number.
 
-    Attributes
-    ----------
-    lo, hi
-        Its ends, inclusive.
-    step
-        Distance between possible values; None: any value.
+    Both ends are inclusive; `step` is the distance between possible values, None for any value.
     """
 
     lo: float
@@ -64,20 +59,9 @@ def categories(
 ) -> Attribute:
     """Return a categorical attribute; codes follow `order` as far as the hierarchy allows.
 
-    Parameters
-    ----------
-    order
-        The categories, each once. The marker may be among them, and always comes last.
-    branches
-        The branches of the hierarchy, at least one for each category; empty: no hierarchy. A marker
-        without a branch is placed below the root.
-    marker
-        The category that means "missing"; None: there is none.
-
-    Raises
-    ------
-    ValueError
-        If a category has no branch.
+    `order`: each once; the marker that means "missing" may be among them, and always comes last.
+    `branches`: at least one for each category, or none at all; a marker without one is placed below
+    the root. ValueError if a category has no branch.
 
     Notes
     -----
@@ -110,20 +94,10 @@ def numbers(
 ) -> Attribute:
     """Return a numeric attribute whose values lie at `position`, rising.
 
-    Parameters
-    ----------
-    exact
-        The values themselves, rising, where some are no floats; see `rising`.
-    branches
-        The branches of the hierarchy, whose leaves are numbers, at least one for each position.
-    missing
-        Whether there is a missing marker. Its position is one step beyond the last value.
-
-    Raises
-    ------
-    ValueError
-        If a leaf is no number, a position has no branch, or the numbers below a node are not
-        consecutive.
+    `exact`: the values themselves, rising, where some are no floats, see `rising`. `branches` have
+    numbers for leaves, at least one for each position. The position of a missing marker is one step
+    beyond the last value. ValueError if a leaf is no number, a position has no branch, or numbers
+    below a node are not consecutive.
     """
     values = [*exact] or [Decimal(repr(x)) for x in position.tolist()] if branches else []
     try:
@@ -160,20 +134,9 @@ def times(
 ) -> Attribute:
     """Return an attribute of dates, times or durations; see `Attribute.written`.
 
-    Parameters
-    ----------
-    value, written
-        The different values, rising, and the text of each.
-    branches
-        The branch of each value; empty: no hierarchy.
-    missing
-        Whether there is a missing marker.
-
-    Raises
-    ------
-    ValueError
-        If a label of the hierarchy names two nodes, or the values below a node do not follow each
-        other.
+    `value`, `written`: the different values, rising, and the text of each; `branches`: of each
+    value, or none at all. ValueError if a label of the hierarchy names two nodes, or the values
+    below a node do not follow each other.
     """
     if branches and ambiguous(branches) is not None:
         raise ValueError("a label of the hierarchy names two nodes")
@@ -199,13 +162,6 @@ def rising(values: Sequence[_Exact]) -> FloatArray:
 def places_of(interval: Interval, values: FloatArray) -> FloatArray:
     """Return the possible values of a number: the positions of its attribute.
 
-    Parameters
-    ----------
-    values
-        The values present, within the interval.
-
-    Notes
-    -----
     Every step if one is declared. Otherwise every whole number, if all values are whole and these
     are not too many (`MOST_STEPS`); otherwise the values present and the ends.
     """
@@ -295,22 +251,9 @@ def _whole(values: FloatArray) -> bool:
 def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:
     """Return the band of each value: the number of edges at or below it.
 
-    Parameters
-    ----------
-    values
-        Finite numbers, shape (n,).
-    edges
-        Rising; the first band is below the first edge, and an edge belongs to the band above it.
-
-    Raises
-    ------
-    ValueError
-        If the edges do not rise, or an edge or value is not finite.
-
-    Notes
-    -----
-    Edges are declared and not learned: quantiles of a table would reveal something about it.
-    O(n log edges).
+    `values` are finite, shape (n,); `edges` rise, and an edge belongs to the band above it:
+    ValueError if not. Edges are declared and not learned: quantiles of a table would reveal
+    something about it. O(n log edges).
     """
     at, numbers = _checked(edges), np.asarray(values, np.float64)
     if not np.isfinite(numbers).all():
@@ -322,11 +265,7 @@ def banded_attribute(name: str, edges: Sequence[float]) -> Attribute:
     """Return the attribute whose codes are the bands between `edges`.
 
     It is numeric, with adjacent bands one step apart: t-closeness measures distance in bands.
-
-    Raises
-    ------
-    ValueError
-        As for `banded`.
+    ValueError as for `banded`.
     """
     return Attribute(name, np.arange(len(_checked(edges)) + 1, dtype=np.float64))
 
@@ -334,12 +273,7 @@ def banded_attribute(name: str, edges: Sequence[float]) -> Attribute:
 def in_bands(attribute: Attribute, edges: Sequence[float]) -> tuple[Attribute, Int32Array]:
     """Return the attribute of the bands of a number, and the band of each of the number's codes.
 
-    The missing marker is not a band and stays the missing marker.
-
-    Raises
-    ------
-    ValueError
-        As for `banded`.
+    The missing marker is not a band and stays the missing marker. ValueError as for `banded`.
     """
     bands, band = banded_attribute(attribute.name, edges), banded(_values_of(attribute), edges)
     if attribute.missing == NO_CODE:

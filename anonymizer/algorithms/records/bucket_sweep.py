@@ -46,20 +46,10 @@ class _Buckets(NamedTuple):
 def bucket_sweep(problem: Problem, order: IntArray, *, n_sensitive: int) -> Int32Array:
     """Return the class of each record.
 
-    Parameters
-    ----------
-    problem
-        The criteria of a class.
-    order
-        All records, similar ones near each other: see `hilbert_order`.
-    n_sensitive
-        Number of sensitive attributes, the last columns of the problem.
-
-    Returns
-    -------
-    class_of
-        Classes in the order in which they were closed; `SUPPRESSED` for the remaining records if
-        they cannot join the last class, and everywhere if no class keeps the promise.
+    `order`: all records, similar ones near each other, see `hilbert_order`. The last `n_sensitive`
+    columns of the problem are the sensitive ones. Classes in the order in which they were closed;
+    `SUPPRESSED` for the remaining records if they cannot join the last class, and everywhere if no
+    class keeps the promise.
 
     Notes
     -----
@@ -76,11 +66,6 @@ def bucket_sweep(problem: Problem, order: IntArray, *, n_sensitive: int) -> Int3
     - The loop ends when no bucket has a new value. As printed, it never ends then.
     - As in `sweep`, the class must have k persons *and* d values, and the remaining records join
       the last class.
-
-    References
-    ----------
-    .. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets",
-       Applied Sciences 14(8), 3230, 2024, Algorithm 3.
     """
     first = problem.cells.shape[1] - n_sensitive
     buckets = _buckets(problem.cells[:, first:], problem.rule["size"][first:], order)

@@ -15,12 +15,8 @@ SUPPRESSED = -1
 class Classes:
     """Equivalence classes: `member[first_of[c]:first_of[c + 1]]` are the records of class c.
 
-    Attributes
-    ----------
-    first_of
-        Shape (classes + 1,).
-    member
-        Record indices, rising within a class, without suppressed ones, shape (published records,).
+    Records rise within a class; suppressed ones are in none. Shapes (classes + 1,), (published
+    records,).
     """
 
     first_of: IntArray
@@ -57,12 +53,8 @@ def without_gaps(class_of: Int32Array) -> Int32Array:
 def join_identical(class_of: Int32Array, published: Sequence[Sequence[str]]) -> Int32Array:
     """Return the classes with those that are published alike joined to one.
 
-    Parameters
-    ----------
-    class_of
-        Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
-    published
-        For each column, the published text of each class.
+    `class_of`: from 0 up without a gap, `SUPPRESSED` where left out, shape (n,); `published`: for
+    each column, the published text of each class.
 
     Notes
     -----
@@ -78,12 +70,8 @@ def join_identical(class_of: Int32Array, published: Sequence[Sequence[str]]) -> 
 def canonical(class_of: Int32Array, cells: Int32Array) -> Int32Array:
     """Return the same classes, numbered by their content and not by how they were found.
 
-    Parameters
-    ----------
-    class_of
-        `SUPPRESSED`, or any number from 0 up, shape (n,).
-    cells
-        Everything published of a record, in codes, shape (n, columns).
+    `class_of`: `SUPPRESSED`, or any number from 0 up, shape (n,); `cells`: everything published of
+    a record, in codes, shape (n, columns).
 
     Notes
     -----

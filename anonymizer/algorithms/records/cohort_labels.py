@@ -25,15 +25,9 @@ def values_in(attributes: Sequence[Attribute], cells: Int32Array) -> tuple[Int32
 class Labels:
     """What the labels of cohorts hold in the lasting quasi-identifiers.
 
-    Attributes
-    ----------
-    attributes, forms
-        The attributes, and how the loss of each is measured.
-    lo, hi
-        First and last code of each label, shape (cohorts, columns); of an empty one the last is
-        below the first.
-    held
-        For each column that is published as a set, which codes are in it, shape (cohorts, size).
+    `forms`: how the loss of each attribute is measured. `lo`, `hi`: first and last code of each
+    label, shape (cohorts, columns); of an empty one the last is below the first. `held`: for each
+    column that is published as a set, which codes are in it, shape (cohorts, size).
     """
 
     attributes: Sequence[Attribute]

@@ -97,16 +97,9 @@ def assigned(
 ) -> Cohorts:
     """Return the cohort of each record: its old one, or a new one.
 
-    Parameters
-    ----------
-    memory
-        The memory of the person of each record, in their order; the rows of the lasting
-        quasi-identifiers are the cover.
-    found
-        Returns a class of every record: of each with newcomers the values are the cover of a new
-        cohort, or part of it.
-    promise
-        A cohort has at least k vehicles and d values in each column of its cover.
+    `memory`: of the person of each record; the rows of the lasting quasi-identifiers are the cover.
+    `found` returns a class of every record: of each with newcomers the values are the cover of a
+    new cohort, or part of it.
 
     Notes
     -----
@@ -158,16 +151,10 @@ def formed(
 ) -> Int32Array:
     """Return classes of the records in cohorts, which keep the promise in this window.
 
-    Parameters
-    ----------
-    records, schema
-        As `assigned` takes them.
-    heard, promise
-        The same records with the attributes that are not silent in this window, and the promise
-        about these.
-    form
-        Forms classes that lose little by a problem. Its quasi-identifiers are those of the records
-        and the schema that `form` gets as well, with the indices of these records.
+    `heard`, `promise`: the same records with the attributes that are not silent in this window, and
+    the promise about these. `form` forms classes that lose little by a problem, whose
+    quasi-identifiers are those of the records and the schema that it gets as well, with the indices
+    of these records.
 
     Notes
     -----
@@ -239,12 +226,8 @@ def with_covers(
 def published_loss(problem: Problem, class_of: Int32Array, class_of_rows: Int32Array) -> float:
     """Return the information loss of the published records, 0 to 1.
 
-    Parameters
-    ----------
-    problem
-        Made of all rows of `with_covers`.
-    class_of, class_of_rows
-        Class of each record, and of each row.
+    `problem` is made of all rows of `with_covers`; `class_of`, `class_of_rows`: of each record, and
+    of each row.
     """
     sizes = np.bincount(class_of[class_of != SUPPRESSED])
     classes = classes_of(class_of_rows)
@@ -259,12 +242,8 @@ def remembered_covers(
 ) -> Memory:
     """Return the memory with the cover and the cohort of every record that has one.
 
-    Parameters
-    ----------
-    memory
-        As `advance` returns it: its rows of sensitive attributes are kept. One person a record.
-    first_company
-        A number above those of all earlier cohorts.
+    `memory`: as `advance` returns it, one person a record; its rows of sensitive attributes are
+    kept. `first_company`: a number above those of all earlier cohorts.
 
     Notes
     -----

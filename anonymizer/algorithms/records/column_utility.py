@@ -20,15 +20,7 @@ _BINS = 10
 def shares_of_codes(labels: ReleasedLabels, size: IntArray, n_codes: int) -> FloatArray:
     """Return the share of each code as a reader estimates it, shape (codes,).
 
-    Parameters
-    ----------
-    labels
-        Labels of the classes in one attribute.
-    size
-        Records of each class, shape (classes,).
-
-    Notes
-    -----
+    `labels`: of the classes in one attribute; `size`: records of each class, shape (classes,).
     O(runs + codes).
     """
     each = np.repeat(size / np.maximum(_widths(labels), 1), np.diff(labels.first_of))
@@ -62,13 +54,6 @@ def pair_distances(
     codes: Int32Array,
 ) -> FloatArray:
     """Return the distance of the joint distribution of each two columns, shape (columns, columns).
-
-    Parameters
-    ----------
-    labels, attributes
-        Of each column.
-    class_of, codes
-        Class of each published record, and its codes in the original.
 
     Notes
     -----

@@ -155,15 +155,7 @@ def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) 
 def why_impossible(problem: Problem, schema: Schema) -> str | None:
     """Return why no class of these records can keep the promise; None: nothing speaks against it.
 
-    Parameters
-    ----------
-    problem, schema
-        As posed: the schema gives the names.
-
-    Returns
-    -------
-    reason
-        One line that names the attribute, but no value: "sex has 2 values, d = 3".
+    One line that names the attribute, but no value: "sex has 2 values, d = 3".
 
     Notes
     -----

@@ -29,14 +29,9 @@ UNKNOWN = -1
 class LastingColumns:
     """The columns whose values last, as declared.
 
-    Attributes
-    ----------
-    qis, sensitive
-        Indices into the schema.
-    missing
-        Missing marker of each column, quasi-identifiers first, shape (columns,).
-    floor
-        Least number of values that must be left for each: d, or l, shape (columns,).
+    `qis`, `sensitive`: indices into the schema; `missing`: missing marker of each column,
+    quasi-identifiers first; `floor`: least number of values that must be left for each: d, or l;
+    shape (columns,).
     """
 
     qis: tuple[int, ...]
@@ -109,15 +104,9 @@ def advance(
 ) -> Memory:
     """Return the memory after these classes have been published.
 
-    Parameters
-    ----------
-    memory
-        The memory of every person in the records.
-    class_of
-        Class of each record, 0 and up, negative where suppressed, which leaves the memory of its
-        person unchanged. Shape (n,).
-    first_company
-        A number above those of all earlier classes: class c becomes company `first_company + c`.
+    `memory`: of every person in the records; `class_of`: negative where suppressed, which leaves
+    the memory of the person unchanged, shape (n,); `first_company`: class c becomes company
+    `first_company + c`.
 
     Notes
     -----
@@ -128,10 +117,6 @@ def advance(
 
     O(n times the values of a class and column). A row is never longer than the distinct values of
     the class with which it started.
-
-    References
-    ----------
-    .. [1] S. Ganta et al., "Composition attacks and auxiliary information in data privacy", 2008.
     """
     cells = lasting.cells(records)
     first_of, code = _intersected(

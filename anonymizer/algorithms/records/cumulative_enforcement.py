@@ -31,17 +31,7 @@ MOST_MOVES = 4
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Enforced:
-    """Classes after enforcement.
-
-    Attributes
-    ----------
-    class_of
-        Class of each record, 0 and up without a gap, `SUPPRESSED` where it has none.
-    n_moved
-        Records that are in another class than before.
-    n_suppressed
-        Records that had a class and have none now.
-    """
+    """Classes after enforcement."""
 
     class_of: Int32Array
     n_moved: int
@@ -71,16 +61,9 @@ def enforce(
 ) -> Enforced:
     """Return classes that keep `promise` and leave at least the floor for every member.
 
-    Parameters
-    ----------
-    memory, lasting
-        The values left for each person, and the columns to which the floor applies.
-    records, schema, promise
-        The window, and the criteria that each class must meet by itself.
-    class_of
-        The classes to start from, dense, `SUPPRESSED` where a record has none, shape (n,).
-    cost
-        The information loss by which a moving record selects its class.
+    `memory`, `lasting`: the values left for each person, and the columns to which the floor
+    applies; `class_of`: to start from, dense, `SUPPRESSED` where a record has none, shape (n,);
+    `cost`: the information loss by which a moving record selects its class.
 
     Notes
     -----

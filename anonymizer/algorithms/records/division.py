@@ -64,13 +64,8 @@ class Division(Protocol):
     def ranges_of(self, qi: Int32Array, turn: IntArray) -> Int32Array:
         """Return the range of each record, 0 and up, shape (n,).
 
-        Parameters
-        ----------
-        qi
-            Code of each record in each quasi-identifier, shape (n, qis).
-        turn
-            Any number for each record, >= 0. Where so many records are equal that they need
-            several ranges, those of equal numbers stay together.
+        `qi`: codes, shape (n, qis). `turn`: any number >= 0; where so many records are equal that
+        they need several ranges, those of equal numbers stay together.
         """
 
 
@@ -111,15 +106,7 @@ def divide(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stretches:
-    """Stretches of the Hilbert order.
-
-    Attributes
-    ----------
-    cut
-        See `cuts`.
-    sizes
-        Number of codes of each quasi-identifier.
-    """
+    """Stretches of the Hilbert order."""
 
     cut: NDArray[np.uint64]
     sizes: list[int]
@@ -153,14 +140,8 @@ def cuts(key: NDArray[np.uint64], n_ranges: int) -> NDArray[np.uint64]:
 class Boxes:
     """The leaves of a tree over the features of a model.
 
-    Attributes
-    ----------
-    node
-        The nodes, see `cells.tree`.
-    first, parts
-        First range and number of ranges of each node that is a leaf, shape (nodes,).
-    whole
-        The model and the domains.
+    `node`: see `cells.tree`; `first`, `parts`: first range and number of ranges of each leaf, shape
+    (nodes,).
     """
 
     node: RecordArray

@@ -188,12 +188,8 @@ class Founding:
     def _hidden(self, a: int, founders: IntArray, outside: BoolArray, new: BoolArray) -> BoolArray:
         """Return of which founders nothing is read in column a if all their values are a cover.
 
-        Parameters
-        ----------
-        outside
-            Whether the old labels of the founders do not hold their values, shape (n,).
-        new
-            The founders that get the cover, shape (n,).
+        `outside`: whether the old labels of the founders do not hold their values; `new`: the
+        founders that get the cover; shape (n,) each.
 
         Notes
         -----

@@ -37,18 +37,10 @@ PLAIN = LabelStyle()
 class Generalized:
     """The generalized quasi-identifiers of equivalence classes.
 
-    Attributes
-    ----------
-    qis
-        The quasi-identifiers.
-    cost
-        With `TAXONOMY`, an attribute with a hierarchy is published by its nodes; otherwise by the
-        values that are present.
-    first_of, code
-        Codes of QI j present in class c, rising: `code[first_of[i]:first_of[i + 1]]` with
-        i = c * qis + j.
-    lo, hi
-        The first and the last of them, the missing marker's included, shape (classes, qis).
+    With `TAXONOMY` as `cost`, an attribute with a hierarchy is published by its nodes; otherwise by
+    the values that are present. Codes of QI j present in class c, rising:
+    `code[first_of[i]:first_of[i + 1]]` with i = c * qis + j. `lo`, `hi`: the first and the last of
+    them, the missing marker's included, shape (classes, qis).
     """
 
     qis: tuple[Attribute, ...]
@@ -93,10 +85,7 @@ class Generalized:
         Two of them are equal if they cover the same: categories are sorted, and the missing
         marker is not among them. The hierarchy is not used.
 
-        Raises
-        ------
-        ValueError
-            If the form does not suit the attribute.
+        ValueError if the form does not suit the attribute.
         """
         qi = self.qis[j]
         _check_form(qi, style.form)
@@ -166,15 +155,8 @@ def generalize(
 ) -> Generalized:
     """Return the generalized quasi-identifiers of classes.
 
-    Parameters
-    ----------
-    codes
-        Code of each record in each quasi-identifier, shape (n, qis).
-    classes
-        None of them empty.
+    `codes`: of each record in each quasi-identifier, shape (n, qis); no class is empty.
 
-    Notes
-    -----
     A range ends in values that are present, not in steps of some grid, and a set holds the values
     that are present: no published value claims a value that no member has. O(n).
     """

@@ -260,11 +260,8 @@ DAY = (
 class LabelStyle:
     """How one quasi-identifier is generalized and labelled.
 
-    Attributes
-    ----------
-    per_day, midnight
-        For `HOURS`: the length of a day in positions (1440 where they are minutes), and a position
-        at which a day begins.
+    `per_day` and `midnight` are for `HOURS`: the length of a day in positions (1440 where they are
+    minutes), and a position at which a day begins.
     """
 
     form: Form = Form.PLAIN

@@ -38,14 +38,8 @@ def branches_of(
 ) -> tuple[Branch, ...]:
     """Return the branch of each value: itself, its intervals from narrow to wide, and the root.
 
-    Parameters
-    ----------
-    leaves
-        The values as text, rising.
-    interval
-        Interval of each value on the lowest level, not falling.
-    n_levels, joined
-        Levels of intervals, and how many intervals are one on the next level; >= 1 and >= 2.
+    `leaves`: the values as text, rising; `interval`: of each on the lowest level, not falling;
+    `joined` (>= 2) intervals are one on the next of `n_levels` (>= 1).
 
     Notes
     -----

@@ -28,17 +28,9 @@ _MINUTES = 60
 class LabelText:
     r"""Reads the labels of one attribute.
 
-    Attributes
-    ----------
-    numeric
-        Whether its cells are numbers.
-    branches
-        The branches of its hierarchy, from leaf to root.
-    by_hour
-        Whether labels are hours of the day, and cells minutes.
-    times, levels
-        The reader of its cells, where they are dates, times or durations; and the levels of its
-        calendar.
+    `branches` are from leaf to root; `by_hour`: labels are hours of the day, and cells minutes;
+    `times`, `levels`: the reader of cells that are dates, times or durations, and the levels of its
+    calendar.
 
     Notes
     -----

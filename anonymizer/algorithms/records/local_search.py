@@ -128,11 +128,8 @@ def improve(
 ) -> Int32Array:
     """Return the class of each record in the cheapest partition found; see `best`.
 
-    Parameters
-    ----------
-    gone_after
-        Returns which share of the search is gone when it has done so much work, 1 or more at its
-        end. None: not known.
+    `gone_after` returns which share of the search is gone when it has done so much work, 1 or more
+    at its end.
 
     Notes
     -----
@@ -209,40 +206,22 @@ def best(
 ) -> Int32Array:
     """Return the class of each record in the cheapest partition found in the time there is.
 
-    Parameters
-    ----------
-    problem
-        The criteria of a class, and how information loss is measured.
-    order
-        All records, similar ones near each other: see `hilbert_order`.
-    dm_weight
-        The search minimizes GCP + `dm_weight` x DM / (n k). DM is the sum of squared class sizes,
-        so that DM / (n k) is 1 where every class has k records, and 3 where each has 3 k: with
-        0.01, classes of 3 k must be better by 0.02 of GCP than classes of k.
-    prefer_share, share_price
-        Preferred largest share of a value in a class, see `blank_tally`, and its price: a record
-        costs this much more GCP for each column in which its class is above.
-    keep_going
-        Asked every 50 ms or so; once False, the best so far is returned.
-    time_left
-        Share of the time that is left, 1 at first and 0 at last, by which the search cools; None:
-        not known. The same time gives better classes where it is. Not asked where records are so
-        few that the search ends by itself.
-    work
-        How much work the moves may be, in place of time. Not looked at either where records are so
-        few.
-    seed
-        Equal seeds give equal classes where `keep_going` is always True and `time_left` is not
-        called.
-    progress
-        Called with the GCP so far.
+    The search minimizes GCP + `dm_weight` x DM / (n k). DM is the sum of squared class sizes, so
+    that DM / (n k) is 1 where every class has k records, and 3 where each has 3 k. A record costs
+    `share_price` more GCP for each column in which its class has a value with more than
+    `prefer_share`, see `blank_tally`.
 
-    Returns
-    -------
-    class_of
-        Dense from 0; all keep the promise. `SUPPRESSED` everywhere where no classes were found,
-        nowhere where the whole table can be one class, and else for what fits in none, as far as
-        there was time to look.
+    `order`: all records, similar ones near each other, see `hilbert_order`. `keep_going` is asked
+    every 50 ms or so; once False, the best so far is returned. `time_left`: share of the time that
+    is left, 1 at first and 0 at last, by which the search cools; the same time gives better classes
+    where it is known. `work`: how much work the moves may be, in place of time. Neither is asked
+    where records are so few that the search ends by itself. Equal seeds give equal classes where
+    `keep_going` is always True and `time_left` is not called. `progress` is called with the GCP so
+    far.
+
+    Classes are dense from 0; all keep the promise. `SUPPRESSED` everywhere where no classes were
+    found, nowhere where the whole table can be one class, and else for what fits in none, as far as
+    there was time to look.
 
     Notes
     -----

@@ -25,14 +25,8 @@ from anonymizer.domain.records import Attribute, Records, Schema
 class Runs:
     """Distinct values of each class, a run for each, rising within a class.
 
-    Attributes
-    ----------
-    first_of
-        Index of the first run of each class, shape (classes,).
-    code
-        Value of each run, shape (runs, columns).
-    n_persons
-        Distinct persons with that value, shape (runs,).
+    `first_of`: index of the first run of each class, shape (classes,); `code`: value of each run,
+    shape (runs, columns); `n_persons`: distinct persons with that value, shape (runs,).
     """
 
     first_of: IntArray
@@ -55,17 +49,8 @@ class Runs:
 class GroupedRecords:
     """Records grouped by class, whose columns can be evaluated one by one.
 
-    Attributes
-    ----------
-    size
-        Records of each class, shape (classes,), all > 0.
-    n_persons
-        Distinct persons of each class, likewise.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of the classes have a gap.
+    `size`: records of each class; `n_persons`: distinct persons; shape (classes,). ValueError if
+    the numbers of the classes have a gap.
 
     Notes
     -----
@@ -214,12 +199,8 @@ class Measures:
 def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
     """Measure the classes of records.
 
-    Parameters
-    ----------
-    records, schema
-        All records, suppressed ones included: t-closeness compares with their distribution.
-    class_of
-        Class of each record, 0 and up without a gap, negative where suppressed, shape (n,).
+    `records`: suppressed ones included, since t-closeness compares with their distribution;
+    `class_of`: 0 and up without a gap, negative where suppressed, shape (n,).
 
     Notes
     -----

@@ -92,19 +92,10 @@ Method: TypeAlias = "Callable[[Task], Int32Array]"
 class Model:
     """A kind of promise: its defaults, and the methods that keep it.
 
-    Attributes
-    ----------
-    d, l
-        Default number of distinct values of a quasi-identifier and of a sensitive attribute.
-    needs_sensitive
-        Whether a sensitive attribute is required.
-    has_labels
-        Whether the user chooses labels for quasi-identifiers, and the release has counts and
-        means. No two classes then have the same labels.
-    methods
-        By name, the default first.
-    time_budget_s
-        Default time budget of a search.
+    `d`, `l`: default number of distinct values of a quasi-identifier and of a sensitive attribute.
+    `has_labels`: the user chooses labels for quasi-identifiers, the release has counts and means,
+    and no two classes have the same labels. `methods`: by name, the default first. `time_budget_s`:
+    default time budget of a search.
     """
 
     d: int
@@ -121,13 +112,6 @@ class Model:
     def method_name(self, name: str | None, *, n: int, time_budget_s: float) -> str:
         """Return the method to use: `name`, or for None and `auto` the default one.
 
-        Parameters
-        ----------
-        n
-            Number of records.
-        time_budget_s
-            Time that a search may take.
-
         Notes
         -----
         A search is the default only where it has time to improve on the first method that does
@@ -142,15 +126,7 @@ class Model:
 
 
 class TimeBudget:
-    """Time budget of one search, by a clock that is passed in; serves as `Task.time_left`.
-
-    Parameters
-    ----------
-    budget_s
-        Seconds from now on.
-    clock
-        Returns seconds that never go back.
-    """
+    """Time budget of one search, by a clock that is passed in; serves as `Task.time_left`."""
 
     def __init__(self, budget_s: float, clock: Callable[[], float]) -> None:
         self._budget_s, self._clock, self._began_s = budget_s, clock, clock()

@@ -19,17 +19,9 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 def mondrian(problem: Problem) -> Int32Array:
     """Return the class of each record of a Mondrian partition.
 
-    Parameters
-    ----------
-    problem
-        The criteria that both halves of a cut must meet: k alone gives the Mondrian that
-        (k,d)-anonymity is compared with, d its (k,d) variant.
-
-    Returns
-    -------
-    class_of
-        Classes in the order of their positions in space; `SUPPRESSED` everywhere if the whole table
-        does not keep the promise.
+    `problem`: the criteria that both halves of a cut must meet; k alone gives the Mondrian that
+    (k,d)-anonymity is compared with, d its (k,d) variant. Classes are in the order of their
+    positions in space; `SUPPRESSED` everywhere if the whole table does not keep the promise.
 
     Notes
     -----
@@ -39,10 +31,6 @@ def mondrian(problem: Problem) -> Int32Array:
     otherwise a value that more than half of the records have, such as the first of its domain,
     would allow no cut.
     About O(n columns log(n) ** 2).
-
-    References
-    ----------
-    .. [1] K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", 2006.
     """
     if not problem.n:
         return np.zeros(0, np.int32)

@@ -138,10 +138,7 @@ def evict(
 ) -> float:
     """Move the leaving records to the classes where they cost least, if that meets `goal`.
 
-    Returns
-    -------
-    change
-        The change of the cost, below `goal`; infinite if nothing was changed.
+    The change of the cost is below `goal`; infinite if nothing was changed.
 
     Notes
     -----
@@ -315,12 +312,7 @@ def make_moves(
 ) -> int:
     """Make moves until the random numbers or the work is used up; return what is left of it.
 
-    Parameters
-    ----------
-    heat
-        How much worse a move may make it: this times a random number of mean 1. 0: not at all.
-    work
-        Roughly 10 ns each.
+    A move may be worse by `heat` times a random number of mean 1. `work`: roughly 10 ns each.
     """
     head = tally.head
     of_record = partition.of_record

@@ -40,14 +40,9 @@ _MOST_KEYS = 2**62
 class Neighbors(NamedTuple):
     """The neighbours of every record, as kernels take them.
 
-    Attributes
-    ----------
-    tuple_of
-        Tuple of each record, shape (n,). Tuples are stretches of the table.
-    first
-        First record of each tuple, and n at last, shape (tuples + 1,).
-    near
-        Nearest tuples of each tuple, the nearest first, `NONE` at the end; shape (tuples, near).
+    `tuple_of`: of each record, shape (n,), tuples being stretches of the table; `first`: first
+    record of each tuple, and n at last, shape (tuples + 1,); `near`: nearest tuples, the nearest
+    first, `NONE` at the end, shape (tuples, near).
     """
 
     tuple_of: Int32Array

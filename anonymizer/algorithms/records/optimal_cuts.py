@@ -30,17 +30,9 @@ def split(
 ) -> Int32Array | None:
     """Return the class of each record in the cheapest division of the table.
 
-    Parameters
-    ----------
-    first
-        The class of each record in a first partition, whose classes are stretches of the table.
-    tally
-        The tally of the problem, whose records are in an order that puts similar ones together.
-
-    Returns
-    -------
-    class_of
-        None if time ran out, if no division was found, or if records of `first` are suppressed.
+    `first`: a first partition, whose classes are stretches of the table; `tally`: of a problem
+    whose records are in an order that puts similar ones together. None if time ran out, if no
+    division was found, or if records of `first` are suppressed.
 
     Notes
     -----

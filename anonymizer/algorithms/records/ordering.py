@@ -28,22 +28,13 @@ _TABLE_FACTOR = 4
 def hilbert_order(codes: Int32Array, sizes: Sequence[int]) -> IntArray:
     """Return the order of records along the Hilbert curve, shape (n,).
 
-    Parameters
-    ----------
-    codes
-        Code of each record in each quasi-identifier, 0 and up, shape (n, quasi-identifiers).
-    sizes
-        Number of codes of each domain; the curve fills a cube with the side of the largest.
+    `codes`: 0 and up, shape (n, quasi-identifiers). The curve fills a cube with the side of the
+    largest of `sizes`, as in the package `hilbertcurve`.
 
     Notes
     -----
     Records of equal codes stay in the order of the table. O(n times the bits of a position on the
     curve); memory: 8 bytes a record for every 64 of these bits, plus 32 bytes.
-
-    References
-    ----------
-    .. [1] J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707, 2004; as
-       in the package `hilbertcurve`.
     """
     order = np.arange(len(codes))
     for word in _keys(codes, sizes)[0][::-1]:
@@ -53,11 +44,6 @@ def hilbert_order(codes: Int32Array, sizes: Sequence[int]) -> IntArray:
 
 def hilbert_key(codes: Int32Array, sizes: Sequence[int]) -> NDArray[np.uint64]:
     """Return the first 64 bits of each record's position on the Hilbert curve, shape (n,).
-
-    Parameters
-    ----------
-    codes, sizes
-        As for `hilbert_order`.
 
     Notes
     -----
@@ -177,11 +163,8 @@ def _stable_order(key: NDArray[np.uint64], order: IntArray) -> IntArray:
 def arranged(records: Records, open_code: Int32Array) -> IntArray:
     """Return an order of the records by their content, shape (n,).
 
-    Parameters
-    ----------
-    open_code
-        What is published of each record in addition to its quasi-identifiers, in codes, shape
-        (n, columns).
+    `open_code`: what is published of each record in addition to its quasi-identifiers, shape (n,
+    columns).
 
     Notes
     -----

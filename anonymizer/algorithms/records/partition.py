@@ -55,18 +55,10 @@ NOBODY = -1
 class Partition(NamedTuple):
     """A partition, as kernels take it.
 
-    Attributes
-    ----------
-    of_record
-        Of `OF_RECORD`, shape (n,).
-    of_class
-        Of `OF_CLASS`, shape (most classes,).
-    outline
-        Of `OUTLINE`, shape (most classes, columns).
-    bits
-        The codes of each class where sets are the cost, shape (most classes, words).
-    cover
-        Which classes cover which codes; `no_cover` where nobody looks for them.
+    `of_record`: of `OF_RECORD`, shape (n,); `of_class`: of `OF_CLASS`, shape (most classes,);
+    `outline`: of `OUTLINE`, shape (most classes, columns); `bits`: the codes of each class where
+    sets are the cost, shape (most classes, words); `cover`: which classes cover which codes,
+    `no_cover` where nobody looks for them.
     """
 
     of_record: RecordArray
@@ -196,13 +188,8 @@ def _penalty(a: int, i: int, tally: Tally, partition: Partition) -> float:
 class Orders(NamedTuple):
     """What tells which records are similar.
 
-    Attributes
-    ----------
-    order, rank
-        Orders in which records near each other are similar, and the position of each record in
-        them, both of shape (orders, n).
-    neighbors
-        The near neighbours of each record.
+    In each of `order` records near each other are similar; `rank` is the position of each record in
+    them; both have the shape (orders, n).
     """
 
     order: Int32Array

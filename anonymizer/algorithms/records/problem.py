@@ -148,14 +148,9 @@ def make_problem(
 ) -> Problem:
     """Return the problem of generalizing `records` so that every class keeps `promise`.
 
-    Parameters
-    ----------
-    weights
-        How much the loss of a quasi-identifier counts, by name; of others, 1. Only the ratios
-        matter. At least one is above 0.
-    table
-        The whole table, where `records` are some of it: t-closeness compares with all of it. None:
-        they are the table.
+    `weights`: how much the loss of a quasi-identifier counts, by name; of others, 1. Only the
+    ratios matter. `table`: the whole table, where `records` are some of it: t-closeness compares
+    with all of it.
 
     Notes
     -----
@@ -194,11 +189,8 @@ def make_problem(
 def with_criteria(lost: Problem, criteria: Problem) -> Problem:
     """Return the problem of losing little by one problem in classes that meet another's criteria.
 
-    Parameters
-    ----------
-    lost, criteria
-        Problems of the same records. Of the first only the quasi-identifiers and their cost are
-        taken, of the second everything but that.
+    Of `lost` only the quasi-identifiers and their cost are taken, of `criteria`, about the same
+    records, everything but that.
     """
     price = lost.rule[: lost.n_qis].copy()
     price["distinct"], price["share"], price["spread"] = 0, 1.0, 0.0

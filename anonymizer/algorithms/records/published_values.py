@@ -36,16 +36,9 @@ _MINUTES = 1440.0
 class ValueReader:
     r"""Reads the published values of one attribute.
 
-    Parameters
-    ----------
-    attribute
-        Its domain.
-    areas_first
-        A text that is both a category and an area is read as the area.
-    per_day, midnight
-        The length of a day in positions, and a position at which a day begins. `per_day` None:
-        positions are minutes since midnight where all of them lie in one day; otherwise the
-        attribute is no time.
+    `areas_first`: a text that is both a category and an area is read as the area. `per_day`,
+    `midnight`: the length of a day in positions, and a position at which a day begins; None:
+    positions are minutes since midnight where all of them lie in one day.
 
     Notes
     -----
@@ -217,12 +210,7 @@ def uncovered(
 ) -> IntArray:
     """Return the classes whose published value does not cover every member, rising.
 
-    Parameters
-    ----------
-    code, class_of
-        Code and class of each record, the class below 0 where it has none, shape (n,).
-    published
-        The published value of each class.
+    `code`, `class_of`: of each record, the class below 0 where it has none, shape (n,).
 
     Notes
     -----

@@ -41,18 +41,9 @@ def form(
 ) -> Int32Array:
     """Return the class of each record of one range, `SUPPRESSED` where it has none, shape (n,).
 
-    Parameters
-    ----------
-    open_code
-        What is published of each record beside its quasi-identifiers; see `arranged`. None: the
-        sensitive attributes.
-    target, time_left
-        See `Task`.
-
-    Raises
-    ------
-    GuaranteeError
-        If independent verification finds that a class does not meet the criteria.
+    `open_code`: what is published of each record beside its quasi-identifiers, see `arranged`; by
+    default the sensitive attributes. GuaranteeError if independent verification finds that a class
+    does not meet the criteria.
     """
     if not records.n:
         return np.zeros(0, np.int32)
@@ -106,10 +97,7 @@ def at_borders(records: Records, schema: Schema, class_of: Int32Array) -> BoolAr
 def meetings(n_left: Sequence[int], n_classes: Sequence[int]) -> Int32Array:
     """Return the group of ranges that settle together, for each range; `NO_GROUP`: none.
 
-    Parameters
-    ----------
-    n_left, n_classes
-        Records without a class, and classes, of each range, in the order of the ranges.
+    `n_left`, `n_classes`: records without a class, and classes, of each range, in their order.
 
     Notes
     -----
@@ -141,20 +129,9 @@ def settle(
 ) -> Int32Array:
     """Return the classes of records that meet at borders, numbered from 0 without a gap.
 
-    Parameters
-    ----------
-    records
-        The records without a class of some ranges, and the border classes of these ranges.
-    class_of
-        Class of each record in its range, numbered so that no two ranges share one, and
-        `SUPPRESSED`.
-    open_code, target, time_left
-        See `form`.
-
-    Raises
-    ------
-    GuaranteeError
-        As for `form`.
+    `records`: those without a class of some ranges, and the border classes of these ranges;
+    `class_of`: of each record in its range, numbered so that no two ranges share one, and
+    `SUPPRESSED`. GuaranteeError as for `form`.
 
     Notes
     -----

@@ -46,19 +46,10 @@ def recut(
 ) -> float:
     """Pool two classes and cut them again, if that changes their cost by less than `goal`.
 
-    Parameters
-    ----------
-    b
-        `NO_CLASS`: cut `a` alone in two.
-    first, spread_by
-        An order is tried for each item of `spread_by`: `POLES`, between two records far apart,
-        otherwise one of `rank`, in which the codes of that column are spread out, unless it is
-        `PLAIN`. `first` is any number, which chooses the first pole and `rank`.
-
-    Returns
-    -------
-    change
-        The change of the cost; infinite if nothing was changed.
+    `b`: `NO_CLASS` cuts `a` alone in two. An order is tried for each item of `spread_by`: `POLES`,
+    between two records far apart, otherwise one of `rank`, in which the codes of that column are
+    spread out, unless it is `PLAIN`. `first` is any number, which chooses the first pole and
+    `rank`. The change of the cost is infinite if nothing was changed.
 
     Notes
     -----
@@ -217,11 +208,7 @@ def may_be_cut(code: Int32Array, bound: float, tally: Tally) -> bool:
 
     It knows of k, d and the information loss alone. Where sets are the cost, codes that are 64
     apart count as one. O(m columns).
-
-    Parameters
-    ----------
-    code
-        Of the records in their order, shape (columns, m).
+    `code`: of the records in their order, shape (columns, m).
     """
     head, rule, m = tally.head, tally.problem.rule, code.shape[1]
     lost = np.zeros((2, m + 1))

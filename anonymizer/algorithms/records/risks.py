@@ -24,17 +24,7 @@ _EXACT = 1e-17
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Probabilities of naming the person of a record.
-
-    Attributes
-    ----------
-    highest
-        Of the record that is easiest to name.
-    average
-        Of a record drawn at random.
-    share_above
-        Share of the records whose probability is above the threshold.
-    """
+    """Probabilities of naming the person of a record."""
 
     highest: float
     average: float
@@ -44,12 +34,8 @@ class Risk:
 def risk(size: IntArray, success: FloatArray, *, threshold: float) -> Risk:
     """Return the risk of records in classes.
 
-    Parameters
-    ----------
-    size
-        Persons of each class in the table, shape (classes,), all above 0.
-    success
-        Probability of naming a person of each class, likewise.
+    `size`: persons of each class in the table, all above 0; `success`: probability of naming a
+    person of each class; shape (classes,).
     """
     n = int(size.sum())
     if not n:
@@ -64,12 +50,7 @@ def risk(size: IntArray, success: FloatArray, *, threshold: float) -> Risk:
 def expected_success(size: IntArray, share: float) -> FloatArray:
     """Return the expected 1 / F of classes of which f persons were drawn, shape (classes,).
 
-    Parameters
-    ----------
-    size
-        f, all above 0.
-    share
-        Share of the population that was drawn, above 0, at most 1.
+    `size`: f, all above 0; `share`: of the population that was drawn, above 0, at most 1.
 
     Notes
     -----

@@ -54,14 +54,8 @@ def special_uniques(
 ) -> SpecialUniques:
     """Return the special uniques of records.
 
-    Parameters
-    ----------
-    codes
-        Codes of the attributes, 0 and up, shape (n, columns).
-    sampled
-        Share of the population that the table is, above 0, below 1.
-    largest
-        Most attributes in an MSU; None: all.
+    `codes`: 0 and up, shape (n, columns); `sampled`: share of the population that the table is,
+    above 0, below 1; `largest`: most attributes in an MSU, None for all.
 
     Notes
     -----

@@ -53,19 +53,10 @@ def form_within_limit(
 ) -> tuple[IntArray, Int32Array]:
     """Return the records that are kept, rising, and the class of each of them.
 
-    Parameters
-    ----------
-    problem_of
-        Returns the problem of the given records alone.
-    form
-        The method: returns the class of each of the given records, or `SUPPRESSED`. Called up to
-        `n_trials` times, at least once.
-    n, most
-        Number of records, and how many of them may be left out.
-    again
-        Form classes again although nothing pays to be dropped: for a method that does better then.
-    keep_going
-        Asked before each further trial; once False, the best so far is returned.
+    `problem_of` returns the problem of the given records alone, `form` the class of each of them,
+    or `SUPPRESSED`; it is called up to `n_trials` times, at least once. At most `most` of `n`
+    records are left out. `again`: form classes again although nothing pays to be dropped.
+    `keep_going` is asked before each further trial; once False, the best so far is returned.
 
     Notes
     -----

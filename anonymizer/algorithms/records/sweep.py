@@ -52,18 +52,9 @@ _NEVER = -1
 class ClassCounts(NamedTuple):
     """Running counts of a class that grows, as kernels take them.
 
-    Attributes
-    ----------
-    problem
-        The criteria.
-    pair
-        The result of `person_pairs` for each column where persons repeat; otherwise without a row.
-    column
-        Of `COLUMN`, shape (columns,).
-    seen
-        Of `SEEN`, laid out as `position`; the turn is the number of a class.
-    pair_in, person_in
-        The class in which each pair and each person was last seen.
+    `pair`: the result of `person_pairs` for each column where persons repeat; `column`: of
+    `COLUMN`, shape (columns,); `seen`: of `SEEN`, laid out as `position`, the turn being the number
+    of a class; `pair_in`, `person_in`: the class in which each was last seen.
     """
 
     problem: ProblemArrays
@@ -175,18 +166,9 @@ _BLOCK = 256
 def sweep(problem: Problem, order: IntArray) -> Int32Array:
     """Return the class of each record, filling one class after the other.
 
-    Parameters
-    ----------
-    problem
-        The criteria of a class.
-    order
-        All records, similar ones near each other: see `hilbert_order`.
-
-    Returns
-    -------
-    class_of
-        Classes in the given order, each a stretch of it; `SUPPRESSED` everywhere if none keeps the
-        promise, for which `why_impossible` may give the reason.
+    `order`: all records, similar ones near each other, see `hilbert_order`. Classes are in that
+    order, each a stretch of it; `SUPPRESSED` everywhere if none keeps the promise, for which
+    `why_impossible` may give the reason.
 
     Notes
     -----
@@ -208,11 +190,6 @@ def sweep(problem: Problem, order: IntArray) -> Int32Array:
       attribute has fewer than l values. Here only the closing rule differs: the same sweep, with l
       sensitive values required as well, each record exactly once.
     - Both listings drop the remaining records; here they are merged.
-
-    References
-    ----------
-    .. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets",
-       Applied Sciences 14(8), 3230, 2024, Algorithms 2 and 3.
     """
     if len(problem.person) or _bounded(problem.rule).any():
         return _sweep(order, problem.k, no_counts(problem))

@@ -142,13 +142,9 @@ def blank_tally(
 ) -> Tally:
     """Return what kernels read of a problem, and scratch space for one class after the other.
 
-    Parameters
-    ----------
-    crowding, share_price
-        See `HEAD`.
-    prefer_share
-        Preferred largest share of a value in a class: of each QI and sensitive attribute of which
-        no value has more than that in the whole table.
+    `crowding`, `share_price`: see `HEAD`. `prefer_share`: preferred largest share of a value in a
+    class, of each QI and sensitive attribute of which no value has more than that in the whole
+    table.
 
     Notes
     -----
@@ -510,12 +506,8 @@ def is_close(
 ) -> bool:
     """Return whether the distribution of a column of `n` values meets t-closeness.
 
-    Parameters
-    ----------
-    turn, here
-        The turn of this class, and the marks of the column's codes, of `SEEN`.
-    entry
-        Has a `close_at`, 0 in a new class: with fewer values the class cannot be close enough.
+    `turn`, `here`: of this class, and the marks of the column's codes, of `SEEN`. `entry` has a
+    `close_at`, 0 in a new class: with fewer values the class cannot be close enough.
 
     Notes
     -----

@@ -37,14 +37,7 @@ class PromisePart(StrEnum):
 class Violation:
     """A part of the promise that a class breaks.
 
-    Attributes
-    ----------
-    class_number
-        Number of the class.
-    part
-        The part that it breaks.
-    attribute
-        Name of the attribute concerned; those of a source joined by ` + `; empty for k.
+    `attribute` is the name of the one concerned; those of a source joined by ` + `; empty for k.
     """
 
     class_number: int
@@ -62,21 +55,11 @@ def verify_classes(
 ) -> tuple[Violation, ...]:
     """Return every violation of `promise`, by class.
 
-    Parameters
-    ----------
-    records, schema
-        All records: t-closeness compares with the distribution over them.
-    class_of
-        Class of each record, 0 and up, negative where suppressed, shape (n,).
-    usual
-        Where the records are a part of a table: how often each code of each sensitive attribute
-        occurs in all of it.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, a code is outside its domain, or the promise names an attribute that
-        is not a numeric QI: no result could be trusted.
+    `records`: all, since t-closeness compares with the distribution over them; `class_of`: negative
+    where suppressed, shape (n,); `usual`: where the records are a part of a table, how often each
+    code of each sensitive attribute occurs in all of it. ValueError if the shapes differ, a code is
+    outside its domain, or the promise names an attribute that is not a numeric QI: no result could
+    be trusted.
 
     Notes
     -----

@@ -23,14 +23,8 @@ from anonymizer.settings import CountSettings
 class RevealedValues:
     """Published and true values of one attribute with `per_pseudonym`.
 
-    Attributes
-    ----------
-    attribute
-        The declared attribute: name and range.
-    published
-        Value published with each record, NaN for none, shape (records,).
-    sensed
-        Newest true value of its device at that time, NaN for none, shape (records,).
+    `published`: value published with each record, `sensed`: newest true value of its device at that
+    time; NaN for none, shape (records,).
     """
 
     attribute: ReadingAttribute
@@ -60,12 +54,7 @@ class Reports(NamedTuple):
 class TripsCase(NamedTuple):
     """How trips are published beside a release.
 
-    Attributes
-    ----------
-    rule, every_s, k, n_cells
-        What a trip is, the length of a window, the devices of a class, and the cells of places.
-    reports
-        The reports that are passed on: not near protected ends of trips.
+    `reports`: those that are passed on, which are not near protected ends of trips.
     """
 
     rule: TripRule

@@ -45,14 +45,8 @@ def attack_counts(
 ) -> list[Finding]:
     """Attack the numbers of devices that `[counts]` publishes about reports, and exact ones.
 
-    Parameters
-    ----------
-    reports
-        The true positions, of two intervals at least.
-    settings
-        What the counts promise (k, or differential privacy), interval and cells.
-    seed
-        Of the choice of devices, groups and guesses, and of the noise.
+    `reports`: the true positions, of two intervals at least; `settings`: what the counts promise,
+    interval and cells; `seed`: of the choice of devices, groups and guesses, and of the noise.
 
     Returns
     -------
@@ -63,12 +57,8 @@ def attack_counts(
         `aggregate membership`: the mean area under the curve of guessing whether a device is among
         the half of the devices that are counted. Means, flows and speeds are not used.
 
-    Raises
-    ------
-    InputError
-        If the reports are of fewer than two intervals, or the network has no coordinates.
-    MissingExtraError
-        If the counts have differential privacy, and OpenDP is not installed.
+    InputError if the reports are of fewer than two intervals, or the network has no coordinates;
+    MissingExtraError if the counts have differential privacy, and OpenDP is not installed.
 
     Notes
     -----

@@ -36,18 +36,9 @@ MOST_TIMES_HABITS = 2.0
 class Later(NamedTuple):
     """The days that are attacked, and what was known before them.
 
-    Attributes
-    ----------
-    habits, targets
-        Of all devices; and those that are attacked.
-    said
-        What is published on the later days, once for each class, by rising class and time.
-    class_of
-        Class of each record of `said`.
-    is_in
-        Which targets are in the class of each record, shape (targets, records).
-    until
-        Unix seconds until which each record holds.
+    `said`: what is published on the later days, once for each class, by rising class and time;
+    `class_of`: of each of its records; `is_in`: which targets are in that class, shape (targets,
+    records); `until`: unix seconds until which each holds.
     """
 
     habits: Habits
@@ -276,17 +267,8 @@ def presence(
 ) -> tuple[FloatArray, FloatArray]:
     """Return how often a day with a target is told from one without, of the same kind of day.
 
-    Parameters
-    ----------
-    on
-        From `days_on`.
-    score
-        From `expected_in`, if it is known.
-
-    Returns
-    -------
-    told, control
-        The control uses the habits of somebody else, shape (targets,) each.
+    `on`: from `days_on`; `score`: from `expected_in`, if it is known. The control uses the habits
+    of somebody else, shape (targets,) each.
     """
     score = expected_in(later.habits, later.said) if score is None else score
     # A group that publishes several times speaks once.

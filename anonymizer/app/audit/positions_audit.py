@@ -81,22 +81,11 @@ def audit_positions(
 ) -> WindowsAuditReport:
     """Attack the published windows of a stream and the published regions together.
 
-    Parameters
-    ----------
-    settings
-        Of the gateway: the topics of positions, and what they are located with.
-    published, truth
-        As for `audit_windows`; the first also of the topic of regions, the second of positions.
-    seed
-        Of the control: the records of each victim with the positions of another one.
-
-    Raises
-    ------
-    InputError
-        If a file or a message cannot be read, or no window has a vehicle that is in both releases.
-    SettingsError
-        If the stream cannot be attacked, see `audit_windows`, or no input has positions that the
-        audit can read.
+    `published` is also of the topic of regions, `truth` of positions, else as for `audit_windows`.
+    `seed`: of the control, the records of each victim with the positions of another one. InputError
+    if a file or a message cannot be read, or no window has a vehicle that is in both releases;
+    SettingsError if the stream cannot be attacked, or no input has positions that the audit can
+    read.
 
     Notes
     -----

@@ -29,16 +29,9 @@ EVERY_S = 60.0
 class NodeDivision(NamedTuple):
     """Places that the nodes of a network are divided into.
 
-    Attributes
-    ----------
-    name
-        Such as `18x18`, or `roads`.
-    side
-        Rows and columns of the grid; 0 for roads.
-    share
-        Share of each node in each place, shape (nodes, places); rows add up to 1.
-    cell_of
-        Place of each node; None for roads, of which several meet at a node.
+    `name`: such as `18x18`, or `roads`; `side`: rows and columns of the grid, 0 for roads; `share`:
+    of each node in each place, shape (nodes, places), rows add up to 1; `cell_of`: place of each
+    node, None for roads.
     """
 
     name: str
@@ -50,14 +43,8 @@ class NodeDivision(NamedTuple):
 class Traffic(NamedTuple):
     """The truth: where each device is at each time of counting.
 
-    Attributes
-    ----------
-    times
-        Unix seconds, `EVERY_S` apart, shape (times,).
-    place
-        Node of each device, negative if it is not present, shape (times, devices).
-    speed_mps
-        Its speed, NaN for none, same shape.
+    `times`: unix seconds, `EVERY_S` apart, shape (times,); `place`: node of each device, negative
+    if it is not present, shape (times, devices); `speed_mps`: NaN for none, same shape.
     """
 
     times: FloatArray
@@ -122,15 +109,7 @@ def grid_cells(network: RoadNetwork, side: int) -> IntArray:
 def counting_times(ts: FloatArray, *, every_s: float = EVERY_S) -> FloatArray:
     """Return the ends of the whole intervals between the first of some moments and the last.
 
-    Parameters
-    ----------
-    ts
-        The moments, Unix seconds, in any order, shape (n,).
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two.
+    `ts`: unix seconds, in any order, shape (n,). InputError if there are fewer than two.
     """
     if len(ts):
         first, last = np.ceil(ts.min() / every_s), np.floor(ts.max() / every_s)
@@ -149,14 +128,10 @@ def true_traffic(
 ) -> Traffic:
     """Return where devices are at some times, and how fast.
 
-    Parameters
-    ----------
-    present_s
-        How long a device counts as present at its last position.
-    speed_mps
-        Speed that each report states, NaN for none, shape (reports,): a device has that of its
-        newest one. None: a device's speed is the distance between its reports of the last minute
-        on the network, straight from one to the next, divided by the time between them.
+    A device counts as present for `present_s` at its last position. `speed_mps`: what each report
+    states, NaN for none, shape (reports,): a device has that of its newest one. None: the distance
+    between its reports of the last minute on the network, straight from one to the next, divided by
+    the time between them.
     """
     order = np.argsort(reports.ts, kind="stable")
     device, ts, node = reports.device[order], reports.ts[order], reports.node[order]
@@ -201,11 +176,8 @@ def _driven(
 def read_devices(traffic: Traffic, division: NodeDivision, *, least: int = 0) -> PlaceReading:
     """Return what is read if each device has a name and its place is published.
 
-    Parameters
-    ----------
-    least
-        Numbers of devices below it are left out; if it is above 0, devices have no names, so that
-        moves are not shown.
+    Numbers of devices below `least` are left out; if it is above 0, devices have no names, so moves
+    are not shown.
     """
     n_at, total, n_with = _counted(traffic, division, least)
     speed = np.divide(total, n_with, out=np.full(len(total), np.nan), where=n_with > 0)
@@ -254,21 +226,10 @@ def _moved(places: Int32Array, division: NodeDivision) -> tuple[FloatArray, floa
 class RegionReader:
     """Reads a release: how many devices are at each node of each region.
 
-    Parameters
-    ----------
-    observed
-        The release.
-    until
-        Unix seconds until which each record holds, if its pseudonym publishes no other, shape
-        (records,).
-    times
-        Times of counting.
-    piece_of
-        Public pieces that regions are made of, as in `Case`. Devices are then spread by the
-        density that all regions have in common (`region_density`). None: they are spread evenly
-        over the nodes.
-    speed_mps
-        Published speed of each record, NaN for none, shape (records,). None: none is published.
+    `until`: unix seconds until which each record holds, if its pseudonym publishes no other, shape
+    (records,); `piece_of`: public pieces that regions are made of, as in `Case`. Devices are then
+    spread by the density that all regions have in common (`region_density`), else evenly over the
+    nodes. `speed_mps`: published speed of each record, NaN for none.
     """
 
     def __init__(

@@ -59,19 +59,10 @@ def audit_releases(
 ) -> WindowsAuditReport:
     """Attack two streams that read one topic together, and each of them alone.
 
-    Parameters
-    ----------
-    published, truth
-        As for `audit_windows`.
-    seed
-        Of the control: the first release of each victim with the second one of another vehicle.
-
-    Raises
-    ------
-    InputError
-        If a file or a class cannot be read, or no window of one overlaps with one of the other.
-    SettingsError
-        If the streams read no topic in common, or cannot be attacked: see `audit_windows`.
+    `published`, `truth`: as for `audit_windows`; `seed`: of the control, the first release of each
+    victim with the second one of another vehicle. InputError if a file or a class cannot be read,
+    or no window of one overlaps with one of the other; SettingsError if the streams read no topic
+    in common, or cannot be attacked.
 
     Notes
     -----

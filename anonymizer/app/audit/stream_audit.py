@@ -107,36 +107,14 @@ def audit_release(
 ) -> AuditReport:
     """Audit a release against the true positions.
 
-    Parameters
-    ----------
-    trace, released, network
-        True positions, what was published about them, and the road network.
-    settings
-        Presence, snapping limit, density rule, readings and zones of the gateway that published.
-        The attacks on zones are mounted if there are any.
-    device_of
-        Device of each pseudonym, as returned by `read_auditor_map`. None: the attacks that need
-        it are left out, and silent devices are not known to be published.
-    mode
-        The mode whose promises are required.
-    tick_s
-        Length of a tick; the adversary searches for successors within a few ticks.
-    sample
-        Number of random pseudonyms that the centre, prefix and velocity attacks use; 0: all.
-    seed
-        Equal input and seed give equal reports.
-    earlier
-        A release from before the zones were declared, for an adversary who compares the two.
-    placebo
-        A release of other devices on the same network, as long as this one: what is told from it
-        about these devices is not told by theirs.
-    progress
-        Called with the name of each step before it begins.
-
-    Raises
-    ------
-    InputError
-        If the trace cannot be located on the network.
+    `settings` are those of the gateway that published; zones are attacked if there are any. Without
+    `device_of` (as `read_auditor_map` returns it) the attacks that need it are left out, and silent
+    devices are not known to be published. `mode`: whose promises are required. `tick_s`: the
+    adversary searches for successors within a few ticks. `sample`: number of random pseudonyms that
+    the centre, prefix and velocity attacks use; 0: all. `earlier`: a release from before the zones
+    were declared. `placebo`: one of other devices on the same network, as long as this one.
+    `progress` is called with the name of each step before it begins. InputError if the trace cannot
+    be located on the network.
 
     Notes
     -----

@@ -41,16 +41,8 @@ def attack_streets(
 ) -> list[Finding]:
     """Attack traffic by street and hour.
 
-    Parameters
-    ----------
-    passages, is_road
-        See `HourPassages`.
-    k
-        What is promised.
-    seed
-        Of the choice of hours and targets.
-    publish
-        What is attacked. None: what is published with this k.
+    `passages`, `is_road`: see `HourPassages`; `seed`: of the choice of hours and targets;
+    `publish`: what is attacked, by default what is published with this k.
 
     Returns
     -------

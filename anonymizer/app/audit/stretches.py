@@ -14,16 +14,10 @@ from anonymizer.domain.network import RoadNetwork
 class Stretch(NamedTuple):
     """Some targets, followed from one moment on.
 
-    Attributes
-    ----------
-    steps_s
-        Unix seconds of the steps, from that of the known positions to the last of `at` or later.
-    at
-        Steps at which the belief is measured.
-    place
-        Node of each device at each step, negative if absent, shape (steps, devices).
-    targets
-        Devices that are present at the first step and at all of `at`.
+    `steps_s`: unix seconds of the steps, from that of the known positions to the last of `at` or
+    later; `at`: those at which the belief is measured; `place`: node of each device, negative if
+    absent, shape (steps, devices); `targets`: devices that are present at the first step and at all
+    of `at`.
     """
 
     steps_s: FloatArray
@@ -53,21 +47,11 @@ def stretches(
 ) -> list[Stretch]:
     """Return random stretches of the release, and random targets.
 
-    Parameters
-    ----------
-    minutes
-        From `horizons`. If there is none, there is no stretch.
-    n_starts, n_targets
-        Most stretches, and most targets of each.
-    ahead_s
-        How long the stretches go on after the last of `minutes`, as far as the release does.
-    moments
-        Unix seconds, rising, at which stretches may begin; the last of `minutes` is not after the
-        last moment. None: the ticks of the release.
-    victims
-        Which devices may be targets, shape (devices,). None: all.
-    most_share
-        At most so many of the devices are targets of one stretch or another.
+    `minutes`: from `horizons`; if there is none, there is no stretch. At most `n_starts` stretches,
+    and `n_targets` of each. `ahead_s`: how long they go on after the last of `minutes`, as far as
+    the release does. `moments`: unix seconds, rising, at which they may begin; by default the ticks
+    of the release. `victims`: which devices may be targets, shape (devices,). At most `most_share`
+    of the devices are targets of one or another.
     """
     if not minutes:
         return []

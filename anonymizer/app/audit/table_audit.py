@@ -45,16 +45,9 @@ _LAST_DIGIT = 0.0051
 class _Case:
     """The original, the release, and which row became which.
 
-    Attributes
-    ----------
-    row
-        Row of the original of each record.
-    class_of
-        Published class of each record, negative if it was suppressed.
-    row_of
-        Row of the release that each record became, negative if it was suppressed.
-    n_unidentified
-        Published rows whose original has no identifier.
+    `row`: of the original, of each record; `class_of`, `row_of`: published class, and row of the
+    release, negative if it was suppressed; `n_unidentified`: published rows whose original has no
+    identifier.
     """
 
     original: TextTable
@@ -87,36 +80,15 @@ def audit_table(
 ) -> TableAuditReport:
     """Audit a published table from the files alone.
 
-    Parameters
-    ----------
-    table, declared
-        The original, and the declaration of its columns.
-    release, auditor_map
-        What `anonymize` published, and which row became which.
-    bands
-        Rising edges of sensitive numbers, by name; a band counts as one value.
-    labels, measures
-        The forms of labels, by quasi-identifier, and the columns whose means were published.
-    promise
-        What is required of each class. Parts with their neutral value (k below 2, d and l below
-        1, the others at their default) are only reported.
-    n_own, seed
-        Number of people whose rows are the adversary's own: drawn by the seed, and in the class of
-        each victim. Only reported, beside the same without any.
-    population
-        The people of whom those of the table are a part: a table with its quasi-identifiers, one
-        row a person, or their number; None: unknown.
-    at_risk
-        Records whose risk is larger are counted.
-    target
-        Sensitive attribute that a model learns to predict, from the release and from the original.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or its content does not fit.
-    SettingsError
-        If the promise names a column that is no numeric quasi-identifier, or bands are invalid.
+    `bands`: rising edges of sensitive numbers, by name; a band counts as one value. `labels`,
+    `measures`: the forms of labels, by quasi-identifier, and the columns whose means were
+    published. Parts of `promise` with their neutral value (k below 2, d and l below 1, the others
+    at their default) are only reported. `n_own`: number of people whose rows are the adversary's
+    own, drawn by `seed`, and in the class of each victim. `population`: a table with its
+    quasi-identifiers, one row a person, or their number. Records whose risk is above `at_risk` are
+    counted. `target`: sensitive attribute that a model learns to predict. InputError if a file
+    cannot be read, or its content does not fit; SettingsError if the promise names a column that is
+    no numeric quasi-identifier, or bands are invalid.
 
     Notes
     -----

@@ -28,26 +28,11 @@ def risk_findings(
 ) -> Iterator[Finding]:
     """Yield the risks of prosecutor and journalist, and what the population hides.
 
-    Parameters
-    ----------
-    size
-        Persons of each published class, shape (classes,), all above 0.
-    size_original
-        Persons alike in all quasi-identifiers of the original, a number for each combination.
-    n_persons
-        Distinct persons of the original.
-    threshold
-        Records with a larger risk are counted.
-    population
-        Persons of the population; None: unknown.
-    company
-        Persons of the population, and of the original, whom each class fits, both shape
-        (classes,); None: estimated from the number of the population.
-
-    Raises
-    ------
-    SettingsError
-        If the population is smaller than the table.
+    `size`: persons of each published class, all above 0; `size_original`: persons alike in all
+    quasi-identifiers of the original, for each combination; `n_persons`: of the original; records
+    with a risk above `threshold` are counted; `population`: its persons, None for unknown;
+    `company`: persons of the population, and of the original, whom each class fits, None for
+    estimated; shape (classes,). SettingsError if the population is smaller than the table.
     """
     n = int(size.sum())
     before = risk(size_original, 1 / size_original, threshold=threshold)
@@ -103,14 +88,10 @@ def company_of(
 ) -> IntArray:
     """Return how many rows of a population each class fits, shape (classes,).
 
-    Parameters
-    ----------
-    readers, labels, cells
-        For each quasi-identifier: the reader of its labels, its different labels, and its different
-        cells in the population.
-    label_of, cell_of
-        Index of the label of each class, shape (classes, quasi-identifiers), and of the cell of
-        each row of the population, shape (rows, quasi-identifiers).
+    `readers`, `labels`, `cells`: for each quasi-identifier, the reader of its labels, its different
+    labels, and its different cells in the population; `label_of`, `cell_of`: index of the label of
+    each class, shape (classes, quasi-identifiers), and of the cell of each row of the population,
+    shape (rows, quasi-identifiers).
 
     Notes
     -----

@@ -26,14 +26,7 @@ def utility_of(
 ) -> tuple[ColumnUtility, ...]:
     """Return the utility of each quasi-identifier.
 
-    Parameters
-    ----------
-    records, schema
-        The original.
-    seen
-        The classes as published.
-    class_of
-        Class of each record, negative where suppressed.
+    `seen`: the classes as published; `class_of`: of each record, negative where suppressed.
     """
     kept = class_of >= 0
     of, size = class_of[kept], np.bincount(class_of[kept], minlength=seen.n_classes)
@@ -95,15 +88,7 @@ def model_utility(
 ) -> ModelUtility:
     """Return how well a tree predicts that learned from the release, and from the original.
 
-    Parameters
-    ----------
-    target
-        A sensitive attribute.
-
-    Raises
-    ------
-    SettingsError
-        If it is none, or there are too few people.
+    SettingsError if `target` is no sensitive attribute, or there are too few people.
 
     Notes
     -----

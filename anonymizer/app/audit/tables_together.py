@@ -36,17 +36,7 @@ class Day(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Side:
-    """A release as the adversary sees it.
-
-    Attributes
-    ----------
-    class_of
-        Class of each person who has one published row, by name.
-    values, labels
-        Of each class: how often it has each value, and its labels.
-    true
-        Value of each person, by name.
-    """
+    """A release as the adversary sees it."""
 
     class_of: Mapping[str, str]
     values: Mapping[str, Counter[str]]
@@ -59,19 +49,9 @@ def tables_together(
 ) -> Iterator[Finding]:
     """Yield what the two tables tell together of each sensitive attribute, beside its controls.
 
-    Parameters
-    ----------
-    declared
-        The columns of both; `id` names the people.
-    seed
-        Of the control, for which each person's later class is that of another one.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or does not fit.
-    SettingsError
-        If no identifier is declared.
+    `id` of `declared` names the people. `seed`: of the control, for which each person's later class
+    is that of another one. InputError if a file cannot be read or does not fit; SettingsError if no
+    identifier is declared.
     """
     if declared.id is None:
         raise SettingsError("with: needs --id, the column that names the people of both tables")

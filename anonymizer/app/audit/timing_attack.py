@@ -127,12 +127,7 @@ def _exact(
 class _Places(NamedTuple):
     """The region in which each target was published last, at each horizon, as its pieces.
 
-    Attributes
-    ----------
-    regions
-        The pieces of all regions.
-    region_of
-        Newest region of each target at each horizon, -1 for none, shape (targets, horizons).
+    `region_of` is -1 for none, shape (targets, horizons).
     """
 
     regions: PieceRegions
@@ -162,12 +157,8 @@ class _Places(NamedTuple):
     def found(self, belief: FloatArray, true_node: IntArray) -> FloatArray:
         """Return how often the most probable piece of its region holds a target.
 
-        Parameters
-        ----------
-        belief
-            Probability of each node, shape (targets, horizons, nodes).
-        true_node
-            Shape (targets, horizons).
+        `belief`: probability of each node, shape (targets, horizons, nodes); `true_node`: shape
+        (targets, horizons).
         """
         right = np.zeros(self.region_of.shape)
         for target, k in np.argwhere(self.region_of >= 0).tolist():

@@ -68,17 +68,10 @@ EXPOSED = 0.5
 class HeardRelease(NamedTuple):
     """A release, as the adversaries read it.
 
-    Attributes
-    ----------
-    observed, class_of
-        The release, and the class of each pseudonym, from `indistinguishable_classes`.
-    until
-        Unix seconds until which each record holds, shape (records,). None: that is not known.
-    handed
-        What the adversary is told beyond the release. None: nothing.
-    level_share
-        How likely each level is at each node, from `Handed.shares` of other devices, shape (levels,
-        nodes). None: that is not known. It is only used with `handed`.
+    `class_of`: of each pseudonym, from `indistinguishable_classes`; `until`: unix seconds until
+    which each record holds, shape (records,); `handed`: what the adversary is told beyond the
+    release; `level_share`: how likely each level is at each node, from `Handed.shares` of other
+    devices, shape (levels, nodes), used with `handed` alone. None: not known.
     """
 
     observed: Observed
@@ -100,16 +93,10 @@ class _Said(NamedTuple):
 class Beliefs:
     """What adversaries believe of the true places of some targets.
 
-    Attributes
-    ----------
-    minutes
-        Those of `HORIZONS_MIN` that the release is long enough for.
-    near
-        Of each adversary, the probability that it gives to the nodes within `NEAR_M` of the true
-        place, shape (targets, minutes).
-    moves
-        Whether a target is farther than `NEAR_M` from its known position at one of the minutes,
-        shape (targets,).
+    `minutes`: those of `HORIZONS_MIN` that the release is long enough for; `near`: of each
+    adversary, the probability that it gives to the nodes within `NEAR_M` of the true place, shape
+    (targets, minutes); `moves`: whether a target is farther than `NEAR_M` from its known position
+    at one of the minutes, shape (targets,).
     """
 
     minutes: tuple[int, ...]
@@ -203,32 +190,18 @@ def beliefs(
 ) -> Beliefs:
     """Return what adversaries believe of the true places of devices 1, 3 and 5 minutes later.
 
-    Parameters
-    ----------
-    heard, truth
-        The release and the true positions.
-    piece_of
-        Public piece of each node, negative if it is in none, shape (nodes,) or (levels, nodes).
-        None: regions are not made of public pieces.
-    interval_s
-        How often a device reports.
-    n_starts, n_targets
-        Random ticks at which the positions of so many random devices each are known.
-    nodes_per_cell
-        Nodes in a cell of the raw positions, on average.
-    placebo
-        A release of other devices at the same times, for the adversary `placebo`, who takes it for
-        that of the targets. None: there is none.
-    victims
-        Which devices may be targets, shape (devices,). None: all.
-    motion
-        How devices move, learned from others than those of `truth` in steps of
-        `steps_of(interval_s)`. Any number of devices may then be targets. None: at most half of the
-        devices are targets, and it is learned from the others.
-    adversaries
-        Which to measure: `none`, who has no release; `placebo`; `followed`, who follows groups and
-        devices; `hindsight`, who also knows what was published until `HINDSIGHT_S` later. Weaker
-        ones: `raw` has positions without names, `regions` and `pieces` follow nobody.
+    `piece_of`: public piece of each node, negative if it is in none, shape (nodes,) or (levels,
+    nodes); None: regions are not made of public pieces. `interval_s`: how often a device reports.
+    At each of `n_starts` random ticks the positions of `n_targets` random devices are known, of
+    `victims` alone if given, shape (devices,). `nodes_per_cell`: nodes in a cell of the raw
+    positions, on average. `placebo`: a release of other devices at the same times, for the
+    adversary who takes it for that of the targets. `motion`: how devices move, learned from others
+    than those of `truth` in steps of `steps_of(interval_s)`; None: it is learned from those that
+    are no targets, at least half of them.
+
+    `adversaries`: `none` has no release; `placebo`; `followed` follows groups and devices;
+    `hindsight` also knows what was published until `HINDSIGHT_S` later. Weaker ones: `raw` has
+    positions without names, `regions` and `pieces` follow nobody.
     """
     fine_s, step_s = steps_of(interval_s)
     minutes = horizons(heard.observed, HORIZONS_MIN)

@@ -123,12 +123,8 @@ def attack_trips(
 ) -> list[Finding]:
     """Attack published classes of trips.
 
-    Parameters
-    ----------
-    windows, told
-        The true trips of each window, and what was published about them.
-    k, n_cells
-        What the release promises, and the cells of its places.
+    `windows`, `told`: the true trips of each window, and what was published about them; `k`,
+    `n_cells`: what the release promises, and the cells of its places.
 
     Returns
     -------
@@ -255,14 +251,9 @@ def belief_finding(
 ) -> Finding:
     """Return the finding from beliefs in true destinations.
 
-    Parameters
-    ----------
-    pairs
-        Of each trip: from the release, and from one without its device, shape (trips, 2).
-    device
-        Whose trip it is, shape (trips,).
-    nodes
-        Of a cell: who believes in a cell believes in one of its nodes by chance.
+    `pairs`: of each trip, from the release, and from one without its device, shape (trips, 2);
+    `device`: whose it is, shape (trips,); `nodes`: of a cell, since who believes in a cell believes
+    in one of its nodes by chance.
     """
     if not len(pairs):
         return Finding(attack=attack, figures={"n_victims": 0}, bar=_bar())

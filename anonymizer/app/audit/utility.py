@@ -118,35 +118,13 @@ def utility(
 ) -> tuple[UtilityFigures, ...]:
     """Return the utility of a release and of what it is compared with, for each kind of places.
 
-    Parameters
-    ----------
-    observed
-        The release.
-    reports
-        The true positions; those off the network are left out.
-    network
-        With coordinates.
-    present_s
-        How long a device counts as present at its last position.
-    until
-        Unix seconds until which each record holds, if its pseudonym publishes no other, shape
-        (records,).
-    tick_s
-        Length of a tick: the next record may be so much later.
-    seed
-        Of the noise and the queries.
-    piece_of
-        Public pieces that regions are made of, as in `Case`.
-    true_mps
-        Speed that each report states, NaN for none, shape (reports,). None: speeds are the
-        distances between reports, divided by the time between them.
-    published_mps
-        Published speed of each record, likewise, shape (records,). None: none is published.
-
-    Raises
-    ------
-    InputError
-        If the network has no coordinates, or the release is shorter than two minutes.
+    `present_s`: how long a device counts as present at its last position; `until`: unix seconds
+    until which each record holds, if its pseudonym publishes no other, shape (records,); `tick_s`:
+    the next record may be so much later; `seed`: of the noise and the queries; `piece_of`: as in
+    `Case`; `true_mps`: speed that each report states, NaN for none, shape (reports,), by default
+    the distances between reports, divided by the time between them; `published_mps`: likewise of
+    each record. InputError if the network has no coordinates, or the release is shorter than two
+    minutes.
     """
     if not network.has_coordinates:
         raise InputError("utility: the network has no coordinates")

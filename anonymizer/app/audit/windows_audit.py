@@ -47,23 +47,13 @@ def audit_windows(
 ) -> WindowsAuditReport:
     """Attack the published windows of a stream.
 
-    Parameters
-    ----------
-    published, truth
-        Recordings of the topics on which the stream publishes and of those of its sources, as
-        `read_messages` reads them. They may be one file.
-    n_owned, seed
-        Number of vehicles, drawn by the seed, whose values a third adversary knows because they are
-        its own. The second one, who owns none, is its control.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a class cannot be read, or nothing was published.
-    SettingsError
-        If no quasi-identifier lasts, or what the stream publishes cannot be attacked:
-        representatives, which do not say what a class holds, and domains that every window has
-        anew.
+    `published`, `truth`: recordings of the topics on which the stream publishes and of those of its
+    sources, as `read_messages` reads them; they may be one file. `n_owned`: number of vehicles,
+    drawn by `seed`, whose values a third adversary knows because they are its own; the second one,
+    who owns none, is its control. InputError if a file or a class cannot be read, or nothing was
+    published; SettingsError if no quasi-identifier lasts, or what the stream publishes cannot be
+    attacked: representatives, which do not say what a class holds, and domains that every window
+    has anew.
 
     Notes
     -----

@@ -17,14 +17,8 @@ from anonymizer.pipeline.positions.tick.inbox import Arrivals
 class Load(NamedTuple):
     """What is sent to a stage at once.
 
-    Attributes
-    ----------
-    arrivals
-        Batches, in order of arrival.
-    receipts
-        Of the messages that are to be acknowledged when Kafka has them.
-    n_messages, n_bytes
-        Number of messages, and the memory that they take.
+    `receipts`: of the messages that are to be acknowledged when Kafka has them; `n_bytes`: the
+    memory that they take.
     """
 
     arrivals: list[Arrivals]
@@ -47,15 +41,8 @@ def parts_by_topic(messages: PackedDeliveries, n_parts: int) -> IntArray:
 class BridgeQueue:
     """Batches in order of arrival, by the number of the stage that takes them.
 
-    Parameters
-    ----------
-    n_parts
-        Number of stages.
-    max_payload_bytes
-        Longer payloads are cut one byte behind this: enough to be refused by the stage as too
-        large.
-    parts_of
-        Returns the stage of each message.
+    Payloads longer than `max_payload_bytes` are cut one byte behind this: enough to be refused by
+    the stage as too large. `parts_of` returns the stage of each message.
     """
 
     def __init__(

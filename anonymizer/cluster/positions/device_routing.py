@@ -27,11 +27,6 @@ _KEPT_S = 3600.0
 class DeviceRouting:
     """Divides messages among sources, equally in every bridge and after every restart.
 
-    Parameters
-    ----------
-    inputs
-        All inputs.
-
     Notes
     -----
     About 0.1 µs a message of a topic that is known, and 5 µs of one that is not.
@@ -87,12 +82,7 @@ class DeviceRouting:
 class StatementRouting:
     """Divides what devices state about themselves: each goes to the source of its positions.
 
-    Parameters
-    ----------
-    levels
-        Of the topics, from which the id of the device comes.
-    to_one
-        Whether one source takes all.
+    The id of the device comes from `levels` of the topics; `to_one`: one source takes all.
     """
 
     def __init__(self, levels: Sequence[int], *, to_one: bool) -> None:

@@ -26,14 +26,8 @@ def closes_at(tick: int, interval_s: float) -> float:
 class Closed(NamedTuple):
     """A tick of a district that has closed.
 
-    Attributes
-    ----------
-    tick, at_s
-        Its number, and the time at which its positions were current, unix seconds.
-    result
-        What came of it.
-    batches
-        Those whose rows are in it, in the order of the outcomes.
+    `at_s`: the time at which its positions were current, unix seconds; `batches`: those whose rows
+    are in it, in the order of the outcomes.
     """
 
     tick: int
@@ -45,28 +39,10 @@ class Closed(NamedTuple):
 class DistrictLane:
     """Collects the inputs of one district and closes its ticks.
 
-    Parameters
-    ----------
-    district
-        New, or to be restored.
-    n_sources
-        How many sources there are.
-    interval_s
-        Length of a tick.
-    wait_s
-        A tick waits for so long, from the first batch for it, before it closes without those that
-        are silent.
-    latency_s
-        By how much the positions of a tick are older than the tick, seconds.
-
-    Attributes
-    ----------
-    last
-        The tick that closed last; None: none yet.
-    n_closed, n_incomplete
-        Ticks that have closed, and those of them without all sources.
-    n_late
-        Batches that came after their tick had closed, and went into the next.
+    A tick waits for `wait_s`, from the first batch for it, before it closes without sources that
+    are silent. The positions of a tick are `latency_s` older than it. `last`: the tick that closed
+    last. `n_incomplete`: ticks that closed without all sources; `n_late`: batches that came after
+    their tick had closed, and went into the next.
     """
 
     def __init__(

@@ -41,28 +41,8 @@ class LaneStage:
 
     It sends its messages for MQTT to `out`, and one report to each source.
 
-    Parameters
-    ----------
-    lane
-        Of the district.
-    encoder
-        Of its releases.
-    echoes
-        Of its messages.
-    readings
-        Of the devices of the district.
-    counts
-        If the lane publishes the counts of all devices; else None.
-    current
-        What holds in the district; None: it is not published.
-    collected
-        If the lane publishes what holds in all districts; else None.
-    secret
-        Key of the pseudonyms.
-    n_sources
-        How many there are.
-    interval_s
-        Length of a tick.
+    One lane publishes the `counts` of all devices, and in `collected` what holds in all districts;
+    `current` is what holds in its own.
     """
 
     def __init__(
@@ -220,17 +200,7 @@ class LaneStage:
 def lane_stages(
     settings: Settings, zoned: ZonedNetwork, *, secret: bytes
 ) -> Callable[[int], LaneStage]:
-    """Return a function that makes the lane of a district; all share what never changes.
-
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    zoned
-        The network and its privacy zones.
-    secret
-        Key of the pseudonyms, the same for all stages.
-    """
+    """Return a function that makes the lane of a district; all share what never changes."""
     network = zoned.network
     make_district = district_maker(settings, network, districts_of(settings, network))
     encoder = ReleaseEncoder(

@@ -87,15 +87,7 @@ class SentTick:
 
 
 class Booked(NamedTuple):
-    """A tick that all districts have reported.
-
-    Attributes
-    ----------
-    sent
-        The tick; its outcomes are complete.
-    reports
-        Of all districts.
-    """
+    """A tick that all districts have reported."""
 
     sent: SentTick
     reports: Sequence[Report]

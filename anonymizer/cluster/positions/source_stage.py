@@ -90,35 +90,11 @@ _RAW_OF = {RAW: RAW, STATEMENTS: STATEMENTS}
 class SourceStage:
     """Runs one source. It sends one batch to each lane at each tick.
 
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    number
-        Of the source, from 0.
-    secret
-        Key of the keys of devices.
-    router
-        Of the districts.
-    matching
-        With the network on which the devices move.
-    make_decoder, make_public
-        Return a decoder and the public devices, which count in a ledger.
-    make_fixed
-        Likewise, of cloaked fixed devices. None: there are none, or another source has them.
-    echoes
-        Of messages about cloaked fixed devices.
-    make_counted
-        Returns the devices that are counted, by their keys. None: counts are not published.
-    pace
-        A device that is silent for its longest time to live is absent everywhere.
-
-    Attributes
-    ----------
-    ledger
-        What was received, and what became of it.
-    n_closed
-        Ticks that have closed.
+    `make_decoder`, `make_public` and `make_fixed` return a decoder, the public devices and the
+    cloaked fixed devices, which count in a ledger; without the last there are none, or another
+    source has them. `make_counted` returns the devices that are counted, by their keys. A device
+    that is silent for the longest time to live of `pace` is absent everywhere. `ledger`: what was
+    received, and what became of it; `n_closed`: ticks that have closed.
     """
 
     def __init__(
@@ -449,18 +425,9 @@ def source_stages(
 ) -> Callable[[int], SourceStage]:
     """Return a function that makes the source of a number; all share what never changes.
 
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    zoned
-        The network and its privacy zones.
-    secret
-        Key of the keys of devices and of their stand-ins in zones, the same for all stages.
-    registries
-        The places that each registry of the inputs lists, by its path.
-    payload_secrets
-        The secrets of encrypted payloads, by the key file of the inputs.
+    `secret` is the key of the keys of devices and of their stand-ins in zones, the same for all
+    stages. `registries` and `payload_secrets`: places and secrets in the files of the inputs, by
+    path.
     """
     topics = TopicRouter(settings.inputs, registries, payload_secrets)
     index_of = GroupReadings(settings.readings).index_of

@@ -38,24 +38,8 @@ _MOST_WAITING = 60
 class LaneCounts:
     """Joins the tallies of all sources, and makes the messages.
 
-    Parameters
-    ----------
-    settings
-        Interval, k and rounding.
-    network
-        With coordinates.
-    n_sources
-        How many sources there are.
-    k_extra
-        See `SafeMessages`.
-    noise
-        Of counts with differential privacy; None: safe counts.
-
-    Attributes
-    ----------
-    n_published, n_suppressed
-        Intervals so far that were published, and those left out, because a source had not watched
-        them whole, or said nothing about them for too long, or because the budget is spent.
+    Without `noise` counts are safe. `n_suppressed`: intervals left out because a source had not
+    watched them whole, or said nothing about them for too long, or because the budget is spent.
     """
 
     def __init__(

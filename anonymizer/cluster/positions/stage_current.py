@@ -32,16 +32,8 @@ _NEVER = -(1 << 62)
 class StatedPiece(NamedTuple):
     """A piece of what holds in a district.
 
-    Attributes
-    ----------
-    lane, turn
-        Number of the district and of the interval.
-    at_s
-        When it holds, unix seconds.
-    is_last
-        Whether no other piece of the same follows.
-    payloads
-        Of published messages, in their order.
+    `lane`, `turn`: number of the district and of the interval; `at_s`: when it holds, unix seconds;
+    `is_last`: no other piece of the same follows.
     """
 
     lane: int
@@ -82,15 +74,7 @@ def decode_stated(value: bytes, *, n_lanes: int) -> StatedPiece:
 
 
 class LaneCurrent:
-    """What holds in one district.
-
-    Parameters
-    ----------
-    settings
-        Interval, and the length of a tick.
-    number
-        Of the district.
-    """
+    """What holds in one district."""
 
     def __init__(self, settings: Settings, number: int) -> None:
         self._every_s = settings.current.every_s
@@ -128,20 +112,7 @@ class LaneCurrent:
 
 
 class CollectedCurrent:
-    """What holds in all districts, and the retained messages that state it.
-
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    network
-        The whole network.
-
-    Attributes
-    ----------
-    n_lanes
-        How many districts there are.
-    """
+    """What holds in all districts, and the retained messages that state it."""
 
     def __init__(self, settings: Settings, network: RoadNetwork) -> None:
         self._parts = CurrentParts(topic=settings.topics.current, network=network_version(network))

@@ -24,12 +24,7 @@ _SLOT_BITS = 32
 class Readings(NamedTuple):
     """All readings of some devices that a source knows; what it sent before holds no longer.
 
-    Attributes
-    ----------
-    key
-        Of each device, as of its rows, shape (devices,).
-    known
-        Their readings.
+    `key`: of each device, as of its rows, shape (devices,).
     """
 
     key: KeyArray
@@ -49,13 +44,8 @@ def no_readings() -> Readings:
 class SourceTally(NamedTuple):
     """What a source has counted in an interval.
 
-    Attributes
-    ----------
-    interval
-        Number of the interval.
-    counted
-        Of its devices. With differential privacy: the numbers of `BoundedCounts.of`, empty if there
-        are too many devices. None: the source has not watched the interval whole.
+    `counted`: of its devices. With differential privacy: the numbers of `BoundedCounts.of`, empty
+    if there are too many devices. None: the source has not watched the interval whole.
     """
 
     interval: int
@@ -65,18 +55,9 @@ class SourceTally(NamedTuple):
 class Batch(NamedTuple):
     """The rows of a tick that a source sends to a district.
 
-    Attributes
-    ----------
-    source
-        Number of the source, from 0.
-    tick
-        The source has sent all of this tick and of those before.
-    rows
-        Those of the tick for the district.
-    readings
-        Of devices of the district, and none of those that have left it.
-    tally
-        Of an interval that has ended, for one of the districts; None: there is none.
+    The source has sent all of `tick` and of those before. `readings` are of devices of the
+    district, and none of those that have left it; `tally`: of an interval that has ended, for one
+    of the districts.
     """
 
     source: int
@@ -89,15 +70,9 @@ class Batch(NamedTuple):
 class Report(NamedTuple):
     """What a district tells a source about a tick.
 
-    Attributes
-    ----------
-    lane, tick
-        Number of the district and of the tick.
-    batches, outcome
-        Ticks of the batches of the source that are in it, and the outcome of each of their rows.
-    released, ended
-        Devices of the source in the release, and those that the district has forgotten, by the
-        slots of the source.
+    `batches`, `outcome`: ticks of the batches of the source that are in it, and the outcome of each
+    of their rows; `released`, `ended`: devices of the source in the release, and those that the
+    district has forgotten, by the slots of the source.
     """
 
     lane: int

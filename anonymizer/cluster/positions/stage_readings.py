@@ -25,15 +25,7 @@ from anonymizer.settings import ReadingSettings
 
 
 class SourceReadings(GroupReadings):
-    """The readings of the devices of a source: noted as one process does, and sent to districts.
-
-    Parameters
-    ----------
-    declared
-        The readings that may be published.
-    keys
-        Returns the key of the device in each slot.
-    """
+    """The readings of the devices of a source: noted as one process does, and sent to districts."""
 
     def __init__(self, declared: Sequence[ReadingSettings], keys: Keys) -> None:
         super().__init__(declared, keys)
@@ -67,15 +59,9 @@ class SourceReadings(GroupReadings):
     ) -> dict[int, Readings]:
         """Return what each district is sent at the end of a tick.
 
-        Parameters
-        ----------
-        moved, left
-            Devices that have moved, by their slots, and the district that each has left, see
-            `Sent`.
-        router
-            Has routed the tick.
-        since
-            Older readings, by unix seconds, are forgotten.
+        `moved`, `left`: devices that have moved, by their slots, and the district that each has
+        left, see `Sent`. `router` has routed the tick. Readings older than `since` (unix seconds)
+        are forgotten.
         """
         if not self.names:
             return {}
@@ -111,13 +97,7 @@ class LaneReadings(ReadingsOfRows):
     def summarize(self, release: Release, key: KeyArray, *, since: float) -> GroupValues | None:
         """Return the published readings of a release; None if no attribute is declared.
 
-        Parameters
-        ----------
-        release
-            Of the district.
-        key
-            Of the device of each member, shape (members,).
-        since
-            Older values, by unix seconds, count as missing, and are forgotten.
+        `key`: of the device of each member, shape (members,). Values older than `since` (unix
+        seconds) count as missing, and are forgotten.
         """
         return self._summarized(self._rows.find(key), release, since=since)

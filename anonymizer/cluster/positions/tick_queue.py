@@ -22,30 +22,10 @@ class TickQueue:
     tick waits for `wait_s`. A tick that some bridge has stated does not wait for others if half of
     what may wait is there: what comes later belongs to the next one, and nothing has to yield.
 
-    Parameters
-    ----------
-    limit
-        Most messages that wait. Beyond it, each yields to a newer one of its topic, and the oldest
-        yield if that is not enough.
-    ledger
-        Where arrivals and overload are counted.
-    wait_s
-        Seconds of the inputs' time.
-    is_shared
-        See `Inbox`.
-    max_bytes
-        Most bytes that wait.
-
-    Attributes
-    ----------
-    last
-        The tick that was taken last; None: none yet.
-    n_waiting
-        Messages that wait.
-    n_late
-        Messages that came after their tick was taken, and wait for the next.
-    n_incomplete
-        Ticks that were due although a bridge had not stated them.
+    Beyond `limit` messages and `max_bytes` each yields to a newer one of its topic, and the oldest
+    yield if that is not enough. `wait_s`: seconds of the inputs' time. `last`: the tick that was
+    taken last. `n_late`: messages that came after their tick was taken, and wait for the next;
+    `n_incomplete`: ticks that were due although a bridge had not stated them.
     """
 
     def __init__(

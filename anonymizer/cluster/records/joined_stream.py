@@ -45,16 +45,8 @@ _TOP_BIT = np.uint64(1 << 63)
 class _Closing:
     """A window that is closed and not yet settled.
 
-    Attributes
-    ----------
-    chosen
-        The records with all needed sources.
-    range_of
-        Range of each of them; None: not known yet.
-    n_ranges
-        Number of ranges.
-    answered
-        Ranges and pieces whose outcomes are booked.
+    `chosen`: the records with all needed sources; `range_of`: of each of them, None for not known
+    yet; `answered`: ranges and pieces whose outcomes are booked.
     """
 
     window: int
@@ -87,26 +79,7 @@ class _Closing:
 
 
 class JoinedStream(OpenStream):
-    """Joins the parts of one stream of the vehicles of one joiner.
-
-    Parameters
-    ----------
-    stream, number
-        The stream and its number.
-    joiner, n_joiners
-        Number of the joiner, and how many there are.
-    key, limits
-        See `OpenStream`.
-    records_per_range
-        See `ClusterSettings`.
-    secret
-        Of all stages.
-
-    Attributes
-    ----------
-    ledger
-        What was received, and what became of it.
-    """
+    """Joins the parts of one stream of the vehicles of one joiner."""
 
     def __init__(
         self,

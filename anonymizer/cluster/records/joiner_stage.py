@@ -71,16 +71,7 @@ class Frontier:
 class JoinerStage:
     """Runs one joiner.
 
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    streams
-        The declared streams.
-    number
-        Of the joiner, from 0.
-    secret
-        Key of the digests of vehicles, and of the seeds.
+    `secret` is the key of the digests of vehicles, and of the seeds.
     """
 
     def __init__(
@@ -195,19 +186,8 @@ def joiner_stages(
 ) -> Callable[[int], JoinerStage]:
     """Return a function that makes the joiner of a number.
 
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    streams
-        The declared streams.
-    secret
-        Key of the digests of vehicles, and of the seeds, the same for all stages.
-
-    Raises
-    ------
-    SettingsError
-        If a stream asks for what there is not in a cluster.
+    `secret` is the same for all stages. SettingsError if a stream asks for what there is not in a
+    cluster.
     """
     those = staged(streams)
     return lambda number: JoinerStage(settings, those, number=number, secret=secret)

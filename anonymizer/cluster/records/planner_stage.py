@@ -81,17 +81,7 @@ from anonymizer.settings import Settings
 
 
 class PlannerStage:
-    """Runs the planner of one stream.
-
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    stream, number
-        The stream and its number.
-    secret
-        Key of the seeds.
-    """
+    """Runs the planner of one stream."""
 
     def __init__(self, settings: Settings, stream: Stream, *, number: int, secret: bytes) -> None:
         self.number = number

@@ -42,12 +42,7 @@ from anonymizer.pipeline.records.window_classes import (
 class Gathered:
     """Rows of several senders in an order that depends on their content alone.
 
-    Attributes
-    ----------
-    order
-        The sender's place of each row: `columns[order]` are the rows.
-    sizes
-        Number of rows of each sender.
+    `columns[order]` are the rows; `sizes`: number of rows of each sender.
     """
 
     places: Places
@@ -126,15 +121,9 @@ class Gathered:
 def settled(met: Gathered, former: Int32Array, left_out: BoolArray, *, is_new: bool) -> Verified:
     """Return the classes of rows that meet, in the order of `met`.
 
-    Parameters
-    ----------
-    former
-        The class of each row in its range, numbered so that no two ranges share one.
-    left_out
-        Rows that were left out for the sake of other windows.
-    is_new
-        Whether new classes are formed. The former ones stay where new ones would suppress no
-        fewer.
+    `former`: the class of each row in its range, numbered so that no two ranges share one;
+    `left_out`: rows that were left out for the sake of other windows; `is_new`: new classes are
+    formed, and the former ones stay where new ones would suppress no fewer.
     """
     kept = Kept(without_gaps(former), met.portion.records, left_out)
     if is_new:
@@ -157,16 +146,8 @@ def figures(met: Gathered, classes: Verified) -> dict[str, float]:
 class ClassSpan:
     """Where some classes are among all of their window.
 
-    Attributes
-    ----------
-    stream, window
-        Numbers of the stream and of the window.
-    n_ranges
-        How many ranges the window has.
-    first, n_classes
-        Classes before these, and those of the whole window.
-    next_message
-        Above the numbers of all earlier classes of the stream.
+    `first`, `n_classes`: classes before these, and those of the whole window; `next_message`: above
+    the numbers of all earlier classes of the stream.
     """
 
     stream: int
@@ -200,12 +181,7 @@ def concluded(
 ) -> tuple[list[Send], list[bytes | None]]:
     """Return the messages of classes, and what to store of the vehicle of each row.
 
-    Parameters
-    ----------
-    number
-        Of the sender.
-    n_blocks
-        Number of stages that shuffle the classes of a window of several ranges.
+    `n_blocks`: number of stages that shuffle the classes of a window of several ranges.
     """
     memories, _ = rows.remembered(classes, first_company=stretch.next_message + stretch.first)
     sends = _written(rows, classes, stretch, number=number, n_blocks=n_blocks)
@@ -239,15 +215,7 @@ def _written(
 
 
 def published(messages: Sequence[Outgoing], *, name: str, window: int, number: int) -> list[Send]:
-    """Return messages for MQTT, and for those who answer queries.
-
-    Parameters
-    ----------
-    name
-        Of the stream.
-    number
-        Of the sender.
-    """
+    """Return messages for MQTT, and for those who answer queries."""
     sends = []
     for part in in_parts(messages):
         payloads = [message.payload for message in part]

@@ -48,12 +48,7 @@ from anonymizer.settings import Settings
 class _Found:
     """The classes of a range, before their numbers are known.
 
-    Attributes
-    ----------
-    meets
-        The rows that the planner settles.
-    classes
-        Those of the others.
+    The planner settles the rows in `meets`; `classes` are of the others.
     """
 
     rows: Gathered
@@ -96,19 +91,7 @@ class _Range:
 
 
 class RangeStage:
-    """Runs some ranges of each window.
-
-    Parameters
-    ----------
-    settings
-        The same for all stages.
-    streams
-        The declared streams.
-    number
-        Of the stage, from 0.
-    secret
-        Key of the seeds.
-    """
+    """Runs some ranges of each window."""
 
     def __init__(
         self, settings: Settings, streams: Sequence[Stream], *, number: int, secret: bytes

@@ -23,13 +23,6 @@ class VehicleRouting:
 
     Messages that no joiner will keep, because they belong to no stream or name no usable vehicle,
     go by their topic: one of the joiners counts them.
-
-    Parameters
-    ----------
-    streams
-        As declared; the topics name the vehicles, or the payloads do.
-    max_id_chars
-        Longer ids are not usable.
     """
 
     def __init__(self, streams: Sequence[StreamSettings], *, max_id_chars: int) -> None:

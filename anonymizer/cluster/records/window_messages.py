@@ -152,20 +152,10 @@ class RangeRows(NamedTuple):
 class Formed(NamedTuple):
     """The number of classes of a range, and what of it is to meet others.
 
-    Attributes
-    ----------
-    n_ranges, silent, values_of
-        As in `RangeRows`.
-    n_classes
-        Classes that the range publishes itself.
-    summary
-        Their sizes and measures.
-    n_refused
-        Classes that verification refused.
-    columns, key, own, memories
-        The rows that meet others, as in `RangeRows`.
-    class_of, left_out
-        Class of each in the range, or `SUPPRESSED`, and whether earlier windows are the reason.
+    `n_classes`: those that the range publishes itself, with their `summary`; `n_refused`: those
+    that verification refused. `columns`, `key`, `own`, `memories` are the rows that meet others, as
+    in `RangeRows`; `class_of`, `left_out`: class of each in the range, or `SUPPRESSED`, and whether
+    earlier windows are the reason.
     """
 
     stream: int
@@ -192,14 +182,8 @@ class Formed(NamedTuple):
 class Settled(NamedTuple):
     """The numbers of the classes of a range, and what became of the rows that met others.
 
-    Attributes
-    ----------
-    first_class
-        The range's classes are the ones from this on, before they are numbered at random.
-    n_classes, first_message
-        Of the window.
-    outcome, memories
-        Of the rows of `Formed`.
+    The range's classes are the ones from `first_class` on, before they are numbered at random;
+    `outcome`, `memories` are of the rows of `Formed`.
     """
 
     stream: int
@@ -239,17 +223,7 @@ class RangeAnswer(NamedTuple):
 
 
 class Shuffled(NamedTuple):
-    """Classes with numbers from one block, which is published when all of its numbers are there.
-
-    Attributes
-    ----------
-    n_classes
-        Of the window.
-    numbers
-        Those of the classes.
-    messages
-        The classes as messages, see `encode_out`.
-    """
+    """Classes with numbers from one block, which is published when all of its numbers are there."""
 
     stream: int
     window: int
@@ -278,14 +252,9 @@ class Recall(NamedTuple):
 class Held(NamedTuple):
     """What a joiner has heard from the planner, up to the question.
 
-    Attributes
-    ----------
-    last
-        The window that it closed last; `NEVER`: none.
-    n_ranges
-        Number of ranges of that window; 0: it is settled; `UNPLANNED`: there is no plan yet.
-    survey
-        That of the window, encoded; empty: it comes later, or is not needed any more.
+    `last`: the window that it closed last, `NEVER` for none; `n_ranges`: 0 if it is settled,
+    `UNPLANNED` if there is no plan yet; `survey`: that of the window, encoded; empty: it comes
+    later, or is not needed any more.
     """
 
     stream: int

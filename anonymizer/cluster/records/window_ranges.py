@@ -75,10 +75,7 @@ def staged(streams: Sequence[Stream]) -> list[Stream]:
     A stage that is restored must make the same classes again. So `best` does as much work as takes
     about `budget_s`, and `auto` does not search.
 
-    Raises
-    ------
-    SettingsError
-        See `check_streams`.
+    SettingsError: see `check_streams`.
     """
     check_streams([stream.settings for stream in streams])
     return [_by_work(stream) for stream in streams]
@@ -116,14 +113,8 @@ def stage_of(stream: int, range_: int, n_stages: int) -> int:
 class Places:
     """Where the records of a window belong: the domain of the places, and how it is divided.
 
-    Attributes
-    ----------
-    stream
-        With the values of its open columns.
-    columns
-        Quasi-identifiers that decide on the place of a newcomer.
-    in_cohorts
-        Whether there are homes.
+    `stream` has the values of its open columns; `columns`: quasi-identifiers that decide on the
+    place of a newcomer; `in_cohorts`: whether there are homes.
     """
 
     stream: Stream
@@ -195,15 +186,6 @@ class Places:
     ) -> list[bytes | None]:
         """Return what to store of each vehicle: the home of its cohort, then its memory.
 
-        Parameters
-        ----------
-        stored
-            What was stored before.
-        after
-            As of `memories_after`.
-
-        Notes
-        -----
         A new cohort is at home where the middle one of its founders is.
         """
         cohorts, past = kept.cohorts, portion.past
@@ -239,12 +221,7 @@ def companies_of(memories: Memories, n_home_bytes: int) -> IntArray:
 def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
     """Return which records of a range are to meet those of others.
 
-    Parameters
-    ----------
-    kept
-        The classes of the range.
-    most
-        Most records without a class that meet others; the rest is suppressed.
+    The records beyond `most` without a class are suppressed.
 
     Notes
     -----

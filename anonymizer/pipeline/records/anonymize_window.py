@@ -86,20 +86,8 @@ def anonymize(
 ) -> Closing:
     """Return the result for the records of a window.
 
-    Parameters
-    ----------
-    model
-        Forms the classes; the result is verified independently.
-    memories
-        The memory of the vehicles from earlier windows, by key.
-    span
-        Start and end of the window, unix seconds.
-    first_message
-        Number of the next message of the stream.
-    seed, time_left
-        Passed to the model.
-    clock
-        Returns seconds.
+    `memories`: of the vehicles from earlier windows, by key; `span`: start and end of the window,
+    unix seconds.
     """
     began_s = clock()
     outcome, chosen = complete(stream, joined)

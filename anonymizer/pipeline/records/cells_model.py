@@ -109,14 +109,8 @@ def target_of(
 ) -> tuple[Int32Array | FloatArray | None, bool]:
     """Return the target of the tree for each record, None for none, and whether it is a number.
 
-    Parameters
-    ----------
-    attributes
-        The sensitive attributes, then the measures.
-    name
-        Name of one of them; None: no target.
-    codes
-        Their codes, shape (n, attributes).
+    `attributes`: the sensitive ones, then the measures; `codes`: theirs, shape (n, attributes).
+    `name`: None for no target.
 
     Notes
     -----
@@ -155,14 +149,8 @@ def untrue(
 ) -> list[int]:
     """Return the classes whose value is neither a median nor a mode of their members.
 
-    Parameters
-    ----------
-    code
-        Code of each record, shape (n,).
-    classes
-        One record for each person.
-    values
-        The published value of each class; None: missing.
+    `code`: of each record, shape (n,); `classes`: one record for each person; `values`: None is
+    missing.
 
     Notes
     -----

@@ -131,11 +131,6 @@ def declare(
 ) -> Stream:
     """Return the stream that the settings declare.
 
-    Parameters
-    ----------
-    branches
-        Branches of the hierarchies, by the name of the attribute.
-
     Raises
     ------
     SettingsError

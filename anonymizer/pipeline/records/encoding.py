@@ -42,17 +42,7 @@ class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
 
 
 class Numbers(NamedTuple):
-    """Numbers of classes in their window.
-
-    Attributes
-    ----------
-    of_class
-        Number of each class, 0 and up.
-    n_classes
-        Number of classes of the window.
-    first_message
-        Number of the message of class 0.
-    """
+    """Numbers of classes in their window."""
 
     of_class: Sequence[int]
     n_classes: int
@@ -73,20 +63,8 @@ def encode(
 ) -> list[Outgoing]:
     """Return a message for each class, in their order.
 
-    Parameters
-    ----------
-    values
-        The generalized values of each class, by the names of the QIs.
-    sensitive
-        Codes of the sensitive attributes, shape (n, attributes).
-    totals
-        The totals of the measures of each class.
-    extra_fields
-        Additional fields of each message.
-    span
-        Start and end of the window.
-    numbers
-        Those of the classes.
+    `values`: generalized, of each class, by the names of the QIs; `sensitive`: codes, shape (n,
+    attributes).
     """
     encoder = msgspec.json.Encoder()
     window = (whole(span[0]), whole(span[1]))

@@ -93,19 +93,6 @@ class RecordFlow:
     """All streams of a gateway.
 
     A message that several streams read is received by each of them, and has an outcome in each.
-
-    Parameters
-    ----------
-    streams
-        The declared streams.
-    store
-        The store, from which the state is restored.
-    limits
-        Limits on a single message.
-    max_unpublished
-        Most classes of a stream that may wait for the broker; further windows are suppressed.
-    at_s
-        Current seconds of a monotonic clock.
     """
 
     def __init__(
@@ -150,13 +137,8 @@ class RecordFlow:
     ) -> list[int]:
         """Store or settle a batch of messages; return the receipts that may be acknowledged.
 
-        Parameters
-        ----------
-        now, at_s
-            The wall clock in unix seconds, and the seconds of a monotonic clock.
-        places_of
-            Returns up to where the transport was read for messages with these receipts; it is
-            stored with them.
+        `now`: unix seconds; `at_s`: of a monotonic clock; `places_of` returns up to where the
+        transport was read for messages with these receipts, which is stored with them.
 
         Raises
         ------
@@ -182,10 +164,7 @@ class RecordFlow:
 
         The parts of the former in open windows are erased, and further ones are refused.
 
-        Raises
-        ------
-        StoreError
-            As for `take`.
+        StoreError as for `take`.
         """
         for vehicle, takes_no_part in said.items():
             for number, state in enumerate(self.states):

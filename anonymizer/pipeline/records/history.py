@@ -43,16 +43,9 @@ _MOST_COHORTS = 2**20
 class Kept:
     """Classes of a window that stay safe together with those of earlier windows.
 
-    Attributes
-    ----------
-    class_of
-        Class of each record, or `SUPPRESSED`.
-    records
-        The records, without values that cannot be published yet.
-    left_out
-        The records suppressed for the sake of earlier or later windows.
-    cohorts
-        The cohorts of the vehicles; None: the stream has none.
+    `class_of`: class of each record, or `SUPPRESSED`; `records`: without values that cannot be
+    published yet; `left_out`: those suppressed for the sake of earlier or later windows; `cohorts`:
+    of the vehicles, if any.
     """
 
     class_of: Int32Array
@@ -63,15 +56,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Remembered:
-    """The memory of the vehicles of a window.
-
-    Attributes
-    ----------
-    stream
-        The stream; its settings say which attributes last.
-    memory
-        The memory of the vehicle of each record, in the order of the records.
-    """
+    """The memory of the vehicles of a window."""
 
     stream: Stream
     memory: Memory
@@ -89,15 +74,8 @@ class Remembered:
     ) -> Kept:
         """Return classes of whole cohorts as far as possible; see `cohorts`.
 
-        Parameters
-        ----------
-        records
-            One for each vehicle.
-        heard
-            The sources that are not silent.
-        found
-            Forms classes of some records with other attributes, given their indices too, and leaves
-            a share of the time that there is.
+        `found` forms classes of some records with other attributes, given their indices too, and
+        leaves a share of the time that there is.
         """
         stream, lasting = self.stream, self.lasting
         schema, promise, cost = stream.schema, stream.promise, label_cost_of(stream)
@@ -153,12 +131,7 @@ class Remembered:
     def classes(self, records: Records, form: Callable[[Records, IntArray], Int32Array]) -> Kept:
         """Return classes that leave every vehicle enough values, and the records suppressed for it.
 
-        Parameters
-        ----------
-        records
-            One for each vehicle.
-        form
-            Forms the classes of some of the records; it also gets their indices.
+        `form` forms the classes of some of the records; it also gets their indices.
 
         Notes
         -----

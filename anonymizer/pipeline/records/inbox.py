@@ -18,15 +18,7 @@ _TOPICS = 100
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arrived:
-    """Messages taken from the inbox.
-
-    Attributes
-    ----------
-    batches
-        Messages in order of arrival, in the batches in which they came.
-    refused
-        Number of messages refused since the last time, by the index of each stream that reads them.
-    """
+    """Messages taken from the inbox."""
 
     batches: Sequence[Sequence[Delivery]]
     refused: Counter[int] = field(default_factory=Counter)
@@ -42,14 +34,8 @@ class RecordInbox:
     connection, so those of the previous one must not wait beside them: see `set_aside`. Those at
     QoS 2 it does not send again, so they stay.
 
-    Parameters
-    ----------
-    limit
-        Most messages that wait, apart from those of topics with less than a hundredth of it.
-    streams_of
-        Returns the indices of the streams that read a topic, for counting refused messages.
-    max_bytes
-        Most bytes that wait, with the same exception; see `size_bytes`.
+    `limit` and `max_bytes` bound what waits, apart from messages of topics with less than a
+    hundredth of it. `streams_of` returns the indices of the streams that read a topic.
     """
 
     def __init__(

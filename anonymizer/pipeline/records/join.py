@@ -22,22 +22,11 @@ _CODE_BYTES = 4
 class Joined:
     """The records of one window, in an order that does not reveal the order of arrival.
 
-    Attributes
-    ----------
-    cells
-        Code of each record in each column, the missing marker if no source reported it, shape
-        (n, columns).
-    vehicle
-        Unique key of each record: the key of its vehicle, followed by a time if a vehicle can
-        have several records.
-    person
-        Index of its vehicle, from 0, shape (n,).
-    n_parts
-        Number of parts that each record is made of, shape (n,).
-    reported
-        Whether each source reported a part of it, shape (n, sources).
-    values_of
-        The values of each open column, in the order of their codes.
+    `cells`: code of each record in each column, the missing marker if no source reported it, shape
+    (n, columns). `vehicle`: unique key of each record, that of its vehicle, followed by a time if
+    one can have several. `person`: index of its vehicle, from 0. `n_parts`: that each record is
+    made of, shape (n,). `reported`: whether each source reported a part of it, shape (n, sources).
+    `values_of`: of each open column, in the order of their codes.
     """
 
     cells: Int32Array
@@ -56,17 +45,8 @@ class Joined:
 class OpenRecords:
     """Joins parts as they arrive; about 0.5 kB a record.
 
-    Parameters
-    ----------
-    n_sources
-        Number of sources of the stream.
-    limit
-        Most records in all open windows; further vehicles are refused.
-    share
-        Most records of one vehicle in a window; further ones are refused.
-    apart
-        Whether parts of one vehicle with different times are separate records. Otherwise a vehicle
-        has one record in a window.
+    At most `limit` records in all open windows, and `share` of one vehicle in a window. `apart`:
+    parts of one vehicle with different times are separate records.
     """
 
     def __init__(self, *, n_sources: int, limit: int, share: int = 1, apart: bool = False) -> None:
@@ -178,14 +158,8 @@ class OpenRecords:
     ) -> Joined:
         """Remove a window and return its records.
 
-        Parameters
-        ----------
-        columns_of
-            The columns that each source reports.
-        missing
-            The missing marker of each column; of no meaning for open ones.
-        open_columns
-            The columns whose codes follow from the values that occur in the window.
+        `missing`: the missing marker of each column; `open_columns`: those whose codes follow from
+        the values that occur in the window.
         """
         records = self._of.pop(window, {})
         self._n_of.pop(window, None)

@@ -50,11 +50,8 @@ class Clustering(WindowModel):
     they have own records: a larger k can be answered by joining classes, from the messages
     alone.
 
-    Attributes
-    ----------
-    own
-        Which of the records are own records; None: they are drawn. Where a window is anonymized in
-        ranges, they are drawn before, so that nobody has one in two ranges.
+    `own`: which of the records are own records; None: they are drawn. Where a window is anonymized
+    in ranges, they are drawn before, so that nobody has one in two ranges.
     """
 
     stream: Stream

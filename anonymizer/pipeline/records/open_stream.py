@@ -34,24 +34,9 @@ class KeptPart(NamedTuple):
 class OpenStream:
     """The open windows of one stream, or of a share of its vehicles.
 
-    Parameters
-    ----------
-    stream, limits
-        The stream, and the limits of a message.
-    key
-        Returns the key that stands for an id of a vehicle; empty if the id is not usable.
-    accounts
-        What was received, and what became of it.
-    rule
-        When windows close.
-    at_s
-        Seconds of a monotonic clock.
-    n_shares
-        How many equal shares of the stream there are.
-    newest, floor
-        Where the windows begin, see `Windows`.
-    parts
-        Those of open windows that are known already.
+    `key` returns the key that stands for an id of a vehicle; empty if the id is not usable.
+    `n_shares`: how many equal shares of the stream there are; `newest`, `floor`: where the windows
+    begin, see `Windows`; `parts`: those of open windows that are known already.
     """
 
     def __init__(
@@ -97,12 +82,8 @@ class OpenStream:
     ) -> list[KeptPart]:
         """Join the parts in messages, and settle those that are not kept; return the others.
 
-        Parameters
-        ----------
-        messages
-            Route and payload of each, in order of arrival.
-        now, at_s
-            The wall clock in unix seconds, and the seconds of a monotonic clock.
+        `messages`: route and payload of each, in order of arrival; `now`: unix seconds; `at_s`:
+        monotonic seconds.
         """
         kept: list[KeptPart] = []
         settled = [

@@ -35,16 +35,8 @@ _DAY_S = 86_400.0
 class Answer:
     """The answer to a query.
 
-    Attributes
-    ----------
-    cells
-        Each of k distinct vehicles or more, in the order of their values.
-    k
-        As requested.
-    n_records
-        Records of all windows, published or not.
-    releases
-        The releases that it is made of, oldest first.
+    `cells`: each of k distinct vehicles or more, in the order of their values; `n_records`: of all
+    windows, published or not; `releases`: those that it is made of, oldest first.
     """
 
     cells: Sequence[Cell]
@@ -62,12 +54,7 @@ class Answer:
 class Refusal:
     """Why there is no answer.
 
-    Attributes
-    ----------
-    sentence
-        The reason.
-    too_fine
-        Whether it would reveal more than was published; otherwise the query is invalid.
+    `too_fine`: whether it would reveal more than was published; otherwise the query is invalid.
     """
 
     sentence: str
@@ -89,13 +76,6 @@ class Queries:
 
     Every answer is made by joining and adding up published classes, see
     `anonymizer.algorithms.kaca.coarsening`.
-
-    Parameters
-    ----------
-    stream
-        The stream as declared at present.
-    store
-        The store of its releases.
     """
 
     def __init__(self, stream: Stream, store: ReleaseStore) -> None:
@@ -114,12 +94,7 @@ class Queries:
     def answer(self, first: date | None, last: date | None, k: int | None) -> Answer | Refusal:
         """Return the answer for the local days from `first` to `last`, inclusive.
 
-        Parameters
-        ----------
-        first, last
-            None: no limit.
-        k
-            Least number of distinct vehicles in a cell. None: the least that can be requested.
+        `k`: least number of distinct vehicles in a cell; None: the least that can be requested.
         """
         if first is not None and last is not None and last < first:
             return Refusal("end_date must not be before start_date.")

@@ -18,15 +18,7 @@ _Window = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class ReleasedClasses(NamedTuple):
-    """Classes of a window, as they are published.
-
-    Attributes
-    ----------
-    stream, window
-        Name of the stream, and number of the window.
-    payloads
-        Of the messages, one for each class.
-    """
+    """Classes of a window, as they are published."""
 
     stream: str
     window: int

@@ -21,17 +21,7 @@ _SILENT_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Heard:
-    """What enough vehicles of a window reported.
-
-    Attributes
-    ----------
-    stream
-        The stream.
-    silent
-        Indices of the silent sources.
-    qis, sensitive
-        Indices of the attributes of the other sources, into the schema.
-    """
+    """What enough vehicles of a window reported."""
 
     stream: Stream
     silent: tuple[int, ...]
@@ -93,11 +83,6 @@ def heard_in(stream: Stream, reported: BoolArray) -> Heard:
 
 def silent_in(stream: Stream, n: int, n_reported: IntArray) -> tuple[int, ...]:
     """Return the sources that are silent in a window.
-
-    Parameters
-    ----------
-    n, n_reported
-        Number of records, and of those that each source reported a part of.
 
     Notes
     -----

@@ -156,11 +156,7 @@ async def publish_stage(
     A batch waits for as long as the connection lives: only where that is lost are classes sent
     again, because nobody knows whether the broker has them.
 
-    Parameters
-    ----------
-    takes
-        Whether the broker takes messages of this size. Classes that are too large would wait for
-        ever; they are suppressed.
+    Classes that are too large for the broker (`takes`) would wait for ever; they are suppressed.
     """
     while True:
         signals.closed.clear()

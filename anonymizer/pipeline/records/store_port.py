@@ -94,26 +94,11 @@ class Taken:
 class ClosedWindow:
     """The changes of closing a window, which are made all or not at all.
 
-    Attributes
-    ----------
-    stream, window, start, end
-        The window, and its event time in unix seconds.
-    at
-        When it is closed, unix seconds.
-    messages
-        One message for each class, to be published.
-    n_parts
-        Number of parts in each class, as long as `messages`.
-    memory
-        New histories of vehicles across windows, by key.
-    forget_before
-        Vehicles that were not published since this window are forgotten.
-    news
-        Counts to add to the accounts.
-    newest, floor, next_message
-        As in `Recalled`, after the window is closed.
-    summary
-        Sizes and measures of the window; no value of a record.
+    `start`, `end`: event time in unix seconds; `at`: when it is closed. `messages`: one for each
+    class, to be published; `n_parts`: parts in each. `memory`: new histories of vehicles across
+    windows, by key; those not published since `forget_before` are forgotten. `news`: counts to add
+    to the accounts. `newest`, `floor`, `next_message`: as in `Recalled`, after the window is
+    closed. `summary`: sizes and measures; no value of a record.
     """
 
     stream: str
@@ -191,19 +176,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PublishedWindow:
-    """A published window: one whose classes have all been published.
-
-    Attributes
-    ----------
-    stream, window
-        The stream, and the number of the window.
-    start, end
-        Unix seconds of event time.
-    closed_at
-        When it was anonymized, unix seconds.
-    summary
-        Sizes and measures; no value of a record.
-    """
+    """A published window: one whose classes have all been published. Times are unix seconds."""
 
     stream: str
     window: int

@@ -54,14 +54,8 @@ class StreamStats:
 class StreamState(OpenStream):
     """The state of one stream, restored from the store.
 
-    Parameters
-    ----------
-    stream, store, limits
-        The stream, where it is stored, and the limits of a message.
-    key
-        Returns the key that stands for an id of a vehicle; empty if the id is not usable.
-    at_s
-        Seconds of a monotonic clock.
+    `key` returns the key that stands for an id of a vehicle; empty if the id is not usable. `at_s`:
+    monotonic.
     """
 
     def __init__(

@@ -22,14 +22,8 @@ after the length of the shortest window if that is less."""
 class RecordRoute(NamedTuple):
     """The stream, source and vehicle of a topic's messages.
 
-    Attributes
-    ----------
-    stream, source
-        Indices of these.
-    vehicle
-        The key that stands for the id of the vehicle; empty if the topic has no usable id.
-    topic
-        The topic, where its payloads name the vehicles; else empty.
+    `stream` and `source` are indices; `vehicle` is the key that stands for its id, empty if the
+    topic has no usable one; `topic` is empty unless its payloads name the vehicles.
     """
 
     stream: int
@@ -63,17 +57,10 @@ def subscriptions(streams: Sequence[StreamSettings]) -> list[tuple[str, int]]:
 class RecordRouter:
     """Finds the routes of a topic, and caches them because the same vehicles report repeatedly.
 
-    Parameters
-    ----------
-    streams
-        Every stream with a matching source receives the message, once.
-    secret
-        Key of the digests that stand for vehicle ids. Ids are neither stored nor published.
-    max_id_chars
-        Longer ids are not usable.
-    names
-        What the digest of an id depends on, for each stream. None: the names of the streams, so
-        that two streams cannot be joined by it.
+    Every stream with a matching source receives a message, once. `secret` is the key of the digests
+    that stand for vehicle ids, which are neither stored nor published; ids longer than
+    `max_id_chars` are not usable. `names`: what the digest depends on, for each stream; by default
+    their names, so that two streams cannot be joined by it.
     """
 
     def __init__(
@@ -111,15 +98,8 @@ class RecordRouter:
     ) -> tuple[dict[int, list[tuple[RecordRoute, bytes]]], Counter[tuple[int, Outcome]]]:
         """Return the parts for each stream, and what is settled already.
 
-        Parameters
-        ----------
-        repeated
-            Messages that repeat others; None: nobody knows of any.
-
-        Returns
-        -------
-        parts, settled
-            By stream, routes and payloads; by stream, -1 for none, and outcome, how many.
+        By stream, routes and payloads; by stream, -1 for none, and outcome, how many. `repeated`:
+        messages that repeat others.
         """
         parts: dict[int, list[tuple[RecordRoute, bytes]]] = {}
         settled: Counter[tuple[int, Outcome]] = Counter()

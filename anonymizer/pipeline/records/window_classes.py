@@ -71,14 +71,8 @@ class Portion:
     ) -> "Portion":
         """Return joined records with the stored memory of their vehicles.
 
-        Parameters
-        ----------
-        cells
-            As of `Joined`.
-        person
-            Number of the vehicle of each record, in order of appearance.
-        memories
-            As `memories_after` returns them; None: never published.
+        `cells`: as of `Joined`; `person`: number of the vehicle of each record, in order of
+        appearance; `memories`: as `memories_after` returns them, None for never published.
         """
         stream = heard.stream
         cells, n_qis = heard.withheld(cells), len(stream.schema.qis)

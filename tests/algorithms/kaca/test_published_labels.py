@@ -1,4 +1,4 @@
-"""The labels of the published program beside ours, for the classes of the page on KACA."""
+"""The labels of the published program beside ours, for the classes in the notes on KACA."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from anonymizer.algorithms.records.generalized_values import (
     text,
 )
 
-PAGE = Path(__file__).parents[3] / "docs" / "algorithms" / "kaca.md"
+PAGE = Path(__file__).parents[3] / "notes" / "reproduction.md"
 
 
 def faults() -> list[tuple[str, list[str], str, str]]:
     """Return the rows of the page: the fault, the exits of a class, the source's label and ours."""
-    _, _, part = PAGE.read_text().partition("## What is wrong in the labels of the source")
-    table = [line for line in part.partition("## Measured")[0].splitlines() if line[:1] == "|"]
+    _, _, part = PAGE.read_text().partition("### What is wrong in the labels of the source")
+    table = [line for line in part.partition("\n## ")[0].splitlines() if line[:1] == "|"]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
     return [(fault, exits.split(", "), source, ours) for fault, exits, source, ours in rows]
 

@@ -17,15 +17,6 @@ from anonymizer.domain.release import Cloaked, Release
 class BfsCloak(MemorylessCloak):
     """Grows a region from each node at which a device reports.
 
-    Parameters
-    ----------
-    rule
-        k by density.
-    max_nodes
-        A region that would need more nodes is suppressed.
-    rotate_s
-        Lifetime of a pseudonym.
-
     Notes
     -----
     Devices at the same node share density, k and region, so one region is grown for each node

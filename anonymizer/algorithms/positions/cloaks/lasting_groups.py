@@ -11,18 +11,10 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 class LastingGroups:
     """Living groups, with their members (slots) in compressed sparse rows.
 
-    Attributes
-    ----------
-    k, serial
-        The k of each group, and its number, shape (groups,).
-    ends_at
-        When it ends, unix seconds.
-    due_at, beat_s
-        When it publishes next, unix seconds, and how often; inf if it publishes nothing more.
-    first_member_of, member
-        Members of group g: `member[first_member_of[g]:first_member_of[g + 1]]`, device slots.
-    level
-        Level of the atom as which each member is published, shape (members,).
+    `k`, `serial`, `ends_at` (unix seconds), `due_at` (when it publishes next; inf if nothing more)
+    and `beat_s` have the shape (groups,). Members of group g are
+    `member[first_member_of[g]:first_member_of[g + 1]]`, device slots; `level` is that of the atom
+    as which each is published, shape (members,).
     """
 
     k: Int32Array

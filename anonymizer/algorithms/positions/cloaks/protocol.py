@@ -23,15 +23,8 @@ class Cloak(Protocol):
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Group the devices that report in this tick, together with others where necessary.
 
-        Parameters
-        ----------
-        density
-            Where all devices are, including the reports of this tick. Only those that count
-            (`counted_at`) may join a group.
-        slot
-            Reporting devices: distinct, on the graph, rising.
-        now
-            Unix seconds at which the tick closes.
+        Only devices that count (`counted_at` of `density`) may join a group. `slot`: reporting
+        devices, distinct, on the graph, rising; `now`: unix seconds at which the tick closes.
         """
 
     def last_seen(self, slot: Int32Array, node: Int32Array) -> None:

@@ -10,14 +10,10 @@ assigned at random: even an adversary who knows every position is left with a po
 That hides who bears a pseudonym. Three rules hide where somebody is:
 
 - A member is published as a *place*, an atom of the network that several devices share: the
-  smallest in which it has enough company when its group is formed. If too few members have places
-  of one size, theirs are made larger: the size of a place must not tell whose it is. It is kept
-  until the group ends. Regions made of smaller atoms would be a map of occupied atoms.
-- A group publishes on a beat of its own, whether its members report or not. The time of a release
-  therefore does not tell when a member reported, and few releases leave few traces of a drive.
-  Groups of large places publish more rarely: a device takes longer to leave such a place, and
-  where devices are few, each release says more. Groups that are formed together take turns, so that
-  no tick has to publish them all.
+  smallest in which it has enough company when its group is formed, kept until the group ends. If
+  too few members have places of one size, theirs are made larger.
+- A group publishes on a beat of its own, whether its members report or not, and those of large
+  places more rarely. Groups that are formed together take turns.
 - A group covers what its members reported last, and nothing else depends on who reported.
 - A device may demand more devices in its group, or larger places (see `demands`); what cannot be
   had is no reason to suppress others.
@@ -70,12 +66,8 @@ _GROUPS_PER_CELL = 4
 def beat_of(beat_s: float, times: FloatArray | float) -> FloatArray:
     """Return how often a group publishes, shape of `times`.
 
-    Parameters
-    ----------
-    beat_s
-        How often one of the smallest places does.
-    times
-        Size of the largest place of its members, in multiples of the smallest.
+    `beat_s` is that of the smallest places; `times` is the size of the largest place of the members
+    in multiples of the smallest.
 
     Notes
     -----
@@ -90,13 +82,9 @@ def beat_of(beat_s: float, times: FloatArray | float) -> FloatArray:
 class Epochs:
     """When groups end and new ones are formed.
 
-    Attributes
-    ----------
-    n_cells
-        Number of cells with phases of their own, a power of two; 1: all groups end together.
-    settle_s
-        How long after the first position the first groups are formed, so that they are not made
-        of only the first few devices.
+    `n_cells`: cells with phases of their own, a power of two; 1: all groups end together.
+    `settle_s`: how long after the first position the first groups are formed, so that they are not
+    made of only the first few devices.
     """
 
     n_cells: int = 8
@@ -126,12 +114,6 @@ class SessionCloak:
 
     Parameters
     ----------
-    network, levels
-        What regions are made of: atoms of several sizes, from small to large.
-    rule
-        Smallest number of devices in a group, by density.
-    epochs
-        When groups end.
     pace
         How long groups live, and how long devices count as present. A device joins a group only
         if it will still be present when the group ends, even if it falls silent now. Otherwise an

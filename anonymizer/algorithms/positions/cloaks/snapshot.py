@@ -35,18 +35,8 @@ class SnapshotCloak(MemorylessCloak):
 
     Parameters
     ----------
-    network, forest, levels
-        The network, its spanning forest, and the atoms that regions are made of.
-    rule
-        k by density; a group satisfies the largest k that its members demand.
-    max_nodes
-        A group whose region would need more nodes is suppressed.
-    rotate_s
-        Lifetime of a pseudonym.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
-    company
-        How many devices share the atoms of a group's members.
     """
 
     reciprocal = True

@@ -31,16 +31,8 @@ class OwnedZones:
     def contains(self, owner: IntArray, lat: FloatArray, lon: FloatArray) -> BoolArray:
         """Return which positions are inside a zone of their owner, shape (n,).
 
-        Parameters
-        ----------
-        owner
-            Index of the owner of each position, shape (n,).
-        lat, lon
-            WGS84 degrees, shape (n,). Coordinates that are not finite count as inside.
-
-        Notes
-        -----
-        O(n x (circles + corners of polygons) of an owner).
+        `owner`: index of the owner of each position; `lat`, `lon`: WGS84 degrees, shape (n,); not
+        finite counts as inside. O(n x (circles + corners of polygons) of an owner).
         """
         known = np.isfinite(lat) & np.isfinite(lon)
         lat, lon = np.where(known, lat, 0.0), np.where(known, lon, 0.0)

@@ -57,12 +57,8 @@ class StandIns:
     ) -> Int32Array:
         """Return the stand-in of each position, negative for positions outside all zones.
 
-        Parameters
-        ----------
-        slot, zone
-            Device and zone of each position of a tick, by device and time, shape (n,).
-        key, ts
-            A number for each device, equal in all processes, and unix seconds, shape (n,).
+        `slot`, `zone`: of each position of a tick, by device and time, shape (n,); `key`: a number
+        for each device, equal in all processes; `ts`: unix seconds.
         """
         if not len(self._node) or not len(slot):
             return np.full(len(slot), _NOWHERE, np.int32)

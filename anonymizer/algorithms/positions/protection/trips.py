@@ -50,16 +50,9 @@ _COLUMNS = ("slot", "ts", "lat", "lon", "tag", "heading")
 class TripTick:
     """Positions that a tick has decided; all others are still held.
 
-    Attributes
-    ----------
-    passed
-        Positions to pass on, sorted by slot and time.
-    trip_end
-        Positions near an end of a trip, to be suppressed.
-    overflow
-        The oldest positions of devices with too many held, to be suppressed as overload.
-    late, duplicate
-        Reports older than the newest of their device, or of the same time.
+    `passed`: positions to pass on, sorted by slot and time; `trip_end`: those near an end of a
+    trip, to be suppressed; `overflow`: the oldest of devices with too many held, to be suppressed
+    as overload; `late`, `duplicate`: older than the newest of their device, or of the same time.
     """
 
     passed: RecordArray
@@ -70,15 +63,7 @@ class TripTick:
 
 
 class Forgotten(NamedTuple):
-    """Devices that have been forgotten.
-
-    Attributes
-    ----------
-    slot
-        Their slots, rising.
-    trip_end
-        The positions held for them, to be suppressed.
-    """
+    """Devices that have been forgotten."""
 
     slot: Int32Array
     trip_end: RecordArray
@@ -90,11 +75,6 @@ class Forgotten(NamedTuple):
 
 class TripEnds:
     """Holds every position until it is known not to be near an end of its trip.
-
-    Parameters
-    ----------
-    rule
-        What counts as near.
 
     Notes
     -----
@@ -146,17 +126,9 @@ class TripEnds:
     ) -> TripTick:
         """Process reports; return the positions that are decided now.
 
-        Parameters
-        ----------
-        slot, ts, lat, lon
-            Device slot, plausible unix seconds and WGS84 degrees, shape (n,), in any order.
-        tag
-            Returned with each position, shape (n,).
-        heading
-            Returned with each position, shape (n,); None: NaN.
-        now
-            Unix seconds at which the tick closes. Positions are passed on at an age of
-            `delay_s`, plus at most one tick; the stages behind this one lag by as much.
+        `slot`, `ts` (plausible unix seconds), `lat`, `lon` (WGS84 degrees): shape (n,), in any
+        order; `tag` and `heading` are returned with each position. Positions are passed on at an
+        age of `delay_s`, plus at most one tick.
 
         Notes
         -----
@@ -184,14 +156,8 @@ class TripEnds:
     def expire(self, before: float) -> Forgotten:
         """Forget every device whose newest report is older than a time.
 
-        Parameters
-        ----------
-        before
-            Unix seconds; inf forgets all devices, at shutdown.
-
-        Notes
-        -----
-        O(slots + positions suppressed).
+        `before`: unix seconds; inf forgets all devices, at shutdown. O(slots + positions
+        suppressed).
         """
         last = self._trips["ts"]
         slot = np.flatnonzero((last < before) & (last > -np.inf))

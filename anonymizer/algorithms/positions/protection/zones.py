@@ -78,11 +78,8 @@ class Zones:
     def contains(self, lat: FloatArray, lon: FloatArray) -> BoolArray:
         """Return which positions are inside, shape (n,).
 
-        Parameters
-        ----------
-        lat, lon
-            WGS84 degrees, longitude from -180 to 180, shape (n,). If there is any zone,
-            coordinates that are not finite count as inside: doubt means suppress.
+        `lat`, `lon`: WGS84 degrees, longitude from -180 to 180, shape (n,). If there is any zone,
+        coordinates that are not finite count as inside.
 
         Notes
         -----
@@ -104,14 +101,9 @@ class Zones:
 def keep_out(node: Int32Array, *, closed: BoolArray, inside: BoolArray | None = None) -> Int32Array:
     """Return the node of each position, `IN_ZONE` for positions that must not be published.
 
-    Parameters
-    ----------
-    node
-        Nearest node of each position, negative if off the graph, shape (n,).
-    closed
-        Which nodes are inside a zone, shape (nodes,).
-    inside
-        Which positions are inside a zone, shape (n,); None if only their nodes are known.
+    `node`: nearest node of each position, negative off the graph; `inside`: which positions are
+    inside a zone, None if only their nodes are known, shape (n,) each; `closed`: which nodes are,
+    shape (nodes,).
 
     Notes
     -----
@@ -128,14 +120,8 @@ def keep_out(node: Int32Array, *, closed: BoolArray, inside: BoolArray | None = 
 class ZonedNetwork:
     """A road network and its privacy zones; built by `anonymizer.networks.privacy_zones`.
 
-    Attributes
-    ----------
-    network
-        The whole network, nodes inside zones included.
-    zones
-        All zones, possibly none.
-    zone_of
-        Zone of each node inside one, negative outside, shape (nodes,). Zones that touch are one.
+    `network` includes nodes inside zones. `zone_of`: zone of each node inside one, negative
+    outside, shape (nodes,). Zones that touch are one.
     """
 
     network: RoadNetwork
@@ -165,12 +151,7 @@ class ZonedNetwork:
     ) -> Int32Array:
         """Return the node of each position, `IN_ZONE` for positions that must not be published.
 
-        Parameters
-        ----------
-        node
-            Nearest node of each position, negative if off the graph, shape (n,).
-        lat, lon
-            WGS84 degrees, shape (n,); None if only the nodes are known.
+        `node` as above; `lat`, `lon`: WGS84 degrees, None if only the nodes are known, shape (n,).
         """
         inside = None if lat is None or lon is None else self.zones.contains(lat, lon)
         return keep_out(node, closed=self.closed, inside=inside)

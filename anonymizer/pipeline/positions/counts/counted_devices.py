@@ -83,18 +83,13 @@ class CountedDevices:
 
     Parameters
     ----------
-    settings
-        Interval and cells.
-    network
-        With coordinates.
     keys
         Returns a number for the device of each slot; by default for callers whose devices keep
         their slots.
     slack_s
         Of ids that change, see `changing_ids.on_air`.
     kept_s
-        A device that has not been seen for longer is forgotten between two intervals. No position
-        may be older than this when it arrives.
+        A device that has not been seen for longer is forgotten between two intervals.
 
     Notes
     -----
@@ -145,15 +140,8 @@ class CountedDevices:
     ) -> CountedInterval | None:
         """Take in the positions of a tick; return an interval that has ended before it.
 
-        Parameters
-        ----------
-        slot, ts, node
-            Device, unix seconds and node (negative: none) of each position, shape (n,).
-        now
-            Unix seconds at which the tick closes, by the clock of `ts`.
-        since
-            Since when the id of each position is heard, `LASTS` if it does not change, shape
-            (n,); None: none changes.
+        `slot`, `ts` (unix seconds), `node` (negative: none): of each position, shape (n,). `since`:
+        since when its id is heard, `LASTS` if it does not change; None: none changes.
         """
         ended = self._turn(now)
         row = self._rows.of(slot[node >= 0])

@@ -76,12 +76,6 @@ class CountingFlow:
 
     Parameters
     ----------
-    settings
-        Interval, k, cells and rounding.
-    network
-        With coordinates.
-    version
-        Version of the network.
     private
         Makes counts with differential privacy. None: safe counts.
     k_extra
@@ -135,14 +129,8 @@ class CountingFlow:
     ) -> list[Outgoing]:
         """Take in the positions of a tick; return the message of an interval that has ended.
 
-        Parameters
-        ----------
-        slot, ts, node, now, since
-            See `CountedDevices.tick`.
-        freed
-            Slots that may pass to other devices after this tick.
-        wall_ahead_s
-            Added to the published time.
+        `freed`: slots that may pass to other devices after this tick; the rest as in
+        `CountedDevices.tick`.
         """
         ended = self._devices.tick(slot, ts, node, now=now, since=since)
         self._devices.free(freed)
@@ -166,14 +154,7 @@ class CountingFlow:
 class SafeMessages:
     """Makes the messages of safe counts.
 
-    Parameters
-    ----------
-    settings
-        Interval, k and rounding.
-    version
-        Version of the network.
-    k_extra
-        Devices in each figure beyond the k of the settings.
+    `k_extra`: devices in each figure beyond the k of the settings.
     """
 
     def __init__(self, settings: "CountSettings", *, version: str, k_extra: int = 0) -> None:
@@ -183,15 +164,7 @@ class SafeMessages:
         self._encode = msgspec.json.Encoder().encode
 
     def message(self, counted: CellTally, end_s: float) -> Outgoing:
-        """Return the message about an interval.
-
-        Parameters
-        ----------
-        counted
-            Of all devices that were seen.
-        end_s
-            End of the interval, unix seconds as published.
-        """
+        """Return the message about an interval that ends at `end_s`, unix seconds as published."""
         settings = self._settings
         # So many in each figure, and in each difference of two.
         k = settings.k + self.k_extra
@@ -223,14 +196,7 @@ class SafeMessages:
 def cells_message(topic: str, n_cells: int, network: RoadNetwork, *, version: str) -> Outgoing:
     """Return the retained message that says where the cells are: GeoJSON, a box for each.
 
-    Parameters
-    ----------
-    topic
-        Of the figures about the cells; this message is behind it.
-    n_cells
-        A power of two.
-    network, version
-        With coordinates, and its version.
+    It is behind `topic`, that of the figures about the cells; `n_cells` is a power of two.
 
     Notes
     -----

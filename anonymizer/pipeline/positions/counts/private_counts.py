@@ -109,13 +109,8 @@ class HeldBudget:
 
     The period in which it begins is refused: what was published in it before is not known.
 
-    Parameters
-    ----------
-    plan
-        What the budget is made for, see `plan_of`. Under another one the rest of a period is
-        refused.
-    held_s
-        For so long after the beginning of a period, another plan is refused, too.
+    Under another plan (see `plan_of`) the rest of a period is refused, and for `held_s` after the
+    beginning of the next one.
     """
 
     def __init__(self, plan: str, *, held_s: float = 0.0) -> None:
@@ -158,8 +153,6 @@ class BoundedCounts:
 
     Parameters
     ----------
-    settings
-        Period, bounds and cells.
     most_devices
         Devices that are remembered in a period.
     """
@@ -175,17 +168,9 @@ class BoundedCounts:
     ) -> IntArray | None:
         """Return the devices in each cell, and then between each two areas.
 
-        Parameters
-        ----------
-        cell, before, key, end_s
-            See `PrivateCounts.message`.
-
-        Returns
-        -------
-        numbers
-            Shape (cells + areas * areas,). None if more devices were counted in the period than are
-            remembered: to count some in place of others would make the counts of one device depend
-            on another.
+        Shape (cells + areas * areas,). None if more devices were counted in the period than are
+        remembered: to count some in place of others would make the counts of one device depend on
+        another.
         """
         settings = self._settings
         if not settings.slides:
@@ -233,18 +218,8 @@ class BoundedCounts:
 class PrivateCounts:
     """Makes the counts of each interval.
 
-    Parameters
-    ----------
-    settings
-        Budget, period, bounds and cells.
-    budget
-        Kept over restarts.
-    noise
-        As `noise_of` makes it of the settings.
-    version
-        Version of the network.
-    most_devices
-        See `BoundedCounts`. If there are more, nothing more is published in the period.
+    `budget` is kept over restarts; `noise` is as `noise_of` makes it. With more devices than
+    `most_devices` nothing more is published in the period.
     """
 
     def __init__(
@@ -276,17 +251,9 @@ class PrivateCounts:
     ) -> PrivateCountsMessage:
         """Return the message of an interval.
 
-        Parameters
-        ----------
-        cell, before
-            Cell of each device that was seen, and its cell at the end of the interval before,
-            negative for none, shape (devices,).
-        key
-            Number of each device, the same in every interval of a period.
-        end_s
-            End of the interval, unix seconds.
-        ahead_s
-            Added to the published times.
+        `cell`, `before`: of each device that was seen, and at the end of the interval before,
+        negative for none; `key`: its number, the same in every interval of a period; shape
+        (devices,). `end_s`: unix seconds.
         """
         numbers = self._bounded.of(cell, before, key, end_s=end_s)
         return self.of_numbers(numbers, end_s=end_s, ahead_s=ahead_s)

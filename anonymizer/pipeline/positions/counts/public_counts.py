@@ -164,21 +164,9 @@ def public_share(settings: "Settings", *, within_s: float) -> int:
 class PublicCounts:
     """Public counts of a flow.
 
-    Parameters
-    ----------
-    figures
-        The exact counts at the start.
-    step
-        Counts are rounded down to multiples of this.
-    share
-        Positions of one device between two turns, at most; see `public_share`.
-
-    Attributes
-    ----------
-    step, share
-        May be changed; counters then stay until the rounded ones have caught up.
-    shown
-        The counts that may be shown now: as they were at the last `turn` but one.
+    Counts are rounded down to multiples of `step`; `share` is how many positions one device has
+    between two turns, at most (`public_share`). Both may be changed: counters then stay until the
+    rounded ones have caught up. `shown` are the counts as they were at the last `turn` but one.
     """
 
     def __init__(self, figures: Figures, *, step: int, share: int = 1) -> None:

@@ -55,14 +55,8 @@ _FEWEST_BYTES = len(b"\x82\xa3lat\x01\xa3lon\x01")
 class Found(NamedTuple):
     """What was read of a batch of messages, in order of arrival.
 
-    Attributes
-    ----------
-    positions
-        Records of the type `POSITION`.
-    readings
-        Records of the type `READING`.
-    left
-        Indices of the messages that are left to their codecs, rising.
+    `positions` and `readings` are records of the types `POSITION` and `READING`; `left` are the
+    indices of the messages that are left to their codecs, rising.
     """
 
     positions: RecordArray
@@ -77,12 +71,7 @@ class Found(NamedTuple):
 class Reader:
     """Reads messages of several layouts.
 
-    Parameters
-    ----------
-    layouts
-        Messages refer to these by index.
-    attribute_of
-        Index of each declared reading by name. Other readings are left out.
+    Messages refer to `layouts` by index; readings that are not in `attribute_of` are left out.
     """
 
     def __init__(self, layouts: Sequence[Layout], attribute_of: Mapping[str, int]) -> None:
@@ -113,14 +102,8 @@ class Reader:
     ) -> Found:
         """Return the positions of those messages that can be read here. About 0.1 µs each.
 
-        Parameters
-        ----------
-        stream, bounds, retained
-            The messages, see `pipeline.packed`, shape (n,).
-        layout
-            Index of the layout of each message, or `NO_LAYOUT`.
-        max_payload_bytes, max_positions
-            Messages beyond these limits are left, as are retained ones without a time.
+        The messages as in `pipeline.packed`, shape (n,), and the index of the layout of each, or
+        `NO_LAYOUT`. Those beyond the limits are left, as are retained ones without a time.
         """
         names = (self._names, self._name_end)
         limits = (max_payload_bytes, max_positions)

@@ -77,12 +77,8 @@ class Decoded:
 class DecodedTick(NamedTuple):
     """The valid positions of a tick, by what becomes of their devices.
 
-    Attributes
-    ----------
-    of
-        Positions, indexed by `Treatment`.
-    receipts
-        Receipts of all messages, valid or not, to be acknowledged once all are settled.
+    Positions by `Treatment`; `receipts` of all messages, valid or not, to be acknowledged once all
+    are settled.
     """
 
     of: Sequence[Decoded]

@@ -36,15 +36,7 @@ if TYPE_CHECKING:
 
 
 class _Rows(NamedTuple):
-    """Positions of some messages; see `Decoded` for what is not said here.
-
-    Attributes
-    ----------
-    message, input
-        Index of the message of each position, and of its input.
-    is_claim
-        Whether its payload names the device.
-    """
+    """Positions of some messages; see `Decoded` for what is not said here."""
 
     message: IntArray
     input: Int32Array
@@ -109,18 +101,7 @@ class _Lists:
 class Decoder:
     """Decodes the arrivals of a tick; settles rejected positions with their reasons.
 
-    Parameters
-    ----------
-    router
-        Finds the input of a topic.
-    limits
-        Limits of a message.
-    ledger
-        Where positions are counted.
-    attribute_of
-        Index of each declared reading, by name; other readings are left out.
-    ids_kept_s
-        See `IdShares`.
+    Readings that are not in `attribute_of` are left out; `ids_kept_s`: see `IdShares`.
     """
 
     def __init__(
@@ -207,15 +188,7 @@ class Decoder:
         return DecodedTick(of, receipts)
 
     def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:
-        """Return the positions of some messages, in order of arrival.
-
-        Parameters
-        ----------
-        at_s
-            Arrival time of each message, shape (n,).
-        names
-            Where ids without a number are appended.
-        """
+        """Return the positions of some messages, in order of arrival."""
         topic = self.senders.topics(messages)
         input_, n_chars = self.senders.input_of(topic), self.senders.n_chars_of(topic)
         usable = (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
@@ -270,15 +243,7 @@ class Decoder:
         return rows if named.all() else rows.taken(np.flatnonzero(named))
 
     def _numbered(self, rows: _Rows, stated: Sequence[str], names: list[str]) -> _Rows:
-        """Return rows with the numbers of their senders, as far as there is room for more.
-
-        Parameters
-        ----------
-        stated
-            The ids of the rows whose sender is below 0, in their order.
-        names
-            Where ids without a number are appended.
-        """
+        """Return rows with the numbers of their senders, as far as there is room for more."""
         if not stated:
             return rows
         encoded = [device.encode("utf-8", "surrogatepass") for device in stated]
@@ -424,14 +389,8 @@ def date_the_undated(
     order of arrival, at even distances. What a device gets does not depend on the others, so that
     it is the same wherever they are handled. If the clock did not advance, all get `now`.
 
-    Parameters
-    ----------
-    ts
-        Unix seconds, NaN for none, in order of arrival, shape (n,).
-    device
-        Equal numbers for messages of equal devices, shape (n,).
-    since, now
-        Unix seconds.
+    `ts`: unix seconds, NaN for none, in order of arrival; `device`: equal numbers for equal
+    devices; shape (n,).
     """
     undated = np.flatnonzero(np.isnan(ts))
     if not len(undated):

@@ -42,11 +42,6 @@ class Halves:
         """Return the position that a message completes, with the time of the later half.
 
         A message that completes none counts as superseded: a later one tells where the device is.
-
-        Parameters
-        ----------
-        fix
-            With a time; its latitude or longitude may be NaN.
         """
         if fix.ts is None:
             return Outcome.INVALID__SCHEMA

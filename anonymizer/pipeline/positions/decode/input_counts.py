@@ -68,11 +68,6 @@ class LocatedInputs:
 
     Trip ends hold positions back, so the input is remembered by device: one that reports to several
     inputs counts for the one that it reported to last.
-
-    Parameters
-    ----------
-    counts
-        Where they are counted.
     """
 
     def __init__(self, counts: InputCounts) -> None:

@@ -35,12 +35,7 @@ _SENDER = np.dtype(
 class Senders:
     """The topics and ids that sent something of late.
 
-    Parameters
-    ----------
-    router
-        Finds the input and the device of a topic that is not known.
-    max_bytes
-        Most memory of their names.
+    `max_bytes`: most memory of their names.
     """
 
     def __init__(self, router: TopicRouter, *, max_bytes: int = MAX_BYTES) -> None:
@@ -68,12 +63,8 @@ class Senders:
     def ids(self, stream: bytes, spans: Int32Array, input_: Int32Array) -> IntArray:
         """Return the sender that an id in a payload is, shape (n,), see `topics`.
 
-        Parameters
-        ----------
-        spans
-            Start and end of each id in the bytes, shape (n, 2).
-        input_
-            Index of the input of each, shape (n,).
+        `spans`: start and end of each id in the bytes, shape (n, 2); `input_`: index of its input,
+        shape (n,).
         """
         return self._numbers(np.frombuffer(stream, np.uint8), spans, 1 + input_)
 
@@ -128,12 +119,7 @@ class Senders:
     def slots(self, senders: IntArray, devices: DeviceTable) -> Int32Array:
         """Return the slot of each device where it is remembered, else `NO_SLOT`, shape (n,).
 
-        Parameters
-        ----------
-        senders
-            Numbers; `NO_SLOT` for any that is below 0.
-        devices
-            Always the same for one sender.
+        `devices` is always the same for one sender; numbers below 0 have none.
         """
         return _slots(senders, self._of, devices.n_freed)
 

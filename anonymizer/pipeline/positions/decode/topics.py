@@ -75,14 +75,7 @@ class TopicRouter:
 
     If several inputs match, the first in the settings is used.
 
-    Parameters
-    ----------
-    inputs
-        All inputs.
-    registries
-        The places that each registry of the inputs lists, by its path.
-    secrets
-        Those in each key file of the inputs, by its path.
+    `registries` and `secrets` are the places and the secrets in the files of the inputs, by path.
     """
 
     def __init__(

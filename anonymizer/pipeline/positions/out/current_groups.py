@@ -115,19 +115,8 @@ def together(held: Iterable[Sequence[bytes]]) -> list[bytes]:
 class CurrentParts:
     """The retained messages that state what holds.
 
-    Parameters
-    ----------
-    topic
-        Parts are published on this topic with `/0`, `/1`, ... behind it.
-    network
-        Version of the network.
-    part_bytes
-        Largest size of a part, unless a single message needs more.
-
-    Attributes
-    ----------
-    n_parts
-        Those of the last call of `messages`, which the broker keeps.
+    They are on `topic` with `/0`, `/1`, ... behind it, each at most `part_bytes` unless a single
+    message needs more. `n_parts` are those of the last call of `messages`, which the broker keeps.
     """
 
     def __init__(self, *, topic: str, network: str, part_bytes: int = PART_BYTES) -> None:
@@ -139,18 +128,9 @@ class CurrentParts:
     def messages(self, payloads: Sequence[bytes], *, now: float) -> list[Outgoing]:
         """Return the retained messages that state what holds at this time.
 
-        Parameters
-        ----------
-        payloads
-            Of the messages that hold.
-        now
-            Unix seconds, by the clock of the published times.
-
-        Returns
-        -------
-        messages
-            At least one part; an empty message for each part of the previous call that is no
-            longer needed, which makes the broker forget it.
+        `now` is in unix seconds, by the clock of the published times. At least one part, and an
+        empty message for each part of the previous call that is no longer needed, which makes the
+        broker forget it.
         """
         parts = list(self._parts(payloads))
         found = [
@@ -187,15 +167,7 @@ class CurrentParts:
 
 
 class CurrentGroups:
-    """What one process has published and still holds.
-
-    Parameters
-    ----------
-    topic, network, part_bytes
-        See `CurrentParts`.
-    grace_s
-        See `LiveMessages`.
-    """
+    """What one process has published and still holds."""
 
     def __init__(
         self, *, topic: str, network: str, grace_s: float, part_bytes: int = PART_BYTES

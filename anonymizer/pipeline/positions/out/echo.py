@@ -66,15 +66,7 @@ class _Echo(NamedTuple):
 
 
 class Echoes:
-    """Writes the echoes of published messages.
-
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    network
-        That of the regions, with coordinates.
-    """
+    """Writes the echoes of published messages."""
 
     def __init__(self, settings: "Settings", network: RoadNetwork) -> None:
         self._echoes_of: dict[str, list[_Echo]] = {}
@@ -108,11 +100,6 @@ class Echoes:
 
 class RegionCircles:
     """The circles around regions.
-
-    Parameters
-    ----------
-    network
-        With coordinates.
 
     Notes
     -----

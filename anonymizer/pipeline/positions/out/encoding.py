@@ -80,15 +80,7 @@ class DeviceMessage(_Stamp, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What the messages of a live service have and the lines of a file lack.
-
-    Attributes
-    ----------
-    network
-        Version of the network.
-    shapes
-        What messages say of the place of a region, besides its nodes.
-    """
+    """What the messages of a live service have and the lines of a file lack."""
 
     network: str
     shapes: RegionShapes
@@ -117,18 +109,9 @@ class _Row(NamedTuple):
 class ReleaseEncoder:
     """Encodes releases as JSON messages to one topic.
 
-    Parameters
-    ----------
-    network
-        Its `node_id` names the nodes.
-    topic
-        Topic of the messages.
-    form
-        `group` or `device`: one message per group, or one per member.
-    contract
-        None: the messages are lines of a file.
-    time_step_s
-        Published times are rounded to a multiple of this, seconds; 0: not rounded.
+    `form` is `group` or `device`: one message per group, or one per member. Without a `contract`
+    the messages are lines of a file. Published times are rounded to a multiple of `time_step_s`; 0:
+    not rounded.
     """
 
     def __init__(
@@ -158,20 +141,10 @@ class ReleaseEncoder:
     ) -> tuple[list[Outgoing], IntArray]:
         """Return the messages, and the message that contains each member of the release.
 
-        Parameters
-        ----------
-        release
-            Verified groups.
-        time
-            Unix seconds of the tick, to be rounded down. Times of single devices would distinguish
-            them.
-        pseudonyms
-            Returns pseudonyms, given slots and versions of pseudonyms.
-        values
-            Published readings of the members; None: none.
-        until
-            Unix seconds until which the region of each group holds, to be rounded up, shape
-            (groups,). None: the messages do not say.
+        `time`: unix seconds of the tick, to be rounded down; times of single devices would
+        distinguish them. `pseudonyms` returns pseudonyms, given slots and versions. `values`:
+        published readings of the members. `until`: unix seconds until which the region of each
+        group holds, to be rounded up, shape (groups,); None: the messages do not say.
         """
         names = pseudonyms(release.member.tolist(), release.version.tolist())
         n_members = np.diff(release.first_member_of)
@@ -284,17 +257,7 @@ def round_up(ts: FloatArray, step_s: float) -> FloatArray:
 def round_time(ts: float, step_s: float) -> float:
     """Return a time rounded down to a multiple of a step.
 
-    Parameters
-    ----------
-    ts
-        Unix seconds.
-    step_s
-        Seconds, >= 0; 0 leaves the time unchanged.
-
-    Raises
-    ------
-    ValueError
-        If the step is negative.
+    `ts`: unix seconds; `step_s` >= 0, 0 leaves the time unchanged; ValueError if it is negative.
 
     Notes
     -----

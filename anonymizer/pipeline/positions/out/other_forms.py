@@ -68,13 +68,6 @@ class OtherForms:
 class FormsLink:
     """A link that publishes messages in their other forms, too.
 
-    Parameters
-    ----------
-    link
-        Where to publish.
-    forms
-        Made of the messages.
-
     Notes
     -----
     An entity counts neither as published nor as lost: only the message that it is made of does.

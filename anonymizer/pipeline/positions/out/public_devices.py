@@ -38,17 +38,6 @@ class PublicDevices:
 
     A privacy zone hides these as well. A repeated message is published again, and so is one that
     is older than another: it states its time. Nothing is remembered of them.
-
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    zoned
-        A network with coordinates, and its privacy zones.
-    ledger
-        Where positions that are not published are settled.
-    inputs
-        Where positions are counted by input.
     """
 
     def __init__(
@@ -73,12 +62,7 @@ class PublicDevices:
     ) -> TickPart:
         """Return the messages of a tick.
 
-        Parameters
-        ----------
-        since, now
-            Unix seconds between which the tick was open.
-        wall_ahead_s
-            Added to published times.
+        `since`, `now`: unix seconds between which the tick was open.
         """
         outcome = timeliness(decoded.ts, self.presence, now=now)
         ts = date_the_undated(decoded.ts, decoded.sender, since=since, now=now)

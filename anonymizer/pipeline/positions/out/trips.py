@@ -77,23 +77,6 @@ class TripsMessage(msgspec.Struct, frozen=True):
 class TripsOut:
     """Publishes the trips of a positions flow, window by window.
 
-    Parameters
-    ----------
-    settings
-        Window, k, what a trip is, and how late positions may be.
-    network
-        With coordinates.
-    version
-        Version of the network.
-    keys
-        Returns a number for the device of each slot; by default for callers whose devices keep
-        their slots.
-
-    Attributes
-    ----------
-    n_classes
-        Classes of trips, by why they were suppressed, empty if they were published.
-
     Notes
     -----
     A window is published once, when all its trips are known to have ended: `trips.gap_s` or
@@ -159,18 +142,9 @@ class TripsOut:
     ) -> list[Outgoing]:
         """Take in the positions of a tick; return the message of a window that is complete.
 
-        Parameters
-        ----------
-        node
-            Node of each position, negative off the graph and in zones.
-        now
-            Unix seconds up to which positions were passed on, by the clock of their times.
-        freed
-            Slots that may pass to other devices after this tick.
-        refused
-            Keys of devices of which no trip is told, also none that has ended already.
-        wall_ahead_s
-            Added to the published times.
+        `node` is negative off the graph and in zones; `now`: unix seconds up to which positions
+        were passed on; `freed`: slots that may pass to other devices after this tick; `refused`:
+        keys of devices of which no trip is told, also none that has ended already.
         """
         if self._trips is None:
             self._trips = LiveTrips(self._rule, begins_s=now)
@@ -257,15 +231,8 @@ def trips_of_window(
 ) -> WindowTrips:
     """Return trips as classes are made of them.
 
-    Parameters
-    ----------
-    ended
-        Number of the device of each, and trip; those with an end without a node, and those that
-        began before `begins_s`, are left out.
-    cell_at
-        Cell of each node.
-    begins_s, ends_s
-        Unix seconds: when the first may have begun, and the end of the window.
+    `ended`: number of the device of each, and trip; left out are those with an end without a node,
+    and those that began before `begins_s` (unix seconds).
     """
     kept = [
         (device, trip)

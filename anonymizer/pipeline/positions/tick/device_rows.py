@@ -84,11 +84,6 @@ class KeyRows:
 class DeviceRows:
     """Assigns a row to each device by its slot.
 
-    Parameters
-    ----------
-    keys
-        Returns a number for the device of each slot.
-
     Notes
     -----
     A position costs one look into an array. A device costs one look into a table when it appears,

@@ -66,20 +66,8 @@ class DeviceZones:
 
     `put` may be called in another thread than the other methods.
 
-    Parameters
-    ----------
-    settings
-        Topic and bounds.
-    devices
-        Finds the device of a slot.
-    most_k
-        Largest k that a device may demand. 0: nobody can meet demands, so whoever has one takes no
-        part.
-
-    Attributes
-    ----------
-    demands
-        What devices demand, by their keys.
+    `most_k` is the largest k that a device may demand; 0: nobody can meet demands, so whoever has
+    one takes no part. `demands` are by the keys of devices.
 
     Notes
     -----
@@ -146,15 +134,9 @@ class DeviceZones:
     ) -> None:
         """Take in messages on the topic of the settings; the next tick applies them.
 
-        Parameters
-        ----------
-        by
-            Who passes them on.
-        beside
-            Who else does. What these have last passed on about the same device is also true: one of
-            them may be behind the others. What anybody else has passed on about it is forgotten.
-        again
-            Whether they may have arrived before: only those of devices left out count.
+        What those `beside` have last passed on about the same device is also true: one of them may
+        be behind the others. What anybody else has passed on about it is forgotten. `again`: the
+        messages may have arrived before, and only those of devices left out count.
         """
         for delivery in deliveries:
             device, payload = self._said_in(delivery)

@@ -40,14 +40,6 @@ class EngineParameters:
         Returns the operator that forms the groups, given what names the devices.
     groups_last
         Whether a group publishes for longer than its members report.
-    readings
-        The readings that may be published.
-    topic, form
-        Of the messages.
-    contract
-        What they have that the lines of a file lack. None: they are lines of a file.
-    time_step_s
-        Published times are rounded to a multiple of this, seconds; 0: not rounded.
     """
 
     make_operator: "Callable[[Keys], Operator]"
@@ -97,21 +89,7 @@ class PositionEngine:
 
     All positions that are not in `TickRelease.carried` are settled or held when `tick` returns.
 
-    Parameters
-    ----------
-    parameters
-        What it needs to know.
-    network
-        The network on which the devices move.
-    ledger
-        Where positions are settled.
-    keys
-        Names the devices; by default for callers whose devices keep their slots.
-
-    Attributes
-    ----------
-    readings
-        The caller notes the declared readings of a tick here, before `tick`.
+    The caller notes the declared readings of a tick in `readings`, before `tick`.
     """
 
     def __init__(
@@ -183,15 +161,7 @@ class PositionEngine:
     def messages(
         self, tick: TickRelease, pseudonyms: Pseudonyms, *, wall_ahead_s: float = 0.0
     ) -> tuple[list[Outgoing], IntArray]:
-        """Return the messages of a release, and the message that contains each member.
-
-        Parameters
-        ----------
-        pseudonyms
-            Returns pseudonyms, given slots and versions of pseudonyms.
-        wall_ahead_s
-            Added to published times.
-        """
+        """Return the messages of a release, and the message that contains each member."""
         return self._encoder.encode(
             tick.release,
             time=tick.event_s + wall_ahead_s,

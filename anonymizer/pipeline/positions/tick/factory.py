@@ -70,11 +70,6 @@ def cloaking_operator(
 ) -> Operator:
     """Return the operator of the positions flow.
 
-    Parameters
-    ----------
-    keys
-        Names the devices where the network is cut into districts.
-
     Raises
     ------
     SettingsError

@@ -47,16 +47,7 @@ if TYPE_CHECKING:
 class AdmissionParameters:
     """What admission needs to know.
 
-    Attributes
-    ----------
-    presence
-        How many devices there may be, and which times are plausible.
-    intake
-        See there.
-    device_zones
-        Of zones that devices state; None: they state none.
-    most_k
-        See `DeviceZones`.
+    Without `device_zones` devices state none; `most_k`: see `DeviceZones`.
     """
 
     presence: "PresenceSettings"
@@ -68,25 +59,9 @@ class AdmissionParameters:
 class Admission:
     """Gives devices their slots, notes what they say, and passes their positions to an intake.
 
-    Parameters
-    ----------
-    parameters
-        What it needs to know.
-    matching
-        With the network on which the devices move.
-    ledger
-        Where positions are settled that do not get through.
-    devices, readings
-        Where the devices get their slots, and where their readings are noted.
-    lasting
-        The operator that will cloak them.
-    inputs
-        Where positions are counted by input.
-
-    Attributes
-    ----------
-    presence
-        Which times are plausible; may be set between two ticks.
+    `ledger` is where positions are settled that do not get through, `lasting` the operator that
+    will cloak the others. `presence` says which times are plausible, and may be set between two
+    ticks.
     """
 
     def __init__(
@@ -182,14 +157,8 @@ class Admission:
 class FleetParameters:
     """What a fleet needs to know.
 
-    Attributes
-    ----------
-    admission, engine
-        See there.
-    snap_limit_m
-        Positions farther than this from every road are off the graph.
-    demands_shared_by
-        Devices that share a demand, see `SharedDemands`; 0: nobody can demand anything.
+    Positions farther than `snap_limit_m` from every road are off the graph. `demands_shared_by`
+    devices share a demand, see `SharedDemands`; 0: nobody can demand anything.
     """
 
     admission: AdmissionParameters
@@ -199,21 +168,7 @@ class FleetParameters:
 
 
 class Fleet:
-    """A table of devices, and the intake and the engine that they pass.
-
-    Parameters
-    ----------
-    parameters
-        What it needs to know.
-    zoned
-        A network with coordinates, and its privacy zones.
-    ledger
-        Where positions are settled.
-    secret
-        Key of the pseudonyms.
-    inputs
-        Where positions are counted by input.
-    """
+    """A table of devices, and the intake and the engine that they pass."""
 
     def __init__(
         self,

@@ -62,16 +62,9 @@ _FOLLOWED = 32
 class TickOutput:
     """The messages of a tick; `PositionFlow.settle` accounts for them.
 
-    Attributes
-    ----------
-    messages
-        To be published.
-    message_of, at_s
-        Message that contains each position, and its monotonic arrival time, shape (n,).
-    n_direct
-        The first so many positions arrived in this tick; the others had waited for a group.
-    receipts
-        To be acknowledged once the messages are published.
+    `message_of`, `at_s`: message that contains each position, and its monotonic arrival time, shape
+    (n,). The first `n_direct` arrived in this tick; the others had waited for a group. `receipts`:
+    to be acknowledged once the messages are published.
     """
 
     messages: list[Outgoing]
@@ -90,22 +83,10 @@ class TickOutput:
 class FlowView:
     """State of a flow between two ticks, for metrics and the live map.
 
-    Attributes
-    ----------
-    n_devices, n_devices_on_graph, n_newcomers
-        Mobile devices present, those that count towards k, and those of them that wait for a
-        group.
-    n_fixed_devices
-        Cloaked fixed devices present.
-    hidden_to_k
-        See `LightAudit.hidden_to_k`.
-    oldest_s
-        Age of the oldest pseudonym in the last release.
-    attributes, n_clamped, n_left_out
-        Names of the declared readings; readings outside their range, and groups without a
-        published reading, by attribute.
-    silent
-        Why nothing is published although positions arrive; None: there is nothing to say.
+    `n_newcomers`: those of `n_devices_on_graph`, which count towards k, that wait for a group.
+    `hidden_to_k`: see `LightAudit.hidden_to_k`. `oldest_s`: age of the oldest pseudonym in the last
+    release. `n_clamped`, `n_left_out`: readings outside their range, and groups without a published
+    reading, by attribute. `silent`: why nothing is published although positions arrive.
     """
 
     n_devices: int
@@ -125,14 +106,10 @@ class PositionFlow:
 
     Parameters
     ----------
-    settings
-        The whole settings.
     zoned
         A network with coordinates, and its privacy zones.
     ledger
         Shared with the inbox. Only the event loop's thread uses it.
-    secret
-        Key of the pseudonyms, see `DeviceTable`.
     monotonic
         Seconds by a clock that never goes back, for latencies.
     registries
@@ -373,15 +350,8 @@ class PositionFlow:
     ) -> TickOutput:
         """Make the release of one tick, between `begin` and `book`, in any thread.
 
-        Parameters
-        ----------
-        batches
-            As returned by `Inbox.take`.
-        now
-            Unix seconds at which the tick closes, by a clock that never goes back.
-        wall_ahead_s
-            By how much the clock is ahead of it by which devices date their positions, and by
-            which published times are to be read.
+        `now`: unix seconds at which the tick closes, by a clock that never goes back;
+        `wall_ahead_s`: by how much the clock is ahead of it by which devices date their positions.
         """
         self._adopt_now()
         times = [self._monotonic()]
@@ -497,14 +467,8 @@ class PositionFlow:
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:
         """Account for an output, given which of its messages were published.
 
-        Parameters
-        ----------
-        output
-            As returned by `tick`.
-        delivered
-            For each message whether it was published; empty: none was.
-        seconds
-            Duration of publishing.
+        `delivered`: for each message whether it was published; empty: none was. `seconds`: duration
+        of publishing.
         """
         out = np.zeros(len(output.messages), bool)
         out[: len(delivered)] = delivered

@@ -187,12 +187,8 @@ class InformationAges:
     def see(self, release: Release, until_s: FloatArray, *, event_s: float, now: float) -> None:
         """Take in a release.
 
-        Parameters
-        ----------
-        release, until_s
-            Groups, and until when their regions hold by `event_s`, shape (groups,).
-        event_s, now
-            Unix seconds at which the positions were current, and at which the tick closes.
+        `until_s`: until when each region holds by `event_s`, shape (groups,); both and `now` in
+        unix seconds.
         """
         member = release.member
         if not len(member):

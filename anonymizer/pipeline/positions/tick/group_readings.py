@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 class GroupValues:
     """The published readings of a release.
 
-    Attributes
-    ----------
-    groups
-        For each group, attribute -> statistic -> number.
-    own
-        Attribute -> each member's own value, for attributes with `per_pseudonym`.
+    `groups`: for each group, attribute -> statistic -> number. `own`: attribute -> each member's
+    own value, for attributes with `per_pseudonym`.
     """
 
     groups: Sequence[dict[str, dict[str, float]]]
@@ -36,20 +32,8 @@ class GroupValues:
 class ReadingsOfRows:
     """The newest readings of devices by their rows, and what of them is published by group.
 
-    Parameters
-    ----------
-    declared
-        The readings that may be published.
-    rows
-        Of the devices.
-
-    Attributes
-    ----------
-    names
-        Of the declared readings.
-    n_clamped, n_left_out
-        Readings outside their declared range, and groups in which fewer than k members had one,
-        so far, shape (attributes,).
+    `n_clamped` and `n_left_out` are readings outside their declared range, and groups in which
+    fewer than k members had one, so far, shape (attributes,).
     """
 
     def __init__(self, declared: "Sequence[ReadingSettings]", rows: DeviceRows | KeyRows) -> None:
@@ -62,12 +46,8 @@ class ReadingsOfRows:
     def _summarized(self, row: Int32Array, release: Release, *, since: float) -> GroupValues | None:
         """Return the published readings of a release; None if no attribute is declared.
 
-        Parameters
-        ----------
-        row
-            Of each member, `NO_ROW` for none, shape (members,).
-        since
-            A value that is older, by unix seconds, counts as missing, and is forgotten.
+        `row`: of each member, `NO_ROW` for none, shape (members,). A value older than `since` (unix
+        seconds) is forgotten.
         """
         if not self.names:
             return None
@@ -104,14 +84,6 @@ class ReadingsOfRows:
 class GroupReadings(ReadingsOfRows):
     """Keeps the newest readings of the devices present, and summarizes them by group.
 
-    Parameters
-    ----------
-    declared
-        The readings that may be published.
-    keys
-        Returns a number for the device of each slot; by default for callers whose devices keep
-        their slots.
-
     Notes
     -----
     How long a reading holds does not depend on when the slot of its device is freed: see
@@ -138,14 +110,9 @@ class GroupReadings(ReadingsOfRows):
     ) -> None:
         """Take in the readings of a tick.
 
-        Parameters
-        ----------
-        row, attribute, value
-            Row of the position that a reading came with, index of its attribute, and its value
-            (finite), shape (readings,).
-        slot, ts
-            Device and time of each position, shape (positions,). Readings of a position without
-            a slot are dropped: a rejected position must leave no trace.
+        Row of the position that a reading came with, index of its attribute, and its value
+        (finite), shape (readings,); device and time of each position, shape (positions,). Readings
+        of a position without a slot are dropped: a rejected position must leave no trace.
         """
         if len(row):
             accepted = slot[row] != NO_SLOT
@@ -159,12 +126,8 @@ class GroupReadings(ReadingsOfRows):
     ) -> GroupValues | None:
         """Return the published readings of a release; None if no attribute is declared.
 
-        Parameters
-        ----------
-        since
-            A value that is older, by unix seconds, counts as missing, and is forgotten.
-        present
-            Members whose readings count, shape (members,): each device once, see `TickResult`.
+        A value older than `since` (unix seconds) counts as missing, and is forgotten. `present`:
+        members whose readings count, shape (members,): each device once, see `TickResult`.
         """
         if not self.names:
             return None

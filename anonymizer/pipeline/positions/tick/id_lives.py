@@ -13,16 +13,9 @@ _STATE = ("_changes", "_since", "_last")
 class IdLives:
     """Remembers the first report of every id that is declared to change.
 
-    Parameters
-    ----------
-    kept_s
-        An id that was silent for longer is heard anew. What is remembered then depends on its own
-        reports and the time alone, not on when its slot is freed.
-
-    Attributes
-    ----------
-    any_change
-        Whether there ever was such an id.
+    An id that was silent for longer than `kept_s` is heard anew: what is remembered depends on its
+    own reports and the time alone, not on when its slot is freed. `any_change`: whether there ever
+    was such an id.
     """
 
     def __init__(self, *, kept_s: float = np.inf) -> None:
@@ -48,17 +41,8 @@ class IdLives:
     def since(self, slot: Int32Array, ts: FloatArray, *, now: float) -> FloatArray | None:
         """Take in the reports of a tick; return since when the id of each is heard.
 
-        Parameters
-        ----------
-        slot, ts
-            Device and unix seconds of each report, shape (n,).
-        now
-            Unix seconds at which the tick closes.
-
-        Returns
-        -------
-        since
-            Unix seconds, `LASTS` for ids that do not change, shape (n,); None: none changes.
+        `ts`, `now`: unix seconds, shape (n,). `LASTS` for ids that do not change; None: none
+        changes.
         """
         if not self.any_change:
             return None

@@ -54,17 +54,8 @@ class Lasting(Protocol):
 class IntakeParameters:
     """What an intake needs to know.
 
-    Attributes
-    ----------
-    trips
-        Whether and how trip ends are protected.
-    interval_s
-        Length of a tick.
-    most_devices
-        Whose stops are remembered.
-    watches_ids
-        Whether to watch if ids change that are not declared to. It takes all devices that a new one
-        may continue.
+    Stops of at most `most_devices` are remembered. `watches_ids`: whether to watch if ids change
+    that are not declared to, which takes all devices that a new one may continue.
     """
 
     trips: "TripSettings"
@@ -76,14 +67,8 @@ class IntakeParameters:
 class MapMatching(NamedTuple):
     """How positions are matched with a network; several intakes may share it.
 
-    Attributes
-    ----------
-    locate
-        Finds the nodes of positions.
-    make_places
-        Returns where some devices count in the network's privacy zones; None: there are none.
-    network
-        The network.
+    `locate` finds the nodes of positions; `make_places` returns where some devices count in privacy
+    zones; None: there are none.
     """
 
     locate: Locate
@@ -129,31 +114,10 @@ class LocatedPositions:
 class Intake:
     """Trip ends, map matching and privacy zones of the devices of one engine.
 
-    Parameters
-    ----------
-    parameters
-        What it needs to know.
-    matching
-        With the network on which the devices move.
-    ledger
-        Where positions are settled that do not get through.
-    lasting
-        The operator that will cloak them.
-    keys
-        Names the devices; by default for callers whose devices keep their slots.
-    inputs
-        Where positions are counted by input.
-    device_zones
-        Zones that devices have stated.
-
-    Attributes
-    ----------
-    delay_s
-        Seconds by which releases are behind, for protected trip ends.
-    succession
-        Whether ids that are not declared to change seem to.
-    ids
-        The caller marks devices here whose ids change, before `locate`.
+    `ledger` is where positions are settled that do not get through, `lasting` the operator that
+    will cloak the others. `delay_s`: by how much releases are behind, for protected trip ends.
+    `succession`: whether ids that are not declared to change seem to. In `ids` the caller marks
+    devices whose ids change, before `locate`.
     """
 
     def __init__(
@@ -203,12 +167,7 @@ class Intake:
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
 
-        Parameters
-        ----------
-        positions
-            Those of one tick, each with a slot and a plausible time.
-        now
-            Unix seconds at which the tick closes.
+        Each has a slot and a plausible time; the tick closes at `now`, unix seconds.
         """
         if self._watches_ids:
             self._follow_ids(positions, now)
@@ -282,14 +241,8 @@ class Intake:
     def forget(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
         """Forget devices that are gone; return the slots that may be given to others.
 
-        Parameters
-        ----------
-        freed
-            Slots that the operator has freed in the tick.
-        now
-            Unix seconds at which the tick closes.
-        present
-            Slots that the operator still uses, shape (slots,).
+        `freed`: slots that the operator has freed in the tick; `present`: those that it still uses,
+        shape (slots,); `now`: unix seconds.
         """
         if self._trips is not None:
             freed = self._trips.freed(freed, now=now, present=present)
@@ -346,17 +299,9 @@ def matching_with(
 ) -> MapMatching:
     """Return how positions are matched with a network.
 
-    Parameters
-    ----------
-    zoned
-        The network and its privacy zones.
-    snap_limit_m
-        Positions farther than this from every road are off the graph.
-    secret
-        Key of the stand-ins of devices in privacy zones.
-    node_of_row
-        Node of each row of a trace; the tags of positions are rows. None: positions are found by
-        coordinate and heading.
+    Positions farther than `snap_limit_m` from every road are off the graph; `secret` is the key of
+    the stand-ins. `node_of_row`: node of each row of a trace, the tags of positions being rows;
+    None: by coordinate and heading.
     """
     if node_of_row is not None:
         locate = row_locator(zoned, node_of_row)
@@ -368,14 +313,7 @@ def matching_with(
 def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:
     """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
 
-    Parameters
-    ----------
-    ts
-        Unix seconds.
-    presence
-        Which times are plausible.
-    now
-        Unix seconds at which the tick closes.
+    `ts`, `now`: unix seconds.
     """
     stated = np.where(np.isnan(ts), now, ts)
     return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=presence.max_behind_s)

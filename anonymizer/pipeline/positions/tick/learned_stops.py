@@ -33,18 +33,8 @@ class LearnedStops:
     A place is a cell of the network of at least 20 nodes, cut as for trips: its edges tell nothing
     of where in it a device stops. A stop is an end of a trip.
 
-    Parameters
-    ----------
-    rule
-        What a trip is.
-    days
-        A place is hidden once its device stopped there on so many days.
-    network
-        With coordinates.
-    keys
-        Returns a number for the device of each slot.
-    most_devices
-        Beyond that, those are forgotten that were seen longest ago.
+    A place is hidden once its device stopped there on so many `days`. Beyond `most_devices`, those
+    are forgotten that were seen longest ago.
 
     Notes
     -----

@@ -33,14 +33,8 @@ _NOT_A_REASON = frozenset(
 class Reason(NamedTuple):
     """Why nothing is published.
 
-    Attributes
-    ----------
-    kind
-        Stays the same while the cause does, whatever the numbers.
-    text
-        One sentence for the operator.
-    public
-        The same for everybody.
+    `kind` stays the same while the cause does, whatever the numbers; `text` is one sentence for the
+    operator, `public` the same for everybody.
     """
 
     kind: str
@@ -208,13 +202,6 @@ class Silence:
     """For how long positions have arrived and none has been published, and why.
 
     Times are monotonic.
-
-    Parameters
-    ----------
-    settings
-        The whole settings.
-    inputs, ledger
-        Counts of the flow, by input and of all positions.
     """
 
     def __init__(self, settings: "Settings", inputs: InputCounts, ledger: Ledger) -> None:
@@ -253,15 +240,7 @@ class Silence:
         return now_s - self._first_s
 
     def why(self, operator: Operator, monotonic: Callable[[], float]) -> Reason | None:
-        """Return why nothing is published, or None; between two ticks.
-
-        Parameters
-        ----------
-        operator
-            That of the mobile devices.
-        monotonic
-            The clock; it is read only if there is a silence.
-        """
+        """Return why nothing is published, or None; between two ticks."""
         if self._first_s is None:
             return None
         density, pace = operator.density, operator.pace

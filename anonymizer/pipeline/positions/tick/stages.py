@@ -161,12 +161,9 @@ async def publish_stage(
 ) -> None:
     """Publish each output, account for it, acknowledge its input; end when the queue closes.
 
-    Parameters
-    ----------
-    whole
-        Whether the messages of an output belong together. If the connection is lost in the middle
-        of them, the broker gets the others as soon as it is back, and nothing newer before.
-        Needs QoS 1.
+    `whole`: the messages of an output belong together. If the connection is lost in the middle of
+    them, the broker gets the others as soon as it is back, and nothing newer before; this needs QoS
+    1.
     """
     publisher = _Publisher(flow, link, qos=qos, timeout_s=timeout_s, whole=whole)
     try:

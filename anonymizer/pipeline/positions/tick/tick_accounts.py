@@ -23,12 +23,8 @@ NOT_PUBLISHED = tuple(
 class Carried(NamedTuple):
     """The positions to be published with a release.
 
-    Attributes
-    ----------
-    slot, tag
-        Device and tag of each, shape (n,); see `Positions`.
-    n_direct
-        The first so many are of this tick; the others had waited for a group.
+    `slot`, `tag`: of each, shape (n,), see `Positions`. The first `n_direct` are of this tick; the
+    others had waited for a group.
     """
 
     slot: Int32Array
@@ -39,14 +35,8 @@ class Carried(NamedTuple):
 class TickPart(NamedTuple):
     """The messages of some devices in a tick.
 
-    Attributes
-    ----------
-    messages
-        To be published.
-    message_of, at_s
-        Message that contains each position, and its monotonic arrival time, shape (n,).
-    n_direct
-        The first so many positions arrived in this tick; the others had waited for a group.
+    `message_of`, `at_s`: message that contains each position, and its monotonic arrival time, shape
+    (n,). The first `n_direct` arrived in this tick; the others had waited for a group.
     """
 
     messages: list[Outgoing]
@@ -58,15 +48,7 @@ class TickPart(NamedTuple):
 def part_of(
     messages: list[Outgoing], message_of_member: IntArray, release: Release, carried: Carried
 ) -> TickPart:
-    """Return the messages of a release with the positions that they carry.
-
-    Parameters
-    ----------
-    messages, message_of_member
-        As returned by `ReleaseEncoder.encode`.
-    release, carried
-        The release, and the positions to be published with it, tagged with their arrival times.
-    """
+    """Return the messages of a release with the positions that they carry."""
     n_slots = int(max(release.member.max(initial=-1), carried.slot.max(initial=-1))) + 1
     message_of_slot = np.full(n_slots, -1, np.int64)
     message_of_slot[release.member] = message_of_member
@@ -117,12 +99,8 @@ class Accounts:
     ) -> Carried:
         """Settle all final outcomes; return the positions to be published.
 
-        Parameters
-        ----------
-        outcome, slot, tag
-            Of each position of the tick, shape (n,). Tags are finite.
-        grouped, lost
-            Members of the release, and devices that will not be grouped where they were last.
+        Of each position of the tick, shape (n,); tags are finite. `lost`: devices that will not be
+        grouped where they were last.
         """
         newest = ~np.isin(outcome, NOT_THE_NEWEST)
         displaced, _ = self._waiting.leave(slot[newest])

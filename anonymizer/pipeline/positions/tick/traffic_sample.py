@@ -29,16 +29,9 @@ DeviceKeys = NDArray[np.uint64]
 class SampledTick(NamedTuple):
     """What came and went in a tick.
 
-    Attributes
-    ----------
-    event_s
-        Unix seconds at which the positions were current.
-    device, node
-        Key of the device and node (negative off the graph) of each report that counted.
-    release, member_device, until_s
-        What was released, the key of the device of each member, and until when each region holds.
-    n_suppressed, n_devices
-        Positions that were suppressed, and devices that count.
+    `device`, `node`: key of the device and node (negative off the graph) of each report that
+    counted. `until_s`: until when each region holds; `event_s`: when the positions were current;
+    unix seconds.
     """
 
     event_s: float
@@ -70,15 +63,7 @@ class SampledTick(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SampledTraffic:
-    """A sample of traffic.
-
-    Attributes
-    ----------
-    reports
-        Ticks with reports, in order of time.
-    released
-        Ticks with groups, likewise, one at least. They begin later, when silent devices are known.
-    """
+    """A sample of traffic."""
 
     reports: Sequence[SampledTick]
     released: Sequence[SampledTick]
@@ -87,17 +72,9 @@ class SampledTraffic:
 class TrafficSample:
     """Keeps the traffic of the last seconds, or of fewer where that is too much to hold.
 
-    Parameters
-    ----------
-    keep_s
-        Seconds of releases that are kept.
-    before_s
-        Seconds for which reports are kept beyond that: devices that were silent when the sample
-        begins are where they were last.
-    keys
-        Names the devices of slots.
-    most_bytes, most_places
-        Bounds of the size. The oldest ticks are forgotten beyond them.
+    Releases are kept for `keep_s`, reports for `before_s` longer: devices that were silent when the
+    sample begins are where they were last. Beyond `most_bytes` and `most_places` the oldest ticks
+    are forgotten.
 
     Notes
     -----

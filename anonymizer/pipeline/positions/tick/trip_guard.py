@@ -16,14 +16,8 @@ if TYPE_CHECKING:
 class Positions(NamedTuple):
     """Positions of devices that have a slot, with plausible times; all of shape (n,).
 
-    Attributes
-    ----------
-    tag
-        Carried along unchanged: the arrival time in the live flow, the row in a trace.
-    heading
-        Degrees clockwise from north, NaN for none. None: no position has one.
-    node
-        Node of each position where it is known already. None: it is not.
+    `tag` is carried along unchanged: the arrival time, or the row in a trace. `heading`: degrees
+    clockwise from north, NaN for none. `node`: where it is known already.
     """
 
     slot: Int32Array
@@ -89,14 +83,8 @@ class TripGuard:
 
         A trip is forgotten by its own reports alone, whoever else still uses the slot.
 
-        Parameters
-        ----------
-        freed
-            Slots that the caller has just freed.
-        now
-            Unix seconds.
-        present
-            Slots that the caller still uses, shape (slots,).
+        `freed`: slots that the caller has just freed; `present`: those that it still uses, shape
+        (slots,); `now`: unix seconds.
         """
         forgotten = self._ends.expire(now - self.forget_s)
         self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(forgotten.trip_end))

@@ -23,17 +23,6 @@ class ZonePlaces:
     counts as present. So the traffic through a zone is published like that on any road: if those
     who pass through were missing, the zone would be where the traffic is thin. A device that stays
     for longer, or that was not seen outside before, leaves the map.
-
-    Parameters
-    ----------
-    zoned
-        The network and its privacy zones.
-    nodes
-        Finds the nearest node, however far it is.
-    keys
-        Names the devices, equally in all processes.
-    secret
-        See `StandIns`.
     """
 
     def __init__(

@@ -16,11 +16,6 @@ class ZoneShares:
     As long as there is room, everybody gets what they ask for. Then the publisher with most places
     yields one to whoever would still have fewer.
 
-    Parameters
-    ----------
-    n_places
-        Most devices that have a place.
-
     Notes
     -----
     O(1) for each call. Whoever asks for no more than their equal share gets it, whatever others
