@@ -117,6 +117,9 @@ class Runner:
         dropped.
     commit_s
         Time between two transactions. Until one ends, nobody sees its outputs.
+    longest_take_s
+        For which a stage may work on one input. A worker that says nothing for longer loses its
+        partitions to others, and a change in the group waits for one that works.
     counts
         Counted on; None: new ones.
     reads
@@ -137,6 +140,7 @@ class Runner:
         inputs: Mapping[Topic, Stages],
         address: Callable[[Send], Iterable[Addressed]],
         commit_s: float,
+        longest_take_s: float,
         counts: StageEvents | None = None,
         reads: Callable[[Transactions], Reads] | None = None,
         prepare: Callable[[], None] = lambda: None,
@@ -146,6 +150,7 @@ class Runner:
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
+        self._longest_take_s = longest_take_s
         self._make_reads = reads
         self._inputs, self._address = tuple(inputs), address
         self._stages = {topic.name: stages for topic, stages in inputs.items()}
@@ -209,6 +214,7 @@ class Runner:
                 self._kafka,
                 group=self._group,
                 name=self._name,
+                silent_s=self._longest_take_s,
                 assigned=self._on_assigned,
                 revoked=self._on_revoked,
                 statistics=self._on_statistics,
