@@ -17,6 +17,7 @@ from anonymizer.cluster.inflow import Inflow, RisingTime
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.records.window_ranges import longest_take_s
 from anonymizer.cluster.topics import Kind, Topic, topics_of
 from anonymizer.cluster.transactions import (
     Places,
@@ -104,7 +105,12 @@ class KafkaInflow:
         """Offset of the next message of each partition."""
         self._taken: dict[tuple[str, int], int] = {}
         self._consumer = Consumer(
-            consumer_options(kafka, group=f"{settings.cluster.prefix}.readers", name=name)
+            consumer_options(
+                kafka,
+                group=f"{settings.cluster.prefix}.readers",
+                name=name,
+                silent_s=longest_take_s(settings.streams),
+            )
             | {"statistics.interval.ms": 1000, "stats_cb": self._on_statistics}
         )
         link.contain(self)

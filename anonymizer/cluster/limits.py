@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-from anonymizer.cluster.records.window_ranges import check_streams
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.records.topics import topic_filter
@@ -26,14 +25,12 @@ def check_cluster(settings: Settings) -> None:
     """
     alone = {
         "forms.home_assistant": settings.forms.home_assistant is not None,
-        "trips_out": bool(settings.trips_out.every_s),
         "trips.learn_days": bool(settings.trips.learn_days),
     }
     for key, is_asked in alone.items():
         if is_asked:
             raise SettingsError(f"{key}: is not possible in a cluster; use `anonymizer serve`")
     _check_subscriptions(settings)
-    check_streams(settings.streams)
 
 
 def _check_subscriptions(settings: Settings) -> None:

@@ -30,7 +30,7 @@ class ClusterSettings(Group):
     """About how many records of a window one range takes. A larger window is divided by a sample
     into several ranges, which form classes apart; only what finds no class, and classes at the
     borders, meet once more. A worker forms the classes of a range in one go, which must take less
-    than 240 s; its other stages wait meanwhile."""
+    than 240 s, or twice the longest `budget_s` of a search; its other stages wait meanwhile."""
     wait_s: Positive = 5.0
     """How long a tick waits for a bridge or a source that has fallen silent, in seconds."""
     secret_file: Path | None = None

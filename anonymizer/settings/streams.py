@@ -199,7 +199,7 @@ class StreamSettings(Group):
     """How `cells` generalizes the values of a class: `representative`, the median or the most
     frequent category; `range`, the values that occur, as `kd` does. Left out: `range` where a
     quasi-identifier lasts and `cumulative` is not `report`."""
-    budget_s: Positive = 2.0
+    budget_s: Annotated[Positive, Field(le=28_800)] = 2.0
     """Longest search per window, in seconds."""
     cost: Literal["range", "set", "taxonomy"] = "range"
     """The information loss to minimize. `taxonomy` also publishes labels of hierarchies."""

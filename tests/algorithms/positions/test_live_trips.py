@@ -35,6 +35,7 @@ def heard(trace: Trace, *, ticks: IntArray, begins_s: float = 0.0) -> list[Ended
             trace.lon[rows],
             np.rint((trace.lat[rows] - 60) / STEP).astype(np.int32),
         )
+        live = LiveTrips.restored(RULE, live.state())
     return found + live.silent(np.inf)[0]
 
 

@@ -78,6 +78,12 @@ PROTECTED: dict[str, dict[str, Any]] = {
         "device_zones": {"enabled": True},
     },
     "trips": {"trips": TRIPS, "counts": COUNTS},
+    "trips_out": {
+        "trips": {"gap_s": 2.5, "dwell_s": 2.0},
+        "trips_out": {"every_s": 2, "k": 2},
+        "zones": [ZONE],
+        "device_zones": {"enabled": True},
+    },
     "zones": {"zones": [ZONE]},
     "device_zones": {"device_zones": {"enabled": True}},
     "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},

@@ -24,10 +24,10 @@ from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.cluster.records.window_messages import RangeAnswer, RangeRows, decode
-from anonymizer.cluster.records.window_ranges import Places, check_streams, companies_of
+from anonymizer.cluster.records.window_ranges import Places, companies_of, longest_take_s
+from anonymizer.cluster.transactions import consumer_options
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import RecordFlow
@@ -602,11 +602,14 @@ def test_thousands_of_schedules(kind: str, folder: Path) -> None:
     assert n_lost > n_schedules / 4
 
 
-def test_a_search_that_could_outlast_a_worker_is_refused_by_name() -> None:
-    with pytest.raises(SettingsError, match="fleet: budget_s: at most 120 in a cluster"):
-        check_streams([fleet(method="best", budget_s=121)])
-    check_streams([fleet(method="best", budget_s=120), fleet(method="auto", budget_s=121)])
-    check_streams([fleet(**changes) for changes in UNDIVIDED.values()])
+def test_a_stage_may_work_for_twice_its_longest_search_and_240_seconds_at_least() -> None:
+    assert longest_take_s([]) == 240.0
+    assert longest_take_s([fleet(method="best", budget_s=120), fleet(method="best")]) == 240.0
+    assert longest_take_s([fleet(method="best", budget_s=600), fleet(method="best")]) == 1200.0
+    # `auto` does not search in a cluster.
+    assert longest_take_s([fleet(method="auto", budget_s=600)]) == 240.0
+    told = consumer_options({}, group="g", name="a", silent_s=1200.0)
+    assert told["max.poll.interval.ms"] == 1_500_000
 
 
 @pytest.mark.parametrize("key", [("joiner", 0), ("planner", 0), ("range", 1)])

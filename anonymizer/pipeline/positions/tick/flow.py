@@ -30,7 +30,7 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.out.trips import TripsOut
+from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.factory import density_rule, fixed_fleet, mobile_fleet
@@ -190,11 +190,9 @@ class PositionFlow:
         )
         self._trips_out = None
         if settings.trips_out.every_s:
-            self._trips_out = TripsOut(
-                settings,
-                network,
-                version=network_version(network),
-                keys=self.mobile.devices.keys,
+            self._trips_out = (
+                TripWindows(settings, network, keys=self.mobile.devices.keys),
+                TripMessages(settings, network, version=network_version(network)),
             )
         self._view = self._look()
 
@@ -242,7 +240,7 @@ class PositionFlow:
 
     def n_trip_classes(self, reason: str) -> int:
         """Return how many classes of trips were suppressed for a reason; empty: published."""
-        return 0 if self._trips_out is None else self._trips_out.n_classes[reason]
+        return 0 if self._trips_out is None else self._trips_out[1].n_classes[reason]
 
     @property
     def n_held(self) -> int:
@@ -424,17 +422,16 @@ class PositionFlow:
         """Follow the trips; return the message of a window that is complete, if one is."""
         if self._trips_out is None:
             return []
-        self._trips_out.withdraw(located.withdrawn)
-        return _of_nobody(
-            self._trips_out.tick(
-                located.positions,
-                located.trip_node,
-                now=located.event_s,
-                freed=freed,
-                refused=self.device_zones.without_trips if self.device_zones else (),
-                wall_ahead_s=wall_ahead_s,
-            )
+        windows, messages = self._trips_out
+        windows.withdraw(located.withdrawn)
+        ended = windows.tick(
+            located.positions,
+            located.trip_node,
+            now=located.event_s,
+            refused=self.device_zones.without_trips if self.device_zones else (),
         )
+        windows.free(freed)
+        return _of_nobody([messages.of(*each, wall_ahead_s=wall_ahead_s) for each in ended])
 
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as `settings.reload` lets them change."""
@@ -454,7 +451,7 @@ class PositionFlow:
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
         if self._trips_out is not None:
-            self._trips_out.adopt(settings)
+            self._trips_out[1].adopt(settings)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
