@@ -126,12 +126,13 @@ def _verdict(evidence: EvidenceReport) -> str:
     if broken:
         said = f'<p class="verdict bad">A promise is broken: {escape(succeeds(broken))}.</p>'
     elif above:
-        said = f'<p class="verdict bad">No promise is broken. But {escape(succeeds(above))}, '
-        said += "more than the limit. That is not promised.</p>"
+        said = '<p class="verdict bad">No promise is broken. But attacks succeed against which '
+        said += f"nothing is promised: {escape(succeeds(above))}.</p>"
     n = sum(each.promised and each.holds is not None for each in evidence.results)
     said += f"<p>Of {len(evidence.results)} attacks and checks, "
     said += f"{n} are about what is promised" if n else "none is about a promise"
-    said += f"; {kept if broken else 'all'} of these turned out well." if n else "."
+    said += f"; {kept if broken else 'all'} of these turned out well" if n else ""
+    said += f", and {n - kept} failed." if broken else "."
     if broken and above:
         said += f" Not promised, and above the limit: {escape(succeeds(above))}."
     for each in evidence.apart:
