@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import TripEnds
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 
@@ -24,6 +24,8 @@ class Positions(NamedTuple):
         Degrees clockwise from north, NaN for none. None: no position has one.
     node
         Node of each position where it is known already. None: it is not.
+    layer
+        Which of several networks is that of its device, negative for none. None: there is one.
     """
 
     slot: Int32Array
@@ -33,6 +35,7 @@ class Positions(NamedTuple):
     tag: FloatArray
     heading: FloatArray | None = None
     node: Int32Array | None = None
+    layer: Int8Array | None = None
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -59,7 +62,7 @@ class TripGuard:
 
     def pass_on(self, positions: Positions, *, now: float) -> Positions:
         """Take the positions of a tick; return those, of any tick, that may now be published."""
-        slot, ts, lat, lon, tag, heading, _ = positions
+        slot, ts, lat, lon, tag, heading = positions[:6]
         tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now, heading=heading)
         for outcome, settled in (
             (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),
