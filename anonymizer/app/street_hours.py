@@ -24,7 +24,7 @@ from anonymizer.algorithms.positions.street_hours import (
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import Lines, RoadNetwork, Shapes
 from anonymizer.domain.protection import TripRule
-from anonymizer.domain.trace import Trace
+from anonymizer.domain.trace import Trace, check_one_network
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.networks.roads import roads_of
 from anonymizer.pipeline.gaussian_noise import GaussianNoise
@@ -351,6 +351,7 @@ def _check(
 
 
 def _streets(network: RoadNetwork) -> _Streets:
+    check_one_network(network)
     if not network.has_coordinates:
         raise InputError("traffic: the network must have coordinates")
     lines, roads = network.lines(), roads_of(network)

@@ -76,6 +76,10 @@ class InputSettings(Group):
     kind: Literal["mobile", "fixed"] = "mobile"
     """`fixed`: devices that stand still, such as sensors. They never count towards k of mobile
     devices, and share no group with them."""
+    network: NonEmpty | None = None
+    """On which of several networks these devices move: one of the sources in `network.source`, as
+    written there. A device that another input names, on another network, is off the graph. None:
+    there is one network."""
     publish: Literal["cloaked", "public"] = "cloaked"
     """What becomes of fixed devices. `cloaked`: they are hidden among the cloaked fixed devices of
     all inputs. `public`: id, exact position and declared readings are published as they are."""

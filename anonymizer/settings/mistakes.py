@@ -109,7 +109,7 @@ def _meant(place: Sequence[int | str]) -> str:
     """Return a hint for a key that does not exist, `; did you mean ...?`, or an empty text.
 
     A key of its own table is proposed if one is similar. Otherwise the only key of the same name
-    in the tables below or anywhere, or the only similar one.
+    in the tables below or anywhere, a table of this name before a key, or the only similar one.
     """
     *tables, key = [part for part in place if isinstance(part, str)] or [""]
     own = _group_at(tables)
@@ -126,6 +126,7 @@ def _meant(place: Sequence[int | str]) -> str:
     if len(below) == 1:
         return f"; did you mean {_shown([*tables, *below[0]])}?"
     others = [path for path in _keys(Settings) if path[-1] == key]
+    others = [path for path in others if len(path) == 1] or others
     if not others:
         names = {path[-1] for path in _keys(Settings)}
         close = get_close_matches(key, sorted(names), n=1, cutoff=0.8)

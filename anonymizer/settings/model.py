@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from anonymizer.domain.network_sources import sources_of
 from anonymizer.settings.analysts import (
     CountSettings,
     CurrentSettings,
@@ -64,7 +65,7 @@ class NetworkSettings(Group):
     """A file (GraphML, OSM pbf or XML, SUMO .net.xml, .edges), a prefix PREFIX of PREFIX_nodes and
     PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
     OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
-    `city:NODES`."""
+    `city:NODES`. Several, joined by ` + `, for devices of several kinds: see `inputs.network`."""
     snap_limit_m: Positive = 100.0
     """A position farther than this from every road, in metres, is off the graph and suppressed."""
     max_spacing_m: NotNegative = 100.0
@@ -411,6 +412,34 @@ class Settings(Group):
                 " would be company for itself"
             )
         return self
+
+    @model_validator(mode="after")
+    def _devices_of_several_networks_are_told_apart(self) -> Self:
+        sources = sources_of(self.network.source)
+        for i, each in enumerate(self.inputs, 1):
+            if each.network is None and (len(sources) == 1 or each.publish == "public"):
+                continue
+            if each.network not in sources:
+                raise ValueError(
+                    f"inputs (no. {i}): network must be one of the sources in network.source: "
+                    + ", ".join(sources)
+                )
+        if len(sources) > 1 and (self.counts.enabled or self.trips_out.every_s):
+            raise ValueError(
+                "network.source: of several networks, counts and trips_out would count devices of"
+                " different kinds together; run a gateway for each network"
+            )
+        return self
+
+    @property
+    def layer_of_input(self) -> tuple[int, ...]:
+        """Index of the network of each input's devices, -1 for none; empty: there is one."""
+        sources = sources_of(self.network.source)
+        if len(sources) == 1:
+            return ()
+        return tuple(
+            sources.index(each.network) if each.network in sources else -1 for each in self.inputs
+        )
 
     @model_validator(mode="after")
     def _remote_api_has_a_token(self) -> Self:

@@ -47,13 +47,16 @@ if TYPE_CHECKING:
 class AdmissionParameters:
     """What admission needs to know.
 
-    Without `device_zones` devices state none; `most_k`: see `DeviceZones`.
+    Without `device_zones` devices state none; `most_k`: see `DeviceZones`. `layer_of_input`: on
+    which of several networks the devices of each input move, negative where it does not matter;
+    empty: there is one network.
     """
 
     presence: "PresenceSettings"
     intake: IntakeParameters
     device_zones: "DeviceZoneSettings | None" = None
     most_k: int = 0
+    layer_of_input: tuple[int, ...] = ()
 
 
 class Admission:
@@ -78,6 +81,7 @@ class Admission:
         self.presence, self._ledger = parameters.presence, ledger
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
+        self._layer_of_input = np.array(parameters.layer_of_input, np.int8)
         zones = parameters.device_zones
         self.device_zones = (
             None if zones is None else DeviceZones(zones, devices, most_k=parameters.most_k)
@@ -110,6 +114,11 @@ class Admission:
         # Only accepted positions may take a slot: a rejected message must leave no trace.
         slot[timely] = decoded.slots(timely, self._devices)
         outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+        if self.intake.layers is not None and decoded.input is not None:
+            rows = np.flatnonzero(slot != NO_SLOT)
+            layer = self._layer_of_input[decoded.input[rows]]
+            elsewhere = rows[self.intake.layers.mark(slot[rows], layer)]
+            slot[elsewhere], outcome[elsewhere] = NO_SLOT, Outcome.SUPPRESSED__OFF_GRAPH
         ts = date_the_undated(decoded.ts, slot, since=since, now=now)
         if len(decoded.reading_row):
             self._readings.note(
