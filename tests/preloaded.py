@@ -11,6 +11,7 @@ the documentation and `tests.app.gateway.test_store_failures` start `serve` anew
 
 import asyncio
 import atexit
+import gc
 import json
 import os
 import signal
@@ -177,6 +178,8 @@ def _serve(server: socket.socket) -> None:
     """Fork whenever it is asked for, until the tests are gone."""
     for module in _MODULES:
         import_module(module)
+    # Or each program would look for garbage among them when it ends, in a third of a second.
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that keep programs
     while True:
         body, files, _, _ = socket.recv_fds(server, _MOST_BYTES, 4)

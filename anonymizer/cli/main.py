@@ -1,5 +1,7 @@
 """The command line `anonymizer`: its commands, exit codes and one-line errors."""
 
+import atexit
+import gc
 import sys
 from typing import NoReturn
 
@@ -84,6 +86,7 @@ def main() -> None:
     Exit codes: 0 done, 1 a promise or bar failed or the disk of the store did, 2 bad input or
     settings, 130 interrupted.
     """
+    atexit.register(gc.freeze)  # without a last search of all objects it ends half a second sooner
     try:
         sys.exit(app(prog_name="anonymizer", standalone_mode=False))
     except (GuaranteeError, StoreError) as error:

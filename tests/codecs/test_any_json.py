@@ -6,7 +6,7 @@ from math import isnan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -26,6 +26,7 @@ from tests.codecs.samples import (
     SCHEMA,
 )
 from tests.codecs.test_hostile import ANY_JSON, NESTED
+from tests.examples import many
 
 NOT_SELECTED = Outcome.INVALID__NOT_SELECTED
 
@@ -154,14 +155,13 @@ def test_a_position_is_where_the_settings_say(
 CODECS = {name: codec_of(shape) for name, shape in SHAPES.items()}
 
 
-@settings(deadline=None, max_examples=100)
 @given(payload=st.binary(max_size=60))
 def test_no_bytes_make_it_raise(payload: bytes) -> None:
     for codec in CODECS.values():
         assert_sound(codec, payload)
 
 
-@settings(deadline=None, max_examples=300)
+@many(3)
 @given(data=st.data(), sample=st.sampled_from(SAMPLES), part=st.sampled_from(HOSTILE) | ANY_JSON)
 def test_no_hostile_part_makes_it_raise(data: st.DataObject, sample: Any, part: object) -> None:  # noqa: ANN401  drawn
     shape, message, _ = sample

@@ -68,7 +68,6 @@ def test_many_names_are_all_found_again_and_no_others() -> None:
     assert (find(table, *names[1::3]) == UNKNOWN).all()
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.floats(0, 10)).filter(

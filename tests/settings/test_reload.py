@@ -15,6 +15,7 @@ from anonymizer.settings import Settings, load_settings
 from anonymizer.settings.base import Group
 from anonymizer.settings.example import settings_text
 from anonymizer.settings.reload import change, mark_of
+from tests.examples import many
 from tests.settings.test_json_schema import uncommented
 
 STRONG = """\
@@ -298,6 +299,7 @@ def some_settings(draw: st.DrawFn) -> Settings:
     )
 
 
+@many(3)
 @given(some_settings(), some_settings())
 def test_a_file_is_applied_if_it_protects_no_less_and_refused_if_it_does(
     running: Settings, wanted: Settings

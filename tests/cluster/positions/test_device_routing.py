@@ -13,6 +13,7 @@ from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import InputSettings
+from tests.examples import many
 
 N = 1000
 SEVERAL: list[dict[str, Any]] = [
@@ -42,6 +43,7 @@ def test_a_device_with_several_topics_has_one_source() -> None:
     assert found[0] != sources(routing, "cars/b")[0]
 
 
+@many(3)
 @given(
     st.lists(
         st.builds(

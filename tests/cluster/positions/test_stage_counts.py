@@ -16,6 +16,7 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.settings import CountSettings
 from tests.cluster.positions.cluster import NETWORK
+from tests.examples import many
 from tests.pipeline.positions.counts.test_private_counts import NoNoise
 
 SETTINGS = CountSettings(enabled=True, every_s=10, k=3, cells=16)
@@ -186,6 +187,7 @@ def numbers(counts: BoundedCounts, of: list[tuple[int, int, int]], t: int) -> In
     return found
 
 
+@many(3)
 @given(
     st.lists(st.lists(st.integers(-1, 15), min_size=6, max_size=6), max_size=8),
     st.integers(1, 3),

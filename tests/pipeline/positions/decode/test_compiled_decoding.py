@@ -32,6 +32,7 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from benchmarks.payloads import messages
+from tests.examples import many
 from tests.naive_decoding import NaiveDecoder, Position
 
 INPUTS = (
@@ -233,7 +234,6 @@ DELIVERY = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.lists(st.lists(st.lists(DELIVERY, max_size=5), max_size=3), max_size=3))
 def test_the_same_positions_and_counts_as_if_each_message_went_to_its_codec(
     ticks: list[list[list[Delivery]]],
@@ -292,7 +292,7 @@ def delivered(packet: object) -> Sequence[Delivery]:
     return []
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(st.from_regex(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,18})?", fullmatch=True))
 def test_a_number_is_the_one_that_python_reads(text: str) -> None:
     rig = Rig()
@@ -312,7 +312,7 @@ def halfway(rng: random.Random) -> str:
     return f"{digits[:-n_decimals]}.{digits[-n_decimals:]}"
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(
     number=st.floats() | st.floats(width=32) | st.integers(-(2**63), 2**64 - 1), short=st.booleans()
 )

@@ -1,7 +1,7 @@
 """Senders, and the slots of their devices, beside a table that knows devices by name alone."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.accounting import Ledger
@@ -33,7 +33,6 @@ def packed(*topics: str) -> PackedDeliveries:
     return PackedDeliveries.of([Delivery(topic, b"", 0) for topic in topics])
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.tuples(st.lists(MESSAGE, max_size=6), st.sets(st.integers(0, 4))), max_size=8),
     st.integers(1, 5),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.readings import ReadingsState
@@ -237,7 +237,6 @@ steps = st.lists(st.builds(Delivery, topics, bodies, st.integers(0, 3), st.boole
 
 
 @given(st.sampled_from(["bfs", "snapshot", "session"]), st.lists(steps, max_size=8))
-@settings(max_examples=100, deadline=None)
 def test_the_accounting_adds_up_whatever_fixed_and_mobile_devices_say(
     mode: str, sequence: list[list[Delivery]]
 ) -> None:
