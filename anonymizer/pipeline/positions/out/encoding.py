@@ -96,10 +96,9 @@ class Contract:
 
 def contract_of(settings: "Settings", network: RoadNetwork) -> Contract:
     """Return what the messages of a live service have."""
-    shapes = settings.shapes
     return Contract(
         network_version(network),
-        shapes_of(network, shapes.regions, h3_resolution=shapes.h3_resolution),
+        shapes_of(network, settings.shapes.regions),
     )
 
 

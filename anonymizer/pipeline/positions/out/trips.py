@@ -112,12 +112,12 @@ class TripsOut:
     ) -> None:
         out, rule = settings.trips_out, published_rule(settings)
         self.n_classes: Counter[str] = Counter()
-        self._every_s, self._k = out.every_s, out.k + settings.region.k_extra
+        self._every_s, self._k = out.every_s, settings.counts.k + settings.region.k_extra
         self._topic, self._version, self._network = settings.topics.trips, version, network
         self._rule = rule
         self._late_s = settings.presence.max_behind_s
         self._known_after_s = max(rule.gap_s, rule.dwell_s) + self._late_s
-        self._n_cells = n_cells_of(network, out.k)
+        self._n_cells = n_cells_of(network, settings.counts.k)
         self._cell_at = compact_parts(network, self._n_cells)
         self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
         self._rows = DeviceRows(keys)
@@ -130,7 +130,7 @@ class TripsOut:
 
     def adopt(self, settings: "Settings") -> None:
         """Ask for `region.k_extra` of these settings from now on."""
-        self._k = settings.trips_out.k + settings.region.k_extra
+        self._k = settings.counts.k + settings.region.k_extra
 
     def withdraw(self, slots: Int32Array) -> None:
         """Forget the trips of devices that take no part any more."""
