@@ -83,7 +83,7 @@ class _Run:
         settings = Settings.model_validate(
             {
                 "region": {"mode": "session", "districts": case.n_districts},
-                "cluster": {"n_sources": case.n_sources, "wait_s": _WAIT_S},
+                "cluster": {"n_parts": case.n_sources, "wait_s": _WAIT_S},
                 "tick": {"interval_s": 1.0},
             }
         )

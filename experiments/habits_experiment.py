@@ -41,7 +41,7 @@ RELEASES: dict[str, dict[str, dict[str, object]]] = {
     "session": {},
     "session, protected trips": {"trips": {"enabled": True}},
     "session, smallest places": {
-        "region": {"place_devices": 1, "area_devices": 1},
+        "region": {"place_devices": 1},
         "session": {"beat_s": 0},
     },
     "snapshot": {"region": {"mode": "snapshot"}},
@@ -144,7 +144,7 @@ def count_scores(case: Case) -> Iterator[Score]:
     later = later_days(case)
     if later is None:
         return
-    counted = counts_said(case, later, CountSettings(enabled=True))
+    counted = counts_said(case, later, CountSettings(privacy="k"))
     place, alone, placebo = places(case, counted)
     on = days_on(case, later.targets)
     there, control = presence(counted, on)

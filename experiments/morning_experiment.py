@@ -148,7 +148,7 @@ def answers(morning: Morning) -> Iterator[Row]:
 
 
 def _settings() -> Settings:
-    return Settings.model_validate({"counts": {"enabled": True, "every_s": COUNT_S, "k": K}})
+    return Settings.model_validate({"counts": {"privacy": "k", "every_s": COUNT_S, "k": K}})
 
 
 def _drive(

@@ -414,7 +414,10 @@ def _release_frame(lines: bytes, network: RoadNetwork, settings: Settings) -> pl
     }
     if declared := settings.readings:
         schema["readings"] = pl.Struct(
-            {each.name: pl.Struct(dict.fromkeys(each.statistics, pl.Float64)) for each in declared}
+            {
+                each.name: pl.Struct(dict.fromkeys(each.attribute.statistics, pl.Float64))
+                for each in declared
+            }
         )
     if own := [each.name for each in declared if each.per_pseudonym]:
         schema["values"] = pl.Struct(dict.fromkeys(own, pl.Float64))

@@ -72,8 +72,8 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
             "inputs, streams: all are in Kafka, which workers read: there is nothing for a bridge"
         )
     check_options(settings)
-    if settings.broker.probe_topic:
-        structlog.get_logger().warning("not used in a cluster", key="broker.probe_topic")
+    if settings.broker.max_backlog_s:
+        structlog.get_logger().warning("not used in a cluster", key="broker.max_backlog_s")
     try:
         async with AsyncExitStack() as stack:
             startup = None
@@ -157,15 +157,17 @@ class Bridge:
         zones = settings.device_zones
         if zones.enabled and any(each.kind == "mobile" for each in inputs):
             queue = BridgeQueue(
-                settings.cluster.n_sources,
+                settings.cluster.n_parts,
                 max_payload_bytes=ZONES_BYTES,
-                parts_of=self._devices.of_statements(zones.topic).parts_of,
+                parts_of=self._devices.of_statements(zones.filter_topic).parts_of,
             )
             # Before the positions: a tick is stated after the zones that hold from it on.
-            self._pass_on("zones", "source", queue, [(subscription(zones.topic), 1)], of=STATEMENTS)
+            self._pass_on(
+                "zones", "source", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
+            )
         if inputs:
             queue = BridgeQueue(
-                settings.cluster.n_sources,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._devices.parts_of,
             )
@@ -173,7 +175,7 @@ class Bridge:
             self._pass_on("in", "source", queue, filters)
         if streams:
             queue = BridgeQueue(
-                settings.cluster.n_joiners,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._routing.parts_of,
             )
@@ -221,7 +223,7 @@ class Bridge:
             topic=self._topics.sources if kind == "source" else self._topics.parts,
             queue=queue,
             acknowledge=partial(self._acknowledge, role),
-            most_receipts=max(1, broker.receive_maximum // 2),
+            most_receipts=broker.receive_maximum // 2,
             now=self._now,
             interval_s=self._settings.tick.interval_s,
             passed=self.passed,

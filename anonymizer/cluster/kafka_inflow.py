@@ -127,17 +127,17 @@ class KafkaInflow:
         if settings.output.kafka is not None:
             devices = DeviceRouting(settings.inputs)
             queue = BridgeQueue(
-                settings.cluster.n_sources,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=devices.parts_of,
             )
             read = KafkaTopics(settings.inputs, max_payload_bytes=limits.max_payload_bytes)
             inflow = self._inflow(name, "source", topics.sources, queue)
-            ways.append(_Way(inflow, read, devices.forget, settings.tick.queue_limit))
+            ways.append(_Way(inflow, read, devices.forget, settings.presence.queue_limit))
         if settings.streams and settings.streams[0].kafka is not None:
             vehicles = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
             queue = BridgeQueue(
-                settings.cluster.n_joiners,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=vehicles.parts_of,
             )

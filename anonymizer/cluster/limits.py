@@ -24,7 +24,7 @@ def check_cluster(settings: Settings) -> None:
         If it cannot; the message names the first key.
     """
     alone = {
-        "forms.home_assistant": settings.forms.home_assistant is not None,
+        'output.forms = "home_assistant"': "home_assistant" in settings.output.forms,
         "trips.learn_days": bool(settings.trips.learn_days),
     }
     for key, is_asked in alone.items():

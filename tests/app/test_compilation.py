@@ -20,7 +20,7 @@ def warm_up():
         tables = {
             "network": {"source": "city:100"},
             "region": {"mode": mode},
-            "http": {"enabled": False},
+            "http": {"host": ""},
         }
         Gateway(Settings.model_validate(tables), network).warm_up()
 """

@@ -62,19 +62,18 @@ def settings_file(
         [broker]
         url = "{broker.url}"
         reconnect_max_s = 0.2
-        client_id = "bridge"
-        random_client_id = false
+        client_id = "bridge-0123456789abcdef0123456789abcdef"
         session_expiry_s = 600
         [kafka]
         servers = "{kafka.address}"
         [cluster]
         prefix = "{prefix}"
-        n_sources = {N_SOURCES}
+        n_parts = {N_SOURCES}
         [tick]
         interval_s = {TICK_S}
         drain_s = {drain_s}
         [http]
-        enabled = false
+        host = ""
         {more}
     """)
     return file
@@ -175,7 +174,9 @@ async def test_messages_of_a_topic_come_to_one_source_and_ticks_are_stated_to_al
 async def test_each_bridge_passes_zones_of_devices_on_to_the_source_of_their_positions(
     broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
-    file = settings_file(tmp_path, broker, kafka, prefix, "[device_zones]\nenabled = true")
+    file = settings_file(
+        tmp_path, broker, kafka, prefix, '[device_zones]\ntopic = "zones/{device}"'
+    )
     settings = load_settings(file)
     ensure_topics(settings)
     topic = topics_of(settings).sources
@@ -378,8 +379,8 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     (tmp_path / "kafka").mkdir()
     kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
     config = settings_file(tmp_path, broker, kafka, prefix, drain_s=5.0)
-    http = f'port = {port}\n        token = "{TOKEN}"\n        map = false'
-    config.write_text(config.read_text().replace("enabled = false", http))
+    http = f'port = {port}\n        token = "{TOKEN}"\n        map = "none"'
+    config.write_text(config.read_text().replace('host = ""', http))
     topic = topics_of(load_settings(config)).sources
     bridges.start("one", "anonymizer", "bridge", "-c", str(config), "--name", "one")
 
@@ -421,6 +422,6 @@ async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(
 
 
 def test_settings_that_a_cluster_cannot_do_are_refused() -> None:
-    settings = Settings.model_validate({"forms": {"home_assistant": "x"}})
+    settings = Settings.model_validate({"output": {"forms": ["home_assistant"]}})
     with pytest.raises(SettingsError, match=r"forms\.home_assistant"):
         asyncio.run(bridge_module.run_bridge(settings, name="one"))

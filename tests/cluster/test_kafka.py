@@ -34,10 +34,10 @@ def settings(address: str, prefix: str, **cluster: int) -> Settings:
 def test_topics_are_created_once_and_other_partitions_are_refused(
     kafka: Kafka, prefix: str
 ) -> None:
-    ensure_topics(settings(kafka.address, prefix, n_sources=2))
-    ensure_topics(settings(kafka.address, prefix, n_sources=2))
+    ensure_topics(settings(kafka.address, prefix, n_parts=2))
+    ensure_topics(settings(kafka.address, prefix, n_parts=2))
     with pytest.raises(SettingsError, match=rf"{prefix}.sources has 2 partitions"):
-        ensure_topics(settings(kafka.address, prefix, n_sources=3))
+        ensure_topics(settings(kafka.address, prefix, n_parts=3))
 
 
 def retention_of(kafka: Kafka, topic: str, *, put: str | None = None) -> str:
@@ -57,7 +57,7 @@ def test_inputs_are_kept_without_a_limit_also_in_topics_of_before(
     kafka: Kafka, prefix: str
 ) -> None:
     sources, out = f"{prefix}.sources", f"{prefix}.out"
-    made = settings(kafka.address, prefix, n_sources=2)
+    made = settings(kafka.address, prefix, n_parts=2)
     ensure_topics(made)
     assert (retention_of(kafka, sources), retention_of(kafka, out)) == ("-1", "3600000")
     retention_of(kafka, sources, put="3600000")

@@ -13,7 +13,7 @@ from experiments.tracking_experiment import Choice, Point, run_tracking
 from experiments.tracking_results import rows_of, write_results
 
 CITY = load_network("city:400")
-CHOICES = (Choice("session", 1, 1, 4), Choice("session", 3, 6, 4), Choice("snapshot", 1, 1, 4))
+CHOICES = (Choice("session", 1, 4), Choice("session", 3, 4), Choice("snapshot", 1, 4))
 
 
 @pytest.fixture(scope="module")

@@ -359,7 +359,7 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
         {
             "network": {"source": "grid:8x8"},
             "broker": {"url": "mqtt://127.0.0.1:1"},  # there is none, and none is needed
-            "http": {"port": port, "token": "open sesame", "raw_view": True},
+            "http": {"port": port, "token": "open sesame", "map": "raw"},
         },
     )
     look = asyncio.to_thread

@@ -241,8 +241,8 @@ def _published_trips(
     return TripsCase(
         published_rule(settings),
         out.every_s,
-        out.k + settings.region.k_extra,
-        n_cells_of(network, out.k),
+        settings.counts.k + settings.region.k_extra,
+        n_cells_of(network, settings.counts.k),
         Reports(reports.device[far], reports.ts[far], reports.node[far]),
     )
 

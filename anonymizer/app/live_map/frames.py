@@ -182,13 +182,12 @@ def map_routes(
     """
     # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
     from anonymizer.web.auth import read_token  # noqa: PLC0415
-    from anonymizer.web.map import Tiles, map_router  # noqa: PLC0415
+    from anonymizer.web.map import map_router  # noqa: PLC0415
     from anonymizer.web.network_outline import Outline  # noqa: PLC0415
 
     return map_router(
         viewer,
         Outline(network),
         token=read_token(http),
-        tiles=Tiles(url=http.tiles, attribution=http.tiles_attribution) if http.tiles else None,
         demo=demo,
     )

@@ -233,7 +233,8 @@ def lane_stages(
         return LaneCounts(
             counts,
             network,
-            n_sources=settings.cluster.n_sources,
+            n_sources=settings.cluster.n_parts,
+            topic=settings.topics.counts,
             k_extra=settings.region.k_extra,
             noise=noise,
         )
@@ -241,7 +242,7 @@ def lane_stages(
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
             make_district(number),
-            n_sources=settings.cluster.n_sources,
+            n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
             wait_s=settings.cluster.wait_s,
             latency_s=settings.trips.latency_s,
@@ -256,7 +257,7 @@ def lane_stages(
             collected=make_collected() if has_current and number == COLLECTING_LANE else None,
             trips=LaneTrips(settings, network) if has_trips and number == TRIPS_LANE else None,
             secret=secret,
-            n_sources=settings.cluster.n_sources,
+            n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
         )
 

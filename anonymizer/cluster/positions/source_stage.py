@@ -121,7 +121,7 @@ class SourceStage:
         self._n_lanes = settings.region.districts
         self._horizon_s = pace.longest_ttl_s
         self._queue = TickQueue(
-            settings.tick.queue_limit,
+            settings.presence.queue_limit,
             self.ledger,
             wait_s=settings.cluster.wait_s,
             is_shared=shared_topics(settings.inputs),

@@ -127,7 +127,7 @@ class LaneTrips:
     def __init__(self, settings: Settings, network: RoadNetwork) -> None:
         version = network_version(network)
         self._messages = TripMessages(settings, network, version=version)
-        n_cells = n_cells_of(network, settings.trips_out.k)
+        n_cells = n_cells_of(network, settings.counts.k)
         self._cells = cells_message(settings.topics.trips, n_cells, network, version=version)
         self.n_sources = n_sources = settings.cluster.n_sources
         self._coming: list[list[WindowTrips]] = [[] for _ in range(n_sources)]

@@ -78,7 +78,7 @@ class JoinerStage:
         self, settings: Settings, streams: Sequence[Stream], *, number: int, secret: bytes
     ) -> None:
         self.number = number
-        self._n_range_stages = settings.cluster.n_ranges
+        self._n_range_stages = settings.cluster.n_parts
         self._unmatched = Ledger()
         self._frontier = Frontier(wait_s=settings.cluster.wait_s)
         self._now = -float("inf")
@@ -92,7 +92,7 @@ class JoinerStage:
                 stream,
                 i,
                 joiner=number,
-                n_joiners=settings.cluster.n_joiners,
+                n_joiners=settings.cluster.n_parts,
                 key=partial(self._router.key, i),
                 limits=settings.limits,
                 records_per_range=settings.cluster.records_per_range,

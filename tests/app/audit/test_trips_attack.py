@@ -32,8 +32,8 @@ K = 5
 EVERY_S = 1800.0
 SETTINGS = Settings.model_validate(
     {
-        "trips_out": {"every_s": EVERY_S, "k": K},
-        "counts": {"enabled": True, "cells": 16, "every_s": 300.0},
+        "trips_out": {"every_s": EVERY_S},
+        "counts": {"privacy": "k", "k": K, "cells": 16, "every_s": 300.0},
     }
 )
 N_CELLS = n_cells_of(NETWORK, K)

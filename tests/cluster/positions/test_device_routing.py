@@ -22,7 +22,7 @@ SEVERAL: list[dict[str, Any]] = [
     {"topic": "{device}/gps"},
 ]
 NAMED: dict[str, Any] = {"topic": "all/+", "device_from": "payload"}
-PUBLIC: dict[str, Any] = {"topic": "public/{device}", "kind": "fixed", "publish": "public"}
+PUBLIC: dict[str, Any] = {"topic": "public/{device}", "kind": "public"}
 CLOAKED: dict[str, Any] = {"topic": "sensors/{device}", "kind": "fixed"}
 
 

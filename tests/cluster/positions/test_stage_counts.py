@@ -19,7 +19,7 @@ from tests.cluster.positions.cluster import NETWORK
 from tests.examples import many
 from tests.pipeline.positions.counts.test_private_counts import NoNoise
 
-SETTINGS = CountSettings(enabled=True, every_s=10, k=3, cells=16)
+SETTINGS = CountSettings(privacy="k", every_s=10, k=3, cells=16)
 
 
 def lane() -> LaneCounts:
@@ -100,14 +100,12 @@ def test_tallies_that_wait_are_in_the_state() -> None:
 
 PRIVATE = CountSettings.model_validate(
     {
-        "enabled": True,
         "privacy": "dp",
         "every_s": 10,
         "period_s": 40,
         "cells": 16,
         "trip_areas": 2,
         "device_intervals": 2,
-        "restarts": 0,
     }
 )
 

@@ -36,7 +36,7 @@ from anonymizer.pipeline.records.release_messages import ReleasedClasses
 from anonymizer.settings import LimitSettings, StreamSettings
 from anonymizer.store import RecordStore
 from tests.cluster.records.cluster import (
-    N_RANGES,
+    N_PARTS,
     SECRET,
     START,
     TICK_S,
@@ -86,7 +86,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "best": {**changing(), "method": "best"},
     "open": {
         "attributes": [
-            {"name": "type", "domain": "any"}
+            {"name": "type", "values": "any"}
             if each["name"] == "type"
             else {**each, "lasting": False}
             for each in FLEET["attributes"]
@@ -393,13 +393,13 @@ def check_shuffled(cluster: Cluster) -> None:
     of_window: defaultdict[tuple[float, ...], list[tuple[int, int]]] = defaultdict(list)
     for payload in cluster.out:
         message = json.loads(payload)
-        block = message["class"] * N_RANGES // message["of"]
+        block = message["class"] * N_PARTS // message["of"]
         of_window[tuple(message["window"])].append((block, message["class"]))
     for numbers in of_window.values():
         blocks = [list(each) for _, each in groupby(numbers, key=itemgetter(0))]
         assert len(blocks) == len({block for block, _ in numbers}), "a block comes as a whole"
         assert all(each == sorted(each) for each in blocks)
-    assert any(len(numbers) > 2 * N_RANGES for numbers in of_window.values())
+    assert any(len(numbers) > 2 * N_PARTS for numbers in of_window.values())
 
 
 class Forgetful(Cluster):

@@ -52,7 +52,7 @@ class PublicDevices:
         self.presence = settings.presence
         self._zones = zoned.zones
         self._ledger = ledger
-        self._topic = settings.fixed.public_topic
+        self._topic = settings.topics.public
         self._attributes = [reading.attribute for reading in settings.readings]
         self.n_clamped: IntArray = np.zeros(len(self._attributes), np.int64)
         self._encode = msgspec.json.Encoder().encode

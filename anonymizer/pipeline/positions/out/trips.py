@@ -92,7 +92,7 @@ class TripWindows:
         self._network, self._rule = network, published_rule(settings)
         self._late_s = settings.presence.max_behind_s
         self._known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
-        self._cell_at = compact_parts(network, n_cells_of(network, settings.trips_out.k))
+        self._cell_at = compact_parts(network, n_cells_of(network, settings.counts.k))
         self._rows = DeviceRows(keys)
         self._trips: LiveTrips | None = None
         self._next = 0
@@ -208,14 +208,14 @@ class TripMessages:
         self.n_classes: Counter[str] = Counter()
         self._every_s, self._network, self._version = settings.trips_out.every_s, network, version
         self._topic = settings.topics.trips
-        self._n_cells = n_cells_of(network, settings.trips_out.k)
+        self._n_cells = n_cells_of(network, settings.counts.k)
         self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
         self._encode = msgspec.json.Encoder().encode
         self.adopt(settings)
 
     def adopt(self, settings: "Settings") -> None:
         """Ask for `region.k_extra` of these settings from now on."""
-        self._k = settings.trips_out.k + settings.region.k_extra
+        self._k = settings.counts.k + settings.region.k_extra
 
     def of(self, window: int, trips: WindowTrips, *, wall_ahead_s: float) -> Outgoing:
         """Return the message about a window; `wall_ahead_s` is added to the published times."""

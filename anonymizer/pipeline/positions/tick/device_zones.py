@@ -29,7 +29,7 @@ _NO_ZONES = -1
 _HIDDEN = -3
 """It takes no part, or its zones are not known, because there is no room for them."""
 _NAMES_PER_PLACE = 20
-"""So many times `max_devices` are remembered by name alone."""
+"""So many times `most_devices` are remembered by name alone."""
 _NO_DEMAND = Demand(0, 0.0)
 ZONES_BYTES = 8192
 """Largest message: as large as that of 20 polygons of 16 corners."""
@@ -77,11 +77,16 @@ class DeviceZones:
     """
 
     def __init__(
-        self, settings: "DeviceZoneSettings", devices: DeviceTable, *, most_k: int = 0
+        self,
+        settings: "DeviceZoneSettings",
+        devices: DeviceTable,
+        *,
+        most_devices: int,
+        most_k: int = 0,
     ) -> None:
-        self._settings = settings
+        self._most_devices = most_devices
         self._most_k = most_k
-        self._levels = id_levels(settings.topic)
+        self._levels = id_levels(settings.filter_topic)
         self._devices = devices
         self._arrived: deque[_Statement] = deque()
         self._said_of: dict[int, dict[str, bytes]] = {}
@@ -97,8 +102,8 @@ class DeviceZones:
         """Statements that have arrived, and those that ticks have applied."""
         self._without_trips: set[int] = set()
         """Those whose trips are not to be told."""
-        self._places = ZoneShares(settings.max_devices)
-        self._left_out = ZoneShares(_NAMES_PER_PLACE * settings.max_devices)
+        self._places = ZoneShares(most_devices)
+        self._left_out = ZoneShares(_NAMES_PER_PLACE * most_devices)
         """Devices for whose zones there is no room: nothing is published about them."""
         self._shut_out: set[int] = set()
         """Publishers of more names than are kept; all their devices are hidden."""
@@ -122,7 +127,7 @@ class DeviceZones:
     @property
     def room_again(self) -> bool:
         """Whether there is room by now for devices that were left out, should they state again."""
-        return len(self._left_out) > 0 and len(self._places) < self._settings.max_devices
+        return len(self._left_out) > 0 and len(self._places) < self._most_devices
 
     def put(
         self,
@@ -289,7 +294,7 @@ class DeviceZones:
 
         It takes a broker that lets users make publishers up.
         """
-        return len(self._shut_out) > self._settings.max_devices
+        return len(self._shut_out) > self._most_devices
 
     def state(self) -> dict[str, Any]:
         """Return what was said. It says where devices want privacy: store it like raw positions."""
@@ -306,8 +311,8 @@ class DeviceZones:
         """Go on from a state; between two ticks."""
         self._said_of, self._zones_of, self.demands = {}, {}, {}
         self._absent, self._without_trips = set(), set()
-        self._places = ZoneShares(self._settings.max_devices)
-        self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
+        self._places = ZoneShares(self._most_devices)
+        self._left_out = ZoneShares(_NAMES_PER_PLACE * self._most_devices)
         self._shut_out = set(state["shut_out"])
         for publisher, device in state["left_out"]:
             self._leave_out(ZoneHolder(publisher, device))

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.positions.adka import DensityRule
     from anonymizer.settings import DeviceZoneSettings, PresenceSettings
 
+_DEVICES_PER_ZONES = 100
+"""Of so many devices that may be present, one may have zones of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class AdmissionParameters:
@@ -84,7 +87,14 @@ class Admission:
         self._layer_of_input = np.array(parameters.layer_of_input, np.int8)
         zones = parameters.device_zones
         self.device_zones = (
-            None if zones is None else DeviceZones(zones, devices, most_k=parameters.most_k)
+            None
+            if zones is None
+            else DeviceZones(
+                zones,
+                devices,
+                most_devices=max(1, parameters.presence.max_devices // _DEVICES_PER_ZONES),
+                most_k=parameters.most_k,
+            )
         )
         self.intake = Intake(
             parameters.intake,

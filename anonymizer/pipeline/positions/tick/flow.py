@@ -227,6 +227,7 @@ class PositionFlow:
             settings.counts,
             zoned.network,
             version=version,
+            topic=settings.topics.counts,
             private=private,
             k_extra=settings.region.k_extra,
             slack_s=settings.tick.interval_s,

@@ -70,10 +70,6 @@ class Inbox:
         self.n_waiting = 0
         self.n_bytes = 0
 
-    def limit(self, n_messages: int) -> None:
-        """Use this limit from the next message on."""
-        self._limit = n_messages
-
     @property
     def has_room(self) -> bool:
         """Whether less than half of the bytes that may wait are there."""

@@ -166,9 +166,7 @@ class SilenceRule:
                 " network"
             ),
             Outcome.SUPPRESSED__UNDELIVERED: "were not taken by the broker: see its log and rules",
-            Outcome.SUPPRESSED__OVERLOAD: (
-                "could not be taken in time: see tick.queue_limit and presence.max_devices"
-            ),
+            Outcome.SUPPRESSED__OVERLOAD: ("could not be taken in time: see presence.max_devices"),
         }.get(outcome)
         if cause is None:
             return None
@@ -185,7 +183,7 @@ class SilenceRule:
         what = (
             "for their first groups: these are formed when the next epoch begins, within"
             f" {standing.epoch_s:.0f} s (session.epoch_s; longer while devices report rarely, see"
-            " presence.follow_intervals)"
+            " presence.ttl_s)"
         )
         return Reason("waiting", f"{n:,} devices wait {what}", f"devices wait {what}")
 

@@ -41,7 +41,7 @@ INPUTS = (
     InputSettings(topic="trackers/{device}", codec="home_assistant"),
     InputSettings(topic="buses/{device}", codec="traccar"),
     InputSettings(topic="sensors/{device}", kind="fixed"),
-    InputSettings(topic="public/{device}", kind="fixed", publish="public"),
+    InputSettings(topic="public/{device}", kind="public"),
     InputSettings(topic="feed/+", device_from="payload"),
     InputSettings(topic="users/+", codec="owntracks", device_from="payload"),
     InputSettings(topic="packed/{device}", codec="msgpack"),
@@ -53,8 +53,8 @@ TOPICS = [
     "buses/a", "sensors/a", "public/a", "feed/x", "feed/y", "users/x",
     "native/", "native/abcdefg", "other", "native/ä", "",
 ]  # fmt: skip
-LIMITS = LimitSettings(
-    max_payload_bytes=300, max_positions=3, max_device_id_chars=5, max_ids_per_topic=3
+LIMITS = LimitSettings(max_payload_bytes=300, max_ids_per_topic=3).model_copy(
+    update={"max_positions": 3, "max_device_id_chars": 5}
 )
 ATTRIBUTE_OF = {"speed_mps": 0, "no2": 1, "no": 2, "": 3, "battery_percent": 4}
 

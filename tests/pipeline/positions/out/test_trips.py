@@ -30,7 +30,8 @@ Out = tuple[TripWindows, TripMessages]
 
 
 def flow(**tables: Any) -> Out:  # noqa: ANN401  settings of any kind
-    settings = Settings.model_validate({"trips_out": {"every_s": EVERY_S, "k": K}} | tables)
+    stated = {"trips_out": {"every_s": EVERY_S}, "counts": {"k": K}} | tables
+    settings = Settings.model_validate(stated)
     return TripWindows(settings, NETWORK), TripMessages(settings, NETWORK, version="abc")
 
 
@@ -143,7 +144,7 @@ def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:
     [told] = body["trips"]
     assert (body["k"], told["devices"], body["time"]) == (4, 4, 6200.0)
     assert told["start"][0] >= 5000
-    more = {"trips_out": {"every_s": EVERY_S, "k": K}, "region": {"k_extra": 2}}
+    more = {"trips_out": {"every_s": EVERY_S}, "counts": {"k": K}, "region": {"k_extra": 2}}
     out[1].adopt(Settings.model_validate(more))
     later = dict.fromkeys(range(4), (1900.0, ALONG))
     assert all(not body["trips"] for _, body in run(out, later, until=3000))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
-ENABLED = {"enabled": True, "max_devices": 2}
+ENABLED = {"topic": "zones/{device}"}
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
 FAR = {"circle": {"lat": -10.0, "lon": 0.0, "radius_m": 30}}
 SQUARE = {
@@ -26,8 +27,10 @@ SQUARE = {
 class ZonesRig(Rig):
     """A flow that takes in zones of devices."""
 
-    def __init__(self, **tables: object) -> None:
-        super().__init__(**{"device_zones": ENABLED, **tables})  # type: ignore[arg-type]
+    def __init__(self, **tables: Any) -> None:  # noqa: ANN401  settings of any kind
+        most = {"max_devices": 100 * tables.pop("most_devices", 2)}
+        presence = {"presence": {**tables.get("presence", {"ttl_s": 120.0}), **most}}
+        super().__init__(**{"device_zones": ENABLED, **tables, **presence})
         self.seconds = 0
 
     def state(
@@ -81,9 +84,9 @@ def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwis
 
 
 SESSION: dict[str, dict[str, object]] = {
-    "region": {"mode": "session", "min_nodes": 2, "place_devices": 1, "area_devices": 1},
+    "region": {"mode": "session", "min_nodes": 2, "place_devices": 1},
     "session": {"beat_s": 4, "settle_s": 0, "epoch_s": 12, "cells": 1},
-    "presence": {"follow_intervals": False, "ttl_s": 30, "max_behind_s": 30},
+    "presence": {"ttl_s": 30, "max_behind_s": 30},
 }
 NODE_OF = {"a": 0, "b": 6, "c": 18, "d": 24}
 
@@ -157,7 +160,7 @@ def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
 
 
 def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_readings() -> None:
-    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 0, "delay_s": 60}
+    trips = {"enabled": True, "ends_m": 0, "ends_s": 0, "delay_s": 60}
     rig = ZonesRig(trips=trips, presence=SESSION["presence"])
     drive(rig, NODE_OF, 5)
     assert rig.flow.mobile.intake.n_held == 20
@@ -173,7 +176,7 @@ def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_read
 
 
 def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> None:
-    counts = {"enabled": True, "every_s": 60, "k": 2, "cells": 16}
+    counts = {"privacy": "k", "every_s": 60, "k": 2, "cells": 16}
     counted = {}
     for case, devices in {"stays": NODE_OF, "withdraws": NODE_OF, "was never there": REST}.items():
         rig = ZonesRig(counts=counts)
@@ -298,7 +301,8 @@ def test_beyond_the_bound_only_those_left_out_are_hidden_by_name() -> None:
 
 TWO_LEVELS = {
     "inputs": [{"topic": "positions/{user}/{device}"}],
-    "device_zones": ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 100},
+    "device_zones": {"topic": "zones/{user}/{device}"},
+    "most_devices": 100,
 }
 
 
@@ -375,8 +379,7 @@ def test_who_states_more_names_than_are_kept_hides_all_their_devices_and_no_othe
 
 
 def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> None:
-    few = ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 1}
-    rig = ZonesRig(inputs=TWO_LEVELS["inputs"], device_zones=few)
+    rig = ZonesRig(**TWO_LEVELS | {"most_devices": 1})
     for i in range(200):
         rig.state(f"u{i}/car", FAR)
     assert rig.hidden("v/car", "w/car", node=3) == 2
@@ -384,7 +387,7 @@ def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> N
 
 
 def test_zones_of_many_devices_stay_those_of_each_when_some_restate_theirs() -> None:
-    rig = ZonesRig(device_zones={"enabled": True})
+    rig = ZonesRig(most_devices=10_000)
     devices = [f"d{i}" for i in range(300)]
     for i, device in enumerate(devices):
         rig.state(device, AROUND_12 if i % 2 else FAR)
@@ -438,7 +441,7 @@ def test_a_state_goes_on_alike_and_does_not_show_itself() -> None:
 
 
 def test_a_state_of_more_devices_than_may_have_zones_by_now_hides_the_rest_of_them() -> None:
-    rig, smaller = ZonesRig(), ZonesRig(device_zones=ENABLED | {"max_devices": 1})
+    rig, smaller = ZonesRig(), ZonesRig(most_devices=1)
     rig.state("a", FAR)
     rig.state("b", AROUND_12)
     rig.hidden()
@@ -458,7 +461,7 @@ def test_a_slot_that_passes_to_another_device_does_not_keep_its_zones() -> None:
 
 
 def test_trip_ends_and_zones_of_devices_work_together() -> None:
-    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 0, "delay_s": 1}
+    trips = {"enabled": True, "ends_m": 0, "ends_s": 0, "delay_s": 1}
     rig = ZonesRig(trips=trips)
     rig.state("a", AROUND_12)
     rig.hidden("a", "b", "c")

@@ -332,7 +332,7 @@ def test_a_silent_member_keeps_its_pseudonym_and_its_place_in_the_table_of_devic
 
 
 def test_a_group_above_the_cap_is_settled_and_its_pseudonyms_never_come_back() -> None:
-    rig = session_rig(max_nodes=3, place_devices=1, area_devices=1)
+    rig = session_rig(max_nodes=3, place_devices=1)
     [born] = rig.publish(*pair_at(EPOCH), now=EPOCH)
     assert rig.publish(*pair_at(EPOCH + 1, nodes=(0, 24)), now=EPOCH + 1) == []
     assert rig.publish(*pair_at(EPOCH + 2), now=EPOCH + 2) == [], "nor while it would live"
