@@ -116,7 +116,7 @@ class Reader:
         Parameters
         ----------
         stream, bounds, retained
-            The messages, see `pipeline.packed`, shape (n,).
+            The messages, see `PackedDeliveries`, shape (n,).
         layout
             Index of the layout of each message, or `NO_LAYOUT`.
         max_payload_bytes, max_positions
