@@ -15,7 +15,7 @@ import msgspec
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 from benchmarks.gateways import RunningGateway, Scrape, running_program, until
 from tests.cluster.kafka import JARS, Kafka
 

@@ -28,7 +28,7 @@ _LOADED = {
     "client": "import anonymizer.client",
     "tables": "import anonymizer.api.anonymizing",
     "settings": "from anonymizer.settings import Settings",
-    "MQTT": "import anonymizer.transport.mqtt",
+    "MQTT": "from anonymizer.transport import MqttLink",
     "positions": "import anonymizer.pipeline.positions.tick.flow",
 }
 """What a reader wants, and the statement that loads it."""

@@ -12,12 +12,11 @@ from math import inf
 
 import numpy as np
 
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing
+from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing, PackedDeliveries
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport.connecting import client_id_of
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 
 _PER_BOUND = 5
 """Probes in the time that input may wait."""

@@ -15,8 +15,7 @@ from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.stage import Stage
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import Outgoing, PackedDeliveries
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic

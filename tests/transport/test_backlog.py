@@ -9,8 +9,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport import MemoryBroker, MemoryLink, MqttLink

@@ -46,12 +46,11 @@ from anonymizer.cluster.positions.stage_trips import TRIPS_LANE, encode_trips, s
 from anonymizer.cluster.positions.tick_queue import TickQueue
 from anonymizer.cluster.positions.zone_statements import ZoneStatements
 from anonymizer.cluster.stage import Send, reading
-from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, with_room
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Accounts, Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
@@ -70,7 +69,6 @@ from anonymizer.pipeline.positions.tick.factory import (
 from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions, MapMatching, matching_with
-from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from anonymizer.settings import Settings
 
 

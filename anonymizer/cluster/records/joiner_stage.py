@@ -25,7 +25,7 @@ from anonymizer.cluster.records.window_messages import (
 from anonymizer.cluster.records.window_ranges import stage_of, staged
 from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import Settings

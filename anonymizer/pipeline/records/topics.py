@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import SourceSettings, StreamSettings
 from anonymizer.settings.base import is_field

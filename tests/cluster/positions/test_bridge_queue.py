@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue, parts_by_topic
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 
 MOST_BYTES = 3
 DELIVERY = st.builds(

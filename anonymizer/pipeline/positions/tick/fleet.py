@@ -18,11 +18,10 @@ from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Ledger, TickPart, part_of
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
-from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.decode.decoded import Decoded, InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import EngineParameters, PositionEngine, TickRelease
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
@@ -35,7 +34,6 @@ from anonymizer.pipeline.positions.tick.intake import (
     matching_with,
     timeliness,
 )
-from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, part_of
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:

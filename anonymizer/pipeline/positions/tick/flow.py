@@ -20,7 +20,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Ledger, TickPart, joined
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counting import CountingFlow
 from anonymizer.pipeline.positions.counts.private_counts import Budget, PrivateCounts, noise_of
@@ -47,7 +47,6 @@ from anonymizer.pipeline.positions.tick.flow_stats import (
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.pipeline.positions.tick.silence import Reason, Silence
-from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, joined
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ class PositionFlow:
         self._fleets = {each: fleet for each, fleet in fleets.items() if fleet is not None}
         is_mobile = Treatment.MOBILE in treatments
         self._main = self.mobile if is_mobile else self._fixed or self.mobile
-        self.audit = LightAudit(_FOLLOWED)
+        self.audit = LightAudit(np.arange(_FOLLOWED))
         self.sample = self._traffic_sample(settings) if settings.watch.evidence_s else None
         """The newest traffic, for attacks on it; None: none is kept."""
         self.ages = PseudonymAges()

@@ -6,12 +6,13 @@ from typing import NamedTuple
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
-from anonymizer.pipeline.packed import (
+from anonymizer.pipeline.ports import (
+    MAX_WAITING_BYTES,
+    Delivery,
     PackedDeliveries,
     receipts_of,
     waiting_bytes,
 )
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Delivery
 
 
 class Arrivals(NamedTuple):

@@ -21,7 +21,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Arr
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.decode.input_counts import LocatedInputs
+from anonymizer.pipeline.positions.decode.decoded import LocatedInputs
 from anonymizer.pipeline.positions.tick.device_layers import DeviceLayers
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.id_lives import IdLives

@@ -15,7 +15,7 @@ from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.misfit import CAUSES, Misfit
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts
+from anonymizer.pipeline.positions.decode.decoded import InputCounts
 from anonymizer.pipeline.positions.tick.factory import Operator, density_rule
 
 if TYPE_CHECKING:

@@ -6,11 +6,9 @@ from hypothesis import strategies as st
 
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.names import UNKNOWN
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.decode.decoding import Decoder
-from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, Senders
+from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import InputSettings, LimitSettings
