@@ -41,7 +41,7 @@ class RisingTime:
         self._now_s = 0.0
 
     def now(self) -> float:
-        """Return it."""
+        """Return the time."""
         self._now_s = max(self._now_s, self._clock.now() + max(0.0, self._clock.wall_ahead_s()))
         return self._now_s
 

@@ -173,7 +173,7 @@ def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Top
 
 
 def _keep_inputs(admin: Any, topics: Sequence[Topic]) -> None:  # noqa: ANN401  of the library
-    """Let Kafka keep the inputs of stages in topics of before; warn if it refuses to."""
+    """Let Kafka keep the inputs of stages in existing topics, too; warn if it refuses."""
     for topic in topics:
         try:
             if _is_limited(admin, topic.name):

@@ -197,7 +197,7 @@ class KafkaInflow:
 
     @property
     def _share(self) -> float:
-        """Of all partitions."""
+        """The share of this worker in all partitions."""
         return len(self._owned) / self._n_partitions
 
     def _is_next(self, message: Message) -> bool:

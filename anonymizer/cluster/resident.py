@@ -1,4 +1,4 @@
-"""A stage that stays in memory, and what it needs to stand where it stood after a crash.
+"""A stage that stays in memory, and what it needs to go on after a crash.
 
 What a stage has taken lies in Kafka, in one partition, in one order: the topic is the journal. The
 state therefore is a snapshot of the stage and the offset of the last input before it. From there,
@@ -377,7 +377,7 @@ _DECODE_ANY = msgspec.msgpack.Decoder().decode
 
 
 def _is_of_the_input(error: Exception) -> bool:
-    """Return whether a stage fails so wherever it takes the input: not for lack of anything."""
+    """Return whether the input itself makes the stage fail, on whatever machine."""
     return not isinstance(error, MemoryError | OSError | TransportError)
 
 

@@ -297,7 +297,7 @@ class Runner:
         return found
 
     def _check_topics(self) -> None:
-        """Check that the topics are those of before: of one that was made anew none may come."""
+        """Check that no topic was created anew: its inputs must not be taken."""
         for topic in self._inputs:
             self._journals.check(topic.name)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn, Protocol
 
 
 class UnreadableError(ValueError):
-    """An input is none of the stage that got it. It is dropped: the stage has not changed."""
+    """An input that the stage cannot read. It is dropped: the stage has not changed."""
 
 
 @contextmanager

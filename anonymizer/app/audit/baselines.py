@@ -154,7 +154,7 @@ def read_noisy(noisy: FloatArray, division: NodeDivision) -> PlaceReading:
 
 
 def read_shrunk(noisy: FloatArray, scale: float, division: NodeDivision) -> PlaceReading:
-    """Draw noisy counts to the mean of their place, as far as noise explains how they vary."""
+    """Shrink noisy counts towards the mean of their place, as far as noise explains them."""
     mean = np.maximum(noisy.mean(axis=0), 0.0)
     noise = 2 * scale**2
     varied = max(float(((noisy - noisy.mean(axis=0)) ** 2).mean()) - noise, 0.0)

@@ -99,7 +99,7 @@ def _few(hours: list[_Hour], is_road: BoolArray, publish: Publish, k: int) -> Fi
 
 
 def _told(shown: PublishedStretches, explained: list[list[int]]) -> BoolArray:
-    """Return the roads of which is told that somebody passed, or somebody on some of them."""
+    """Return roads on which somebody is known to have passed, or on one of several."""
     told = np.zeros(len(shown.stretch_of), np.bool_)
     for stretch, explains in enumerate(explained):
         if not explains:

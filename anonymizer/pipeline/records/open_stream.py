@@ -103,7 +103,7 @@ class OpenStream:
         return gone
 
     def readmit(self, vehicle: bytes) -> None:
-        """Refuse a vehicle no more."""
+        """Accept a vehicle again."""
         self._withdrawn.discard(vehicle)
 
     def take(self, window: int) -> Joined:

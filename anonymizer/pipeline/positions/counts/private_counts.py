@@ -133,7 +133,7 @@ class HeldBudget:
         return self._n
 
     def close(self) -> None:
-        """Nobody else may have it."""
+        """Do nothing: nobody else may use this budget."""
 
     def state(self) -> list[Any]:
         """Return what has been spent."""

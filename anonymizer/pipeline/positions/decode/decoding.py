@@ -138,7 +138,7 @@ class Decoder:
         self._limits = limits
 
     def forget(self, *, at_s: float, kept_s: float) -> None:
-        """Forget devices that are silent, see `NameTable.forget`. What was decoded is void then."""
+        """Forget silent devices, see `NameTable.forget`; what was decoded is invalid then."""
         for halves in filter(None, self._halves):
             halves.forget(at_s=at_s, kept_s=kept_s)
         self.senders.forget(at_s=at_s, kept_s=kept_s)

@@ -368,7 +368,7 @@ class Senders:
         self._of["n_freed"][senders[known]] = devices.n_freed[slots[known]]
 
     def forget(self, *, at_s: float, kept_s: float) -> None:
-        """Forget senders that are silent, see `NameTable.forget`. Numbers are void then."""
+        """Forget senders that are silent, see `NameTable.forget`. Numbers become invalid."""
         kept = self._names.forget(at_s=at_s, kept_s=kept_s)
         if kept is not None:
             self._of = with_room(self._of[kept], 1)

@@ -34,7 +34,7 @@ _GROUP_ID_BYTES = 9
 
 
 class _Stamp(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a message says to be counted and placed; of it, a line of a file has only `until`."""
+    """Fields for counting and placing a message; a line of a file has only `until`."""
 
     v: int | msgspec.UnsetType = msgspec.UNSET
     """Version of the form of the message."""

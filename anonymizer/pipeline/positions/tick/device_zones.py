@@ -121,7 +121,7 @@ class DeviceZones:
 
     @property
     def n_left_out(self) -> int:
-        """Devices hidden because there is no room for their zones; who is shut out counts one."""
+        """Devices hidden for lack of room for their zones; a publisher shut out counts as one."""
         return len(self._left_out) + len(self._shut_out)
 
     @property
@@ -278,7 +278,7 @@ class DeviceZones:
         self._recent.add(held.device)
 
     def _leave_out(self, held: ZoneHolder) -> None:
-        """Hide a device by name; if there are too many names, all devices of who states most."""
+        """Hide a device by name; with too many names, all devices of the publisher with most."""
         without = None if self._overflowed else self._left_out.take(held)
         if without is None:
             return
@@ -330,7 +330,7 @@ class DeviceZones:
         self._owner_of_slot[:] = _UNKNOWN
 
     def _compile_recent(self) -> None:
-        """Compile the zones of devices that have restated them; theirs in the others lie idle."""
+        """Compile the zones of devices that have restated them; their older ones are not used."""
         for device in self._recent:
             self._owner_of.pop(device, None)
         owners = sorted(self._recent & self._zones_of.keys())

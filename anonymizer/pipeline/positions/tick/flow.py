@@ -497,7 +497,7 @@ class PositionFlow:
 
 
 def _of_nobody(messages: list[Outgoing]) -> list[TickPart]:
-    """Return messages by which no position is published."""
+    """Return messages that publish no position."""
     return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
 
 

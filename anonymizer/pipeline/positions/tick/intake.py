@@ -40,7 +40,7 @@ _MAX_AHEAD_S = 5.0
 
 
 class Lasting(Protocol):
-    """For how long what devices say holds: what an operator knows of it."""
+    """How long what devices say remains valid."""
 
     @property
     def holds_s(self) -> float:

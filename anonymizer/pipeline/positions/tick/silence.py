@@ -43,7 +43,7 @@ class Reason(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What the reason is found by.
+    """What is known when the reason is looked for.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 
 
 class SilenceRule:
-    """Says when a silence is worth a word, and which.
+    """Decides when a silence is reported, and with which reason.
 
     Parameters
     ----------

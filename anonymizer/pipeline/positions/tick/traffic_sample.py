@@ -53,7 +53,7 @@ class SampledTick(NamedTuple):
 
     @property
     def n_places(self) -> int:
-        """How many places an attack must hold for it."""
+        """How many places an attack must keep in memory for it."""
         return self.n_devices if self.release.n_groups else 0
 
     def __repr__(self) -> str:

@@ -72,7 +72,7 @@ class ZoneShares:
         return [ZoneHolder(publisher, device) for device in self._of.get(publisher, ())]
 
     def all(self) -> list[ZoneHolder]:
-        """Return who has a place: `take` in this order yields an object that goes on alike."""
+        """Return who has a place, in an order in which `take` restores the same state."""
         return [
             ZoneHolder(publisher, device)
             for size in sorted(self._with)
