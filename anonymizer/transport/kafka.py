@@ -246,6 +246,10 @@ class KafkaLink:
                 places.update(self._handed.popleft()[1])
         return places
 
+    def limit(self, most_waiting: int) -> None:
+        """Let so many deliveries wait from now on, see `most_waiting`."""
+        self._most_waiting = most_waiting
+
     async def collect(self) -> None:
         """Do nothing: what has arrived is delivered within `_READ_S`."""
 

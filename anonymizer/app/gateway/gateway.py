@@ -179,7 +179,8 @@ class Gateway:
         # Without a store nothing outlives this process, and neither does the session.
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._backlog = _backlog(settings, key=key)
-        self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
+        self._kafka = self._kafka_link() if settings.in_kafka else None
+        self._link = self._kafka or self._mqtt_link(key=key)
         self._reports = OwnReports(
             settings,
             self._public,
@@ -371,6 +372,8 @@ class Gateway:
         """Apply other settings, as far as they may change: see `settings.reload`."""
         self._settings = settings
         self.inbox.limit(settings.tick.queue_limit)
+        if self._kafka:
+            self._kafka.limit(settings.tick.queue_limit)
         self.flow.adopt(settings)
         self._public.step = public_step(settings)
         every_s = settings.output.rejected_every_s

@@ -113,6 +113,23 @@ def test_groups_that_are_formed_after_a_change_hold_what_it_demands(mode: str) -
     assert after == {20}
 
 
+def test_what_may_wait_in_memory_of_kafka_follows_a_reload() -> None:
+    pytest.importorskip("confluent_kafka")
+    settings = Settings.model_validate(
+        {
+            "network": {"source": "grid:10x10"},
+            "inputs": [{"kafka": "raw"}],
+            "output": {"kafka": "out"},
+            "http": {"enabled": False},
+        }
+    )
+    gateway = Gateway(settings, NETWORK)
+    fewer = settings.tick.model_copy(update={"queue_limit": 17})
+    gateway.adopt(settings.model_copy(update={"tick": fewer}))
+    assert gateway._kafka is not None
+    assert gateway._kafka._most_waiting == 17
+
+
 def published_k(flow: PositionFlow, at: float) -> set[int]:
     """Return what the groups of a crowd hold that reports three times."""
     batch = [
