@@ -57,6 +57,8 @@ _MOST_BYTES = 64 << 20
 _STUCK_S = 10.0
 """Time for which messages may wait for Kafka before the bridge is not ready."""
 _GOODBYE_S = 2.0
+_STATEMENTS = {"zones", "absent"}
+"""Connections on which devices state their zones, and that they take no part."""
 
 
 async def run_bridge(settings: Settings, *, name: str) -> None:
@@ -165,6 +167,13 @@ class Bridge:
             self._pass_on(
                 "zones", "source", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
             )
+        if zones.enabled and streams:  # a vehicle may be with another joiner in each stream
+            queue = BridgeQueue(
+                settings.cluster.n_parts, max_payload_bytes=ZONES_BYTES, parts_of=None
+            )
+            self._pass_on(
+                "absent", "joiner", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
+            )
         if inputs:
             queue = BridgeQueue(
                 settings.cluster.n_parts,
@@ -263,7 +272,7 @@ class Bridge:
             async with asyncio.TaskGroup() as group:
                 heard = group.create_task(self._until_zones_are_heard(), name="zones")
                 for name, link in self._links.items():
-                    after = None if name == "zones" else heard
+                    after = None if name in _STATEMENTS else heard
                     group.create_task(_run(link, after), name=f"mqtt {name}")
                 group.create_task(self._out.run(), name="mqtt out")
                 ends = [
@@ -285,9 +294,9 @@ class Bridge:
         self._log.info("bridge stopped")
 
     async def _until_zones_are_heard(self) -> None:
-        """Wait until statements of zones can arrive, if there are any, before positions do."""
-        if "zones" in self._links:
-            await self._links["zones"].until_connected()
+        """Wait until statements can arrive, if there are any, before positions and records do."""
+        for role in _STATEMENTS & self._links.keys():
+            await self._links[role].until_connected()
 
     async def _drain(self, receiver: Receiver) -> None:
         """Send what has arrived, and say that nothing more will come."""

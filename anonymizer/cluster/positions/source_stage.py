@@ -241,12 +241,12 @@ class SourceStage:
         if self._statements is not None:
             self._statements.apply(tick, bridges=self._queue.bridges)
         located = self._admission.locate(decoded[Treatment.MOBILE], since=since, now=now)
-        tally = self._tally(located)
+        tally, gone = self._tally(located), located.withdrawn
         yield from self._stated_trips(located)
         positions, node, hidden = located.positions, located.counted_at, located.hidden
         slot, ts, id_since = positions.slot, positions.ts, located.id_since
         self._readings.forget(slot[hidden])
-        self._readings.forget(located.withdrawn)
+        self._readings.forget(gone)
         self._make_room(len(self._devices.n_freed))
         outcome = advance_versions(self._version_of, slot, ts, node)
         newest = newest_of(outcome, slot, ts, node)
@@ -264,10 +264,15 @@ class SourceStage:
         readings = self._readings.for_districts(
             who, sent.left, self._router, since=now - self._horizon_s
         )
-        self._sent.add(SentTick.of(tick, positions, hidden, newest, sent, n_lanes=self._n_lanes))
+        self._sent.add(
+            SentTick.of(
+                tick, positions, hidden, newest, sent, withdrawn=gone, n_lanes=self._n_lanes
+            )
+        )
         self.n_closed += 1
         self._forget(np.zeros(0, np.int32), now=now)
         of_lane = dict(zip(sent.district, sent.rows, strict=True))
+        withdrawn = handles_of(self.number, gone)
         for lane in range(self._n_lanes):
             batch = Batch(
                 self.number,
@@ -275,6 +280,7 @@ class SourceStage:
                 of_lane.get(lane, no_rows()),
                 readings.get(lane, no_readings()),
                 tally if lane == COUNTING_LANE else None,
+                withdrawn,
             )
             yield Send("lane", lane, encode_batch(batch))
 
@@ -342,6 +348,7 @@ class SourceStage:
 
     def _book(self, booked: Booked) -> None:
         sent, home_of = booked.sent, self._home_of
+        self._accounts.withdraw(sent.withdrawn)
         home_of[sent.slot[sent.moved]] = sent.home + 1
         grouped = _at_home(home_of, [(each.lane, each.released) for each in booked.reports])
         ended = _at_home(home_of, [(each.lane, each.ended) for each in booked.reports])

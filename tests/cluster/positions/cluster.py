@@ -197,6 +197,8 @@ def statements(tick: int) -> list[Delivery]:
         5: (range(0, 50, 8), b""),
         6: (range(4, 50, 8), json.dumps([ZONE, ZONE]).encode()),
         7: (range(1, 9), b"?"),
+        8: (range(10, 60, 3), b'[{"everywhere": true}]'),
+        11: (range(10, 60, 6), b"[]"),
     }
     devices, payload = said.get(tick, (range(0), b""))
     return [Delivery(f"zones/d{device}", payload, 0, retained=True) for device in devices]

@@ -144,20 +144,13 @@ class DeviceZones:
         messages may have arrived before, and only those of devices left out count.
         """
         for delivery in deliveries:
-            device, payload = self._said_in(delivery)
+            device, payload = _said_in(delivery, self._levels)
             self._arrived.append(_Statement(device, payload, by, beside, again))
             self.n_put += 1
 
     def takes_no_part(self, deliveries: Iterable[Delivery]) -> dict[str, bool]:
         """Return whether each device takes no part by what it says last; in any thread."""
-        said = map(self._said_in, deliveries)
-        return {device: _withdraws(payload) for device, payload in said}
-
-    def _said_in(self, delivery: Delivery) -> tuple[str, bytes]:
-        """Return the device of a statement, and what it says."""
-        levels = delivery.topic.split("/")
-        device = "/".join(levels[i] for i in self._levels)
-        return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
+        return takes_no_part(deliveries, self._levels)
 
     def withdrawn(self) -> Int32Array:
         """Apply what has arrived; return the slots of devices that say that they take no part."""
@@ -234,12 +227,13 @@ class DeviceZones:
         if all(each is _NOTHING for each in stated):
             self._drop(held)
             return
+        withdrew = any(map(_withdraws, self._said_of.get(held.device, {}).values()))
         without = self._places.take(held)
         if without != held:
             self._left_out.leave(held)
             self._heed(held.device, stated)
             self._said_of[held.device] = said
-        if any(map(_withdraws, said.values())):
+        if not withdrew and any(map(_withdraws, said.values())):
             self._withdrawn.add(held.device)
         if without is not None:
             self._drop(without)
@@ -378,6 +372,27 @@ class DeviceZones:
         self._owner_of_slot[unknown] = np.array(found, np.int32)
         owner: Int32Array = self._owner_of_slot[slot]
         return owner
+
+
+def takes_no_part(deliveries: Iterable[Delivery], levels: Sequence[int]) -> dict[str, bool]:
+    """Return whether each device takes no part by what it says last.
+
+    Parameters
+    ----------
+    deliveries
+        Statements, in their order.
+    levels
+        Of their topics, from which the id of the device comes.
+    """
+    said = (_said_in(each, levels) for each in deliveries)
+    return {device: _withdraws(payload) for device, payload in said}
+
+
+def _said_in(delivery: Delivery, levels: Sequence[int]) -> tuple[str, bytes]:
+    """Return the device of a statement, and what it says."""
+    of_topic = delivery.topic.split("/")
+    device = "/".join(of_topic[i] for i in levels)
+    return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
 
 
 def _withdraws(payload: bytes) -> bool:

@@ -123,7 +123,9 @@ class TrafficSample:
     def clear(self) -> None:
         """Forget all traffic: somebody who is in it takes no part any more.
 
-        A group of theirs may go on until it ends. What follows is attacked from then on only.
+        A group of theirs may go on until it ends. What follows is attacked from then on only. If
+        one device alone were forgotten, its groups would have a member of whom nothing is known,
+        and whoever reads the sample would see who has left.
         """
         with self._lock:
             self._ticks.clear()

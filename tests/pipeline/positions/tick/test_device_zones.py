@@ -190,11 +190,28 @@ def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> 
     assert counted["stays"] != counted["withdraws"] == counted["was never there"]
 
 
+@pytest.mark.parametrize("before", [None, b"?"])
+def test_a_withdrawal_counts_once_whoever_repeats_it(before: bytes | None) -> None:
+    rig = ZonesRig(**SESSION | {"session": {**SESSION["session"], "settle_s": 5}})
+    drive(rig, NODE_OF, 2)
+    if before is not None:  # what cannot be read hides the device, and withdraws nothing
+        rig.state("a", payload=before, by="one")
+        drive(rig, REST, 1)
+        assert rig.outcomes().get("SUPPRESSED__PRIVACY_ZONE", 0) == 0
+    for bridge in ("one", "two"):
+        rig.state("a", {"everywhere": True}, by=bridge, beside=("one", "two"))
+    drive(rig, REST, 1)
+    assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 1
+    rig.state("a", by="one", beside=("one", "two"))
+    assert rig.zones.withdrawn().tolist() == [], "the other is only behind it"
+
+
 @pytest.mark.parametrize("demand", [{"k": 3}, {"road_m": 100.0}])
 def test_who_demands_what_cannot_be_had_takes_no_part(demand: dict[str, float]) -> None:
     districts = {"region": {**SESSION["region"], "districts": 2}}
     snapshot = {"region": {**SESSION["region"], "mode": "snapshot"}}
-    for tables in ({}, snapshot, SESSION | districts):
+    bfs = {"region": {**SESSION["region"], "mode": "bfs"}}
+    for tables in ({}, snapshot, bfs, SESSION | districts):
         rig = ZonesRig(**tables)
         rig.state("a", demand)
         assert rig.hidden("a", "b", "c") == 1
