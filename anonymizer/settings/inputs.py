@@ -20,6 +20,7 @@ from anonymizer.settings.base import (
     EchoTopic,
     FieldName,
     Group,
+    NonEmpty,
     NotNegative,
     Positive,
     Qos,
