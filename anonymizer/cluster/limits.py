@@ -26,6 +26,7 @@ def check_cluster(settings: Settings) -> None:
     """
     alone = {
         "forms.home_assistant": settings.forms.home_assistant is not None,
+        "counts.streets_s": bool(settings.counts.streets_s),
         "trips_out": bool(settings.trips_out.every_s),
         "trips.learn_days": bool(settings.trips.learn_days),
     }

@@ -99,6 +99,7 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
     ("key", "tables"),
     [
         ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
+        ("counts.streets_s", {"counts": {"streets_s": 3600}}),
         ("trips_out", {"trips_out": {"every_s": 3600}}),
         ("trips.learn_days", {"trips": {"learn_days": 2}}),
         (

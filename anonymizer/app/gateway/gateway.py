@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from prometheus_client.registry import Collector, CollectorRegistry
 
+    from anonymizer.app.gateway.live_streets import LiveStreets
     from anonymizer.app.gateway.own_evidence import OwnEvidence
     from anonymizer.app.gateway.recorder import Recorder
     from anonymizer.observe.public_record_metrics import PublicRecordCollector
@@ -210,6 +211,7 @@ class Gateway:
             ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
         )
         self._evidence = self._own_evidence()
+        self.flow.streets = self._streets = self._live_streets(network)
         collectors = _record_metrics(self.records)
         self._public_records = collectors[1] if collectors else None
         exact: list[Collector] = [collectors[0]] if collectors else []
@@ -236,6 +238,13 @@ class Gateway:
         from anonymizer.app.gateway.own_evidence import OwnEvidence  # noqa: PLC0415  see above
 
         return OwnEvidence(self._settings, self.flow.mobile.engine.network, self.flow.sample)
+
+    def _live_streets(self, network: RoadNetwork) -> "LiveStreets | None":
+        if not self._settings.counts.streets_s:
+            return None
+        from anonymizer.app.gateway.live_streets import LiveStreets  # noqa: PLC0415  see above
+
+        return LiveStreets(self._settings, network, self.flow.mobile.devices.keys)
 
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it
@@ -338,6 +347,11 @@ class Gateway:
 
             routes.append(network_router(lambda: geojson(network), token=read_token(settings.http)))
         token = read_token(settings.http)
+        if self._streets:
+            from anonymizer.web.network_file import streets_router  # noqa: PLC0415  see above
+
+            streets = self._streets
+            routes.append(streets_router(lambda: streets.newest, token=token))
         if self._evidence and token is not None:
             from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  see above
 
@@ -372,6 +386,8 @@ class Gateway:
         self._settings = settings
         self.inbox.limit(settings.tick.queue_limit)
         self.flow.adopt(settings)
+        if self._streets:
+            self._streets.adopt(settings)
         self._public.step = public_step(settings)
         every_s = settings.output.rejected_every_s
         self._public.share = public_share(settings, within_s=every_s)
@@ -422,6 +438,8 @@ class Gateway:
             yield Service("zones link", self._zones.run, close=self._zones.close)
         if self._evidence:
             yield Service("evidence", self._evidence.run)
+        if self._streets:
+            yield Service("streets", self._streets.run)
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 
