@@ -244,7 +244,8 @@ class Gateway:
             return None
         from anonymizer.app.gateway.live_streets import LiveStreets  # noqa: PLC0415  see above
 
-        return LiveStreets(self._settings, network, self.flow.mobile.devices.keys)
+        flow = self.flow
+        return LiveStreets(self._settings, network, flow.mobile.devices.keys, flow.device_zones)
 
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it

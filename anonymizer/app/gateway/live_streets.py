@@ -16,6 +16,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import GuaranteeError
 from anonymizer.files.feature_collection import feature_collection
+from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.settings import Settings
 
@@ -37,6 +38,8 @@ class LiveStreets:
         One network with coordinates.
     keys
         Returns a number for the device of each slot.
+    zones
+        Knows of which devices nothing is published; None: they cannot say it.
 
     Attributes
     ----------
@@ -49,7 +52,9 @@ class LiveStreets:
         settings: Settings,
         network: RoadNetwork,
         keys: Callable[[Int32Array], NDArray[np.uint64]],
+        zones: DeviceZones | None = None,
     ) -> None:
+        self._zones = zones
         presence = settings.presence
         self._every_s, self._keys = settings.counts.streets_s, keys
         self._streets = streets_of(network)
@@ -88,6 +93,9 @@ class LiveStreets:
         if self._next is None:
             self._next = math.floor(now / self._every_s) + 1
         while now >= (self._next + 1) * self._every_s + self._known_after_s:
+            if self._zones is not None and self._zones.silent:
+                silent = np.fromiter(self._zones.silent, np.uint64)
+                self._passages.forget(silent.view(np.int64))
             self._ended.put((self._next, self._passages.take(self._next)))
             self._next += 1
 

@@ -89,6 +89,27 @@ async def test_who_takes_no_part_or_is_in_a_zone_is_on_no_street() -> None:
     assert row["properties"]["n_roads"] == NETWORK.n_roads
 
 
+async def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over() -> None:
+    asked = {f"d{i}" for i in range(50)}
+    frame = drives(hours=2).filter(pl.col("ts") < 2 * HOUR)
+    driven = Driven(frame, device_zones={"enabled": True, "max_devices": 60})
+    assert driven.rig.flow.device_zones is not None
+    driven.streets = LiveStreets(
+        driven.settings, NETWORK, driven.rig.flow.mobile.devices.keys, driven.rig.flow.device_zones
+    )
+    driven.rig.flow.streets = driven.streets
+    await driven.until(2 * HOUR + 150)
+    assert driven.hours == []
+    said = [Delivery(f"zones/{d}", b'[{"everywhere": true}]', 0) for d in sorted(asked)]
+    driven.rig.flow.device_zones.put(said, by="")
+    await driven.until(2 * HOUR + 400, start_s=2 * HOUR + 140)
+    [hour] = driven.hours
+    others = frame.filter(~pl.col("device_id").is_in(sorted(asked)))
+    alone = Driven(others)
+    await alone.until(2 * HOUR + 400)
+    assert rows_of(hour) == rows_of(alone.hours[0])
+
+
 async def test_an_hour_that_fails_its_verification_is_not_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
