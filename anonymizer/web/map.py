@@ -112,6 +112,7 @@ class About(BaseModel):
     bounds: Bounds
     n_nodes: int
     roads: Literal["whole", "by bounds"]
+    streets: bool
     tiles: Tiles | None
 
 
@@ -122,6 +123,7 @@ def map_router(
     token: str | None = None,
     tiles: Tiles | None = None,
     demo: bool = False,
+    streets: bool = False,
 ) -> APIRouter:
     """Return the routes of the map.
 
@@ -137,6 +139,8 @@ def map_router(
         None: the page sends no request to other hosts.
     demo
         Whether the devices are simulated; the page then says so.
+    streets
+        Whether traffic by street can be shown.
     """
     about = About(
         modes=list(source.modes),
@@ -145,6 +149,7 @@ def map_router(
         bounds=outline.bounds,
         n_nodes=len(outline.nodes) // 8,
         roads="whole" if outline.is_small else "by bounds",
+        streets=streets,
         tiles=tiles,
     )
     router = APIRouter(include_in_schema=False)

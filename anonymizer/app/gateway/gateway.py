@@ -342,7 +342,9 @@ class Gateway:
 
         settings, routes = self._settings, []
         if settings.http.map and settings.inputs:
-            routes.append(map_routes(self._viewer, network, settings.http, demo=demo))
+            streets = bool(self._streets)
+            shown = map_routes(self._viewer, network, settings.http, demo=demo, streets=streets)
+            routes.append(shown)
         if settings.public_network.enabled and settings.inputs:
             from anonymizer.web.network_file import network_router  # noqa: PLC0415  see above
 
@@ -351,8 +353,8 @@ class Gateway:
         if self._streets:
             from anonymizer.web.network_file import streets_router  # noqa: PLC0415  see above
 
-            streets = self._streets
-            routes.append(streets_router(lambda: streets.newest, token=token))
+            live = self._streets
+            routes.append(streets_router(lambda: live.newest, token=token))
         if self._evidence and token is not None:
             from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  see above
 

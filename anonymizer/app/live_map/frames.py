@@ -171,9 +171,9 @@ def _event(kind: str, data: bytes) -> bytes:
 
 
 def map_routes(
-    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool
+    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool, streets: bool = False
 ) -> "APIRouter":
-    """Return the routes of the live map.
+    """Return the routes of the live map; `streets`: whether there is traffic by street.
 
     Raises
     ------
@@ -191,4 +191,5 @@ def map_routes(
         token=read_token(http),
         tiles=Tiles(url=http.tiles, attribution=http.tiles_attribution) if http.tiles else None,
         demo=demo,
+        streets=streets,
     )
