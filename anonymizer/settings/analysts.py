@@ -84,6 +84,10 @@ class CountSettings(Group):
     """Length of an interval, in seconds."""
     k: Annotated[int, Field(ge=2)] = 10
     """Fewest devices in any figure, and in any class of `trips_out`; `region.k_extra` is added."""
+    streets_s: Annotated[NotNegative, Field(multiple_of=60)] = 0.0
+    """Length of an hour, for traffic by street: 3600. Once it has ended, how many devices passed on
+    each street, and how fast, is at `/api/streets` until the next has ended (not with noise).
+    Publish no hour by `anonymizer traffic` as well. 0: never."""
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
@@ -115,6 +119,8 @@ class CountSettings(Group):
                 'counts: with privacy = "w-event" every interval counts each device: leave out'
                 " device_intervals"
             )
+        if self.streets_s and self.has_noise:
+            raise ValueError('counts: streets_s needs privacy = "k"; see `anonymizer traffic`')
         if self.trip_areas > self.cells:
             raise ValueError("counts: trip_areas must not exceed cells")
         return self

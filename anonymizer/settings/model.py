@@ -418,10 +418,13 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _trips_are_of_vehicles(self) -> Self:
-        if self.trips_out.every_s and any(each.ids_live_s for each in self.inputs):
+        if self.counts.streets_s and not self.http.enabled:
+            raise ValueError("counts: streets_s needs http.enabled: HTTP alone tells it")
+        asked = bool(self.trips_out.every_s or self.counts.streets_s)
+        if asked and any(each.ids_live_s for each in self.inputs):
             raise ValueError(
-                "trips_out: not where vehicles change their ids (inputs.ids_change_s): one vehicle"
-                " would be company for itself"
+                "trips_out, counts.streets_s: not where vehicles change their ids"
+                " (inputs.ids_change_s): one vehicle would be company for itself"
             )
         return self
 
@@ -429,17 +432,17 @@ class Settings(Group):
     def _devices_of_several_networks_are_told_apart(self) -> Self:
         sources = sources_of(self.network.source)
         for i, each in enumerate(self.inputs, 1):
-            if each.network is None and (len(sources) == 1 or each.publish == "public"):
-                continue
-            if each.network not in sources:
+            needs_none = len(sources) == 1 or each.publish == "public"
+            if each.network not in sources and (each.network is not None or not needs_none):
+                known = ", ".join(sources)
                 raise ValueError(
-                    f"inputs (no. {i}): network must be one of the sources in network.source: "
-                    + ", ".join(sources)
+                    f"inputs (no. {i}): network must be one of network.source: {known}"
                 )
-        if len(sources) > 1 and (self.counts.enabled or self.trips_out.every_s):
+        figures = self.counts.enabled or self.counts.streets_s or self.trips_out.every_s
+        if len(sources) > 1 and figures:
             raise ValueError(
-                "network.source: of several networks, counts and trips_out would count devices of"
-                " different kinds together; run a gateway for each network"
+                "network.source: of several networks, counts, streets and trips_out would count"
+                " devices of different kinds together; run a gateway for each network"
             )
         return self
 
@@ -447,11 +450,8 @@ class Settings(Group):
     def layer_of_input(self) -> tuple[int, ...]:
         """Index of the network of each input's devices, -1 for none; empty: there is one."""
         sources = sources_of(self.network.source)
-        if len(sources) == 1:
-            return ()
-        return tuple(
-            sources.index(each.network) if each.network in sources else -1 for each in self.inputs
-        )
+        number = {source: i for i, source in enumerate(sources) if len(sources) > 1}
+        return tuple(number.get(each.network or "", -1) for each in self.inputs if number)
 
     @model_validator(mode="after")
     def _remote_api_has_a_token(self) -> Self:

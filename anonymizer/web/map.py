@@ -105,6 +105,7 @@ class About(BaseModel):
     bounds: Bounds
     n_nodes: int
     roads: Literal["whole", "by bounds"]
+    streets: bool
 
 
 def map_router(
@@ -113,6 +114,7 @@ def map_router(
     *,
     token: str | None = None,
     demo: bool = False,
+    streets: bool = False,
 ) -> APIRouter:
     """Return the routes of the map.
 
@@ -126,6 +128,8 @@ def map_router(
         Required for everything but the page itself, which contains no data. None: not required.
     demo
         Whether the devices are simulated; the page then says so.
+    streets
+        Whether traffic by street can be shown.
     """
     about = About(
         modes=list(source.modes),
@@ -134,6 +138,7 @@ def map_router(
         bounds=outline.bounds,
         n_nodes=len(outline.nodes) // 8,
         roads="whole" if outline.is_small else "by bounds",
+        streets=streets,
     )
     router = APIRouter(include_in_schema=False)
     router.include_router(_page_routes())

@@ -99,6 +99,7 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
     ("key", "tables"),
     [
         ('output.forms = "home_assistant"', {"output": {"forms": ["home_assistant"]}}),
+        ("counts.streets_s", {"counts": {"streets_s": 3600}}),
         ("trips.learn_days", {"trips": {"learn_days": 2}}),
         (
             "a message can match both cars/\\+/{device} and cars/#",

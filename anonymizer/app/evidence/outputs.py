@@ -49,10 +49,12 @@ def kept(settings: Settings) -> dict[str, str]:
             f"in memory, the last of each device for {ttl:g} s (more where devices report rarely)"
             + (f", and all for {waits:g} s while trip ends are protected" if waits else "")
         )
-        if settings.trips_out.every_s:
-            found["trips"] = (
-                f"in memory, until their window of {settings.trips_out.every_s:g} s is published"
-            )
+        every_s = {"trips": settings.trips_out.every_s, "passages": settings.counts.streets_s}
+        found |= {
+            name: f"in memory, until their window of {window_s:g} s is published"
+            for name, window_s in every_s.items()
+            if window_s
+        }
         if settings.watch.evidence_s:
             found["traffic for attacks"] = (
                 f"in memory for {settings.watch.evidence_s:g} s, by device key and node"
@@ -174,6 +176,15 @@ def _counts(settings: Settings) -> Iterator[Output]:
         )
         but = "more than that: budgets of several periods add up"
         yield Output("counts by place", f"`{settings.topics.counts}`", promise, but, "counts")
+    if counts.streets_s:
+        yield Output(
+            "traffic by street of the last hour",
+            "HTTP",
+            f"at least {counts.k + extra} devices in each figure, and none told on a road with"
+            " fewer",
+            "differential privacy",
+            "counts",
+        )
     if settings.trips_out.every_s:
         yield Output(
             "trips from place to place",

@@ -53,6 +53,7 @@ from anonymizer.transport.connecting import client_id_of
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from anonymizer.app.gateway.live_streets import LiveStreets
     from anonymizer.app.gateway.own_evidence import OwnEvidence
     from anonymizer.app.gateway.recorder import Recorder
     from anonymizer.pipeline.records.declaration import Stream
@@ -198,6 +199,7 @@ class Gateway:
             ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
         )
         self._evidence = self._own_evidence()
+        self.flow.streets = self._streets = self._live_streets(network)
         self._metrics = OwnMetrics(
             self.flow,
             self.inbox,
@@ -248,6 +250,14 @@ class Gateway:
         from anonymizer.app.gateway.own_evidence import OwnEvidence  # noqa: PLC0415  see above
 
         return OwnEvidence(self._settings, self.flow.mobile.engine.network, self.flow.sample)
+
+    def _live_streets(self, network: RoadNetwork) -> "LiveStreets | None":
+        if not self._settings.counts.streets_s:
+            return None
+        from anonymizer.app.gateway.live_streets import LiveStreets  # noqa: PLC0415  see above
+
+        flow = self.flow
+        return LiveStreets(self._settings, network, flow.mobile.devices.keys, flow.device_zones)
 
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it
@@ -326,6 +336,7 @@ class Gateway:
             metrics=self._metrics,
             readiness=self._readiness,
             evidence=self._evidence,
+            streets=self._streets,
             acknowledge=self.records.session.acknowledge if self.records else None,
         )
 
@@ -340,6 +351,8 @@ class Gateway:
         self._settings = settings
         self.flow.adopt(settings)
         self._reports.adopt(settings)
+        if self._streets:
+            self._streets.adopt(settings)
         self._public.step = public_step(settings)
         every_s = settings.output.rejected_every_s
         self._public.share = public_share(settings, within_s=every_s)
@@ -390,6 +403,8 @@ class Gateway:
             yield Service("zones link", self._zones.run, close=self._zones.close)
         if self._evidence:
             yield Service("evidence", self._evidence.run)
+        if self._streets:
+            yield Service("streets", self._streets.run)
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 

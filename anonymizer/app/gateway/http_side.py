@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi import FastAPI
 
+from anonymizer.app.gateway.live_streets import LiveStreets
 from anonymizer.app.gateway.own_evidence import OwnEvidence
 from anonymizer.app.gateway.own_metrics import OwnMetrics
 from anonymizer.app.gateway.readiness import Readiness
@@ -26,6 +27,7 @@ def application(
     metrics: OwnMetrics,
     readiness: Readiness,
     evidence: OwnEvidence | None,
+    streets: LiveStreets | None,
     acknowledge: Callable[[], None] | None,
 ) -> FastAPI:
     """Return the application of a gateway.
@@ -42,6 +44,8 @@ def application(
         Those of the gateway.
     evidence
         Attacks on its own traffic; None: it mounts none.
+    streets
+        Traffic by street of the last hour; None: it is not told.
     acknowledge
         Called when the operator has seen that records were lost; None: there are no records.
 
@@ -52,11 +56,16 @@ def application(
     """
     token, routes = read_token(settings.http), []
     if settings.http.map != "none" and settings.inputs:
-        routes.append(map_routes(viewer, network, settings.http, demo=demo))
+        shown = map_routes(viewer, network, settings.http, demo=demo, streets=bool(streets))
+        routes.append(shown)
     if settings.public_network.enabled and settings.inputs:
         from anonymizer.web.network_file import network_router  # noqa: PLC0415  few ask for it
 
         routes.append(network_router(lambda: geojson(network), token=token))
+    if streets:
+        from anonymizer.web.network_file import streets_router  # noqa: PLC0415  few ask for it
+
+        routes.append(streets_router(lambda: streets.newest, token=token))
     if evidence and token is not None:
         from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  few ask for it
 

@@ -171,9 +171,9 @@ def _event(kind: str, data: bytes) -> bytes:
 
 
 def map_routes(
-    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool
+    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool, streets: bool = False
 ) -> "APIRouter":
-    """Return the routes of the live map.
+    """Return the routes of the live map; `streets`: whether there is traffic by street.
 
     Raises
     ------
@@ -190,4 +190,5 @@ def map_routes(
         Outline(network),
         token=read_token(http),
         demo=demo,
+        streets=streets,
     )

@@ -184,9 +184,17 @@ class DeviceZones:
         return np.where(hidden, np.int32(IN_ZONE), node), absent
 
     @property
+    def silent(self) -> Collection[int]:
+        """The keys of devices about which nothing is published, also of before they asked."""
+        if not self.n_left_out:
+            return self._absent
+        return self._absent.union(held.device for held in self._left_out.all())
+
+    @property
     def without_trips(self) -> Collection[int]:
-        """The keys of devices that take part, and asked that none of their trips be told."""
-        return self._without_trips
+        """The keys of devices of whose trips nothing is told, also not of those that are over."""
+        silent = self.silent
+        return self._without_trips.union(silent) if silent else self._without_trips
 
     def no_trips(self, slot: Int32Array) -> BoolArray:
         """Return which devices asked that only their trips not be told, shape (n,)."""

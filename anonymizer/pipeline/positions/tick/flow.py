@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -100,6 +100,13 @@ class FlowView:
     silent: Reason | None
 
 
+class SeesPositions(Protocol):
+    """What is shown the located positions of each tick, in the thread of the tick."""
+
+    def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
+        """Take in the positions of a tick; `wall_ahead_s` is to be added to their times."""
+
+
 class PositionFlow:
     """The live positions flow: decodes, cloaks, verifies and encodes, once per tick.
 
@@ -175,6 +182,8 @@ class PositionFlow:
         self.audit = LightAudit(np.arange(_FOLLOWED))
         self.sample = self._traffic_sample(settings) if settings.watch.evidence_s else None
         """The newest traffic, for attacks on it; None: none is kept."""
+        self.streets: SeesPositions | None = None
+        """Sees the positions of each tick, for traffic by street; None: nobody asks for it."""
         self.ages = PseudonymAges()
         self.density_watch = DensityWatch(network)
         self._density_rule = density_rule(settings)
@@ -380,6 +389,8 @@ class PositionFlow:
             public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
         counts = self._counts(located[Treatment.MOBILE], freed, wall_ahead_s)
         counts += self._trips(located[Treatment.MOBILE], freed, wall_ahead_s)
+        if self.streets is not None:
+            self.streets.see(located[Treatment.MOBILE], wall_ahead_s=wall_ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick, now=now)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from anonymizer.cluster.packed_state import pack, unpack
+from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
@@ -527,3 +528,62 @@ def test_the_sample_for_attacks_forgets_what_it_held_when_a_device_withdraws() -
     drive(rig, NODE_OF, 1)
     [held] = sample._ticks
     assert (held.node[held.device == key] < 0).all()
+
+
+def told_trips(*asked: tuple[float, str], wish: object, room: int = 9) -> list[dict[str, Any]]:
+    """Return the classes of trips of six devices, some of which state a wish at some second."""
+    roads = load_network("grid:12x12")
+    rig = ZonesRig(
+        roads=roads,
+        device_zones={"enabled": True, "max_devices": room},
+        trips_out={"every_s": 600, "k": 3},
+        trips={"gap_s": 120, "dwell_s": 120},
+        presence={"ttl_s": 120, "max_behind_s": 10, "follow_intervals": False},
+    )
+    told = []
+    for second in range(20, 1500, 20):
+        for at_s, device in asked:
+            if second == at_s:
+                rig.state(device, wish)
+        now = NOW - NOW % 600 + second
+        node = min((second - 620) // 20, 11)  # along the first row, and away
+        said = [
+            Delivery(
+                f"positions/{device}",
+                json.dumps({"lat": roads.lat[node], "lon": roads.lon[node], "ts": now}).encode(),
+                0,
+            )
+            for device in "abcdef"
+            if 620 <= second < 860
+        ]
+        rig.put(*said)
+        output = rig.tick(now=now)
+        rig.settle(output, [True] * len(output.messages))
+        told += [json.loads(m.payload) for m in output.messages if m.topic == "cloaked/trips"]
+    assert len(told) == 1
+    classes: list[dict[str, Any]] = told[0]["trips"]
+    return classes
+
+
+NO_TRIPS, NO_PART = {"trips": False}, {"everywhere": True}
+
+
+@pytest.mark.parametrize("wish", [NO_TRIPS, NO_PART], ids=["no trips", "no part"])
+@pytest.mark.parametrize("at_s", [20, 740, 900, 1200])
+def test_nothing_is_told_of_the_trips_of_who_asked_for_none(
+    at_s: float, wish: dict[str, bool]
+) -> None:
+    """Not of those that were over by then, either, when the device was long forgotten."""
+    assert sum(each["devices"] for each in told_trips(wish=wish)) == 6
+    three = told_trips(*((at_s, device) for device in "abc"), wish=wish)
+    assert sum(each["devices"] for each in three) == 3
+    four = told_trips(*((at_s, device) for device in "abcd"), wish=wish)
+    assert four == [], "two are no company"
+
+
+@pytest.mark.parametrize("at_s", [20, 740, 1200])
+def test_nothing_is_told_of_the_trips_of_a_device_for_whose_wish_there_is_no_room(
+    at_s: float,
+) -> None:
+    wishes = [(at_s, device) for device in "abcd"]
+    assert told_trips(*wishes, wish=NO_TRIPS, room=2) == []

@@ -113,8 +113,8 @@ def test_which_network_a_device_is_on_outlives_a_restart() -> None:
     ("tables", "problem"),
     [
         ({"inputs": [CARS, {"topic": "walkers/{device}"}]}, r"inputs \(no. 2\): network must be"),
-        ({"inputs": [CARS | {"network": "city:100"}]}, "must be one of the sources"),
-        ({"network": {"source": ROADS}, "inputs": [WALKERS]}, "must be one of the sources"),
+        ({"inputs": [CARS | {"network": "city:100"}]}, "must be one of network.source"),
+        ({"network": {"source": ROADS}, "inputs": [WALKERS]}, "must be one of network.source"),
         ({"inputs": [CARS], "counts": {"enabled": True}}, "of different kinds together"),
         ({"inputs": [CARS], "trips_out": {"every_s": 60}}, "of different kinds together"),
     ],
