@@ -26,7 +26,8 @@ REGIONS = csr_array((ALIKE, (SQUARES, np.arange(SIDE * SIDE))))
 def drawn(rng: np.random.Generator, variance: float) -> FloatArray:
     """Return a density whose halves differ by normal errors of this variance, area by area."""
     error = rng.normal(0, np.sqrt(variance), len(SIDES))
-    return np.maximum(1 + error[:, None] * SIDES, 0.01).prod(axis=0)
+    density: FloatArray = np.maximum(1 + error[:, None] * SIDES, 0.01).prod(axis=0)
+    return density
 
 
 def fit_to(density: FloatArray, n_devices: int) -> DensityFit:
