@@ -15,7 +15,8 @@ EXIT_INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; a mistake of the user is reported in one line with exit code 2."""
-    atexit.register(gc.freeze)  # as in anonymizer/cli/main.py
+    gc.set_threshold(10_000)  # as in anonymizer/cli/main.py
+    atexit.register(gc.freeze)  # likewise
     try:
         sys.exit(app(prog_name="simulator", standalone_mode=False))
     except AnonymizerError as error:

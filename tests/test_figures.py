@@ -14,7 +14,7 @@ from tools.figures import (
     n_lines_loaded,
     names_of_two_classes,
 )
-from tools.house import Lines, lines_of, named_rooms, rooms
+from tools.house import Lines, files_of_rooms, lines_of, named_rooms
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_page_of_the_architecture_names_every_file_that_a_position_enters() 
 
 def test_the_notes_on_the_house_have_a_row_for_each_room() -> None:
     page = (ROOT / "notes" / "house.md").read_text()
-    assert named_rooms(page) == rooms().keys()
+    assert named_rooms(page) == files_of_rooms().keys()
 
 
 def test_lines_are_of_five_kinds(tmp_path: Path) -> None:

@@ -419,7 +419,7 @@ class Settings(Group):
     @model_validator(mode="after")
     def _trips_are_of_vehicles(self) -> Self:
         if self.counts.streets_s and not self.http.enabled:
-            raise ValueError("counts: streets_s needs http.enabled: HTTP alone tells it")
+            raise ValueError("counts: streets_s needs http.host: HTTP alone tells it")
         asked = bool(self.trips_out.every_s or self.counts.streets_s)
         if asked and any(each.ids_live_s for each in self.inputs):
             raise ValueError(
