@@ -54,8 +54,8 @@ test: $(COLLECTED)  ## all tests that need no data but their own (Mosquitto, Chr
 	@$(BIN)/python -m tests.deploy.programs
 	$(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(ARGS)
 
-# `make test` tries the same examples every time, so that no run fails by chance.
-search: $(STAMP)  ## the property tests, with new random examples
+# `make test` tries the same few examples every time, so that no run fails by chance; here are five times as many.
+search: $(STAMP)  ## the property tests, with new random examples (make soak has them, too)
 	$(BIN)/python -m pytest -m "hypothesis and $(QUICK)" --hypothesis-profile=search $(PARALLEL) $(ARGS)
 
 coverage: $(STAMP)  ## branches of the pure core that no test takes; kernels run as plain Python, so minutes
@@ -156,6 +156,7 @@ soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java an
 	@$(BIN)/python -m tests.mosquitto
 	@if ($(HAS_BROKERS)) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(BROKERS_STAMP); fi
 	ANONYMIZER_BROKERS=$$(test -e $(BROKERS_STAMP) && echo $(CURDIR)/$(BROKERS)) $(BIN)/python -m pytest -m "soak and not kafka" --timeout=3600 $(ARGS)
+	@$(MAKE) --no-print-directory search
 	$(CHECKED) $(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(MEMORY) $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "$(QUICK) and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 

@@ -137,8 +137,11 @@ BENCHMARKS = {
     "bus": Benchmark(
         bus,
         [
-            BusBacklog("native", 500_000),
-            BusBacklog("j2735", 300_000),
+            BusBacklog("native", 4_000_000),
+            BusBacklog("native", 4_000_000, n_gateways=2),
+            BusBacklog("native", 10_000_000, per_message=100),
+            BusBacklog("j2735", 1_000_000),
+            BusBacklog("j2735", 1_000_000, n_gateways=2),
         ],
         [BusBacklog("native", 2_000, n_devices=200, network="city:400")],
     ),

@@ -1,8 +1,13 @@
-"""Benchmark of positions in Kafka: a backlog that a gateway reads there, and where it publishes.
+"""Benchmark of positions in Kafka: a backlog that gateways read there, and where they publish.
 
-Beside it in the same run: a bare program that reads every message and writes it again as it is,
-with the same client, and a gateway that has the same messages from Mosquitto at QoS 1.
-As a program, `python -m benchmarks.bus ADDRESS GROUP IN OUT N`, it is the bare one.
+Everything waits in the broker before anybody reads, so that nothing but the gateways and the broker
+is at work meanwhile. A measurement begins when a tenth of it has been taken, when all kernels are
+loaded and all devices known, and ends when the tick that took the last position is over: then each
+has an outcome or is held for its group.
+
+Beside it in the same run: bare programs that read every message and write it again as it is, with
+the same client, and a gateway that has the same messages from Mosquitto at QoS 1.
+As a program, `python -m benchmarks.bus ADDRESS GROUP IN OUT`, it is a bare one.
 """
 
 import asyncio
@@ -11,8 +16,8 @@ import resource
 import secrets
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +33,7 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.cluster import JAVA
 from benchmarks.gateways import RunningGateway, running_gateway, until
-from benchmarks.processes import cpu_s_of, cpu_s_of_child
+from benchmarks.processes import cpu_s_of, cpu_s_of_child, machine_cpu_s
 from benchmarks.tables import Cell, Table
 from tests.cluster.bsm import bsm
 from tests.cluster.kafka import JARS, Kafka, running_kafka
@@ -36,7 +41,12 @@ from tests.cluster.kafka import JARS, Kafka, running_kafka
 _WITHIN_S = 3_600.0
 _AT_ONCE = 4096
 _SETTLE_S = 8.0
-_LOOK_S = 0.4
+_LOOK_S = 0.2
+_IDLE_S = 3.0
+_WARM = 0.1
+"""Share of a backlog that is taken before the measurement begins."""
+_QUEUE = 1_000_000
+"""Messages that a gateway may hold: as the manual says, twice what comes in a tick."""
 _SETTINGS = """
 [network]
 source = "{network}"
@@ -44,6 +54,7 @@ source = "{network}"
 max_ids_per_topic = 1000000
 [tick]
 interval_s = 1.0
+queue_limit = {queue}
 [http]
 port = 0
 """
@@ -61,11 +72,14 @@ class Backlog:
         How many there are.
     per_message
         How many one message has.
+    n_gateways
+        So many processes of one consumer group read it; bare programs as well.
     """
 
     form: str
     n: int
     per_message: int = 1
+    n_gateways: int = 1
     n_devices: int = 20_000
     network: str = "city:10000"
 
@@ -95,16 +109,23 @@ class Backlog:
 
 
 class _Run(NamedTuple):
-    """What a way took: seconds by the clock and of CPU, those of the broker, and positions.
+    """What was measured of a way, and of how many positions.
 
-    `overload` is the share of these that were not decoded, because newer ones came too fast.
+    CPU time is that of all gateways or bare programs, and of the broker. `others` are the cores
+    that other programs used meanwhile. `overload` is the share of positions that yielded to newer
+    ones of their device.
     """
 
+    n: int
     seconds: float
     cpu_s: float
     broker_s: float
-    n: int = 0
+    others: float
     overload: float = 0.0
+
+    def cells(self) -> tuple[Cell, ...]:
+        us, broker_us = self.cpu_s / self.n * 1e6, self.broker_s / self.n * 1e6
+        return (self.n, us, broker_us, round(self.n / self.seconds), self.others, self.overload)
 
 
 def bus(backlogs: Sequence[Backlog]) -> list[Table]:
@@ -116,23 +137,27 @@ def bus(backlogs: Sequence[Backlog]) -> list[Table]:
     ratios: dict[str, float] = {}
     for backlog in backlogs:
         of = asyncio.run(_measured(backlog))
+        name = f"{backlog.form} x {backlog.per_message}"
         for way, run in of.items():
-            n, name = run.n or backlog.n, f"{backlog.form} x {backlog.per_message}"
-            us, broker_us = run.cpu_s / n * 1e6, run.broker_s / n * 1e6
-            rows.append((name, way, n, us, broker_us, n / run.seconds, run.overload))
-        ratios[f"bus {name}"] = of["Kafka"].cpu_s / of["bare, Kafka"].cpu_s
+            n_processes = backlog.n_gateways if "Kafka" in way else 1
+            rows.append((name, way, n_processes, *run.cells()))
+        bare, kafka = of["bare, Kafka"], of["Kafka"]
+        ratio = kafka.cpu_s / kafka.n / (bare.cpu_s / bare.n)
+        ratios[f"bus {name} in {backlog.n_gateways}"] = ratio
     columns = (
         "messages",
         "way",
-        "received",
+        "processes",
+        "positions",
         "CPU, µs",
         "broker's CPU, µs",
         "positions/s",
+        "other programs, cores",
         "overload",
     )
     notes = (
-        "CPU is that of the gateway or the bare program for each position.",
-        "of several positions of a device in a tick the newest is published.",
+        "CPU of all gateways or bare programs for each position; no other one runs meanwhile.",
+        "positions: those of the measurement, which begins when a tenth of all has been taken.",
         "overload: the share that was not decoded, because newer positions came too fast.",
     )
     return [Table("Positions in Kafka", columns, rows, notes, ratios)]
@@ -147,7 +172,10 @@ async def _measured(backlog: Backlog) -> dict[str, _Run]:
         await _bare(backlog, kafka)  # Kafka compiles its code
         bare = await _bare(backlog, kafka)
         in_kafka = await _in_kafka(backlog, kafka, messages)
-    return {"bare, Kafka": bare, "Kafka": in_kafka, "Mosquitto": await _by_mqtt(backlog, messages)}
+    found = {"bare, Kafka": bare, "Kafka": in_kafka}
+    if backlog.n_gateways == 1:
+        found["Mosquitto"] = await _by_mqtt(backlog, messages)
+    return found
 
 
 def _make_topics(kafka: Kafka) -> None:
@@ -169,6 +197,7 @@ def _filled(
         {
             "bootstrap.servers": kafka.address,
             "linger.ms": 5,
+            "compression.type": "lz4",
             "queue.buffering.max.messages": 10**7,
             "transactional.id": topic,
             "transaction.timeout.ms": 900_000,
@@ -184,19 +213,30 @@ def _filled(
 
 
 async def _bare(backlog: Backlog, kafka: Kafka) -> _Run:
-    broker_s = cpu_s_of_child("kafka.Kafka")
-    group = secrets.token_hex(8)
-    command = ("-m", "benchmarks.bus", kafka.address, group, "relayed", "bare", backlog.n_messages)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *map(str, command), stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await process.communicate()
-    seconds, cpu_s = json.loads(out)
-    return _Run(seconds, cpu_s, cpu_s_of_child("kafka.Kafka") - broker_s)
+    """Let bare programs relay all; measured from the first message to the last."""
+    broker_s, machine_s, at_s = cpu_s_of_child("kafka.Kafka"), machine_cpu_s(), time.monotonic()
+    command = ("-m", "benchmarks.bus", kafka.address, secrets.token_hex(8), "relayed", "bare")
+    processes = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, *command, stdout=asyncio.subprocess.PIPE
+        )
+        for _ in range(backlog.n_gateways)
+    ]
+    said = [json.loads((await each.communicate())[0]) for each in processes]
+    machine_s, at_s = machine_cpu_s() - machine_s, time.monotonic() - at_s
+    n, began_s, ended_s, cpu_s = zip(*(each for each in said if each[0]), strict=True)
+    if sum(n) != backlog.n_messages:
+        raise TransportError("bare programs did not read all")
+    broker_s = cpu_s_of_child("kafka.Kafka") - broker_s
+    others = (machine_s - sum(cpu_s) - broker_s) / at_s
+    return _Run(backlog.n, max(ended_s) - min(began_s), sum(cpu_s), broker_s, others)
 
 
-def _relay(address: str, group: str, source: str, sink: str, n: int) -> None:
-    """Read messages and write each again as it is; print the seconds, by the clock and of CPU."""
+def _relay(address: str, group: str, source: str, sink: str) -> None:
+    """Read messages and write each again as it is, until none comes.
+
+    Prints their number, when the first and the last came, and the CPU seconds between.
+    """
     from confluent_kafka import Consumer, Producer  # noqa: PLC0415  an extra
 
     where = {"bootstrap.servers": address}
@@ -208,22 +248,23 @@ def _relay(address: str, group: str, source: str, sink: str, n: int) -> None:
             "enable.idempotence": True,
             "compression.type": "lz4",
             "linger.ms": 2,
+            "queue.buffering.max.messages": 10**6,
         }
     )
     consumer.subscribe([source])
-    began_s, began_cpu_s = 0.0, 0.0
-    left = n
-    while left:
+    n, began_s, began_cpu_s, last_s, used_s = 0, 0.0, 0.0, time.monotonic() + _WITHIN_S, 0.0
+    while time.monotonic() < last_s + _IDLE_S:
         read = consumer.consume(_AT_ONCE, 0.025)
-        if read and not began_s:
+        if read and not n:
             began_s, began_cpu_s = time.monotonic(), _cpu_s()
         for message in read:
             producer.produce(sink, message.value(), message.key())
         producer.poll(0)
-        left -= len(read)
+        if read:
+            n += len(read)
+            last_s, used_s = time.monotonic(), _cpu_s() - began_cpu_s
     producer.flush()
-    used_s = _cpu_s() - began_cpu_s
-    print(json.dumps([time.monotonic() - began_s, used_s]))
+    print(json.dumps([n, began_s, last_s, used_s]))
     consumer.close()
 
 
@@ -235,7 +276,7 @@ def _cpu_s() -> float:
 async def _in_kafka(backlog: Backlog, kafka: Kafka, messages: Sequence[tuple[str, bytes]]) -> _Run:
     show = await asyncio.to_thread(_filled, kafka, "raw", messages)
     settings = (
-        _SETTINGS.format(network=backlog.network)
+        _SETTINGS.format(network=backlog.network, queue=_QUEUE)
         + f"""
 [kafka]
 servers = "{kafka.address}"
@@ -247,21 +288,26 @@ codec = "{backlog.form}"
 device_from = "payload"
 """
     )
-    async with running_gateway(settings) as gateway:
+    async with AsyncExitStack() as stack:
+        gateways = [
+            await stack.enter_async_context(running_gateway(settings))
+            for _ in range(backlog.n_gateways)
+        ]
         await asyncio.sleep(_SETTLE_S)
-        broker_s = cpu_s_of_child("kafka.Kafka")
         await asyncio.to_thread(show)
-        run = await _until_settled(backlog, gateway)
-        return run._replace(broker_s=cpu_s_of_child("kafka.Kafka") - broker_s)
+        return await _until_taken(backlog, gateways, broker="kafka.Kafka")
 
 
 async def _by_mqtt(backlog: Backlog, messages: Sequence[tuple[str, bytes]]) -> _Run:
     async with running_mosquitto("max_queued_messages 0", "max_queued_bytes 0") as url:
         settings = (
-            _SETTINGS.format(network=backlog.network)
+            _SETTINGS.format(network=backlog.network, queue=_QUEUE)
             + f"""
 [broker]
 url = "{url}"
+client_id = "gateway"
+random_client_id = false
+session_expiry_s = 3600
 [[inputs]]
 topic = "raw"
 codec = "{backlog.form}"
@@ -269,50 +315,96 @@ device_from = "payload"
 qos = 1
 """
         )
-        async with running_gateway(settings) as gateway, _sending(url, messages):
-            broker_s = cpu_s_of_child("mosquitto")
-            run = await _until_settled(backlog, gateway)
-            return run._replace(broker_s=cpu_s_of_child("mosquitto") - broker_s)
+        async with running_gateway(settings):
+            pass  # the broker keeps its session, and what comes for it
+        await _send(url, messages)
+        async with running_gateway(settings) as gateway:
+            return await _until_taken(backlog, [gateway], broker="mosquitto")
 
 
-@asynccontextmanager
-async def _sending(url: str, messages: Sequence[tuple[str, bytes]]) -> AsyncIterator[None]:
-    """Send the messages by MQTT while the block runs."""
+async def _send(url: str, messages: Sequence[tuple[str, bytes]]) -> None:
+    """Send the messages by MQTT."""
     link = MqttLink(BrokerSettings(url=url), client_id="devices", deliver=lambda _: None)
     running = asyncio.create_task(link.run(), name="devices")
     await link.until_connected()
-
-    async def send() -> None:
-        for first in range(0, len(messages), _AT_ONCE):
-            some = [Outgoing("raw", payload) for _, payload in messages[first : first + _AT_ONCE]]
-            if not all(await link.publish(some, qos=1, timeout_s=_WITHIN_S)):
-                raise TransportError("the broker did not take every message")
-
-    sending = asyncio.create_task(send(), name="send")
-    yield
-    await sending
+    for first in range(0, len(messages), _AT_ONCE):
+        some = [Outgoing("raw", payload) for _, payload in messages[first : first + _AT_ONCE]]
+        if not all(await link.publish(some, qos=1, timeout_s=_WITHIN_S)):
+            raise TransportError("the broker did not take every message")
     await link.close()
     await running
 
 
-async def _until_settled(backlog: Backlog, gateway: RunningGateway) -> _Run:
-    """Return what a gateway took until it has settled all positions; it has none at first."""
-    began_s, used_s = time.monotonic(), cpu_s_of(gateway.pid)
-    n, lost = 0, 0.0
+class _Look(NamedTuple):
+    """What is to be seen of all gateways together at one moment."""
+
+    at_s: float
+    n_taken: int
+    """Positions that wait for no tick. Of a batch that is not decoded, only one."""
+    n_waiting: int
+    n_ticks: tuple[int, ...]
+    """Of each gateway."""
+    n_overload: int
+    cpu_s: float
+    broker_s: float
+    machine_s: float
+
+
+async def _look(gateways: Sequence[RunningGateway], *, broker: str) -> _Look:
+    seen = [(await each.scrape()).values for each in gateways]
+    n_waiting = int(sum(each["anonymizer_inbox_messages{}"] for each in seen))
+    overload = 'anonymizer_positions_total{outcome="suppressed",reason="overload"}'
+    return _Look(
+        time.monotonic(),
+        int(sum(each["anonymizer_received_total{}"] for each in seen)) - n_waiting,
+        n_waiting,
+        tuple(int(each["anonymizer_ticks_total{}"]) for each in seen),
+        int(sum(each[overload] for each in seen)),
+        sum(cpu_s_of(each.pid) for each in gateways),
+        cpu_s_of_child(broker),
+        machine_cpu_s(),
+    )
+
+
+async def _until_taken(
+    backlog: Backlog, gateways: Sequence[RunningGateway], *, broker: str
+) -> _Run:
+    """Measure until gateways have taken all positions; they have few at first."""
+    looks = [await _look(gateways, broker=broker)]
 
     async def done() -> bool:
-        nonlocal n, lost
-        await asyncio.sleep(_LOOK_S)  # a look costs the gateway a few milliseconds
-        now = await gateway.scrape()
-        n, lost = now.n_received, now.outcome("suppressed", "overload")
-        # Under overload a message that yields to a newer one is not decoded, and counts as one.
-        return n >= backlog.n_messages and now.n_settled == n
+        await asyncio.sleep(_LOOK_S)  # a look costs each gateway a few milliseconds
+        looks.append(await _look(gateways, broker=broker))
+        return _end(looks, backlog) is not None
 
     if not await until(done, within_s=_WITHIN_S):
-        raise TransportError("the gateway did not settle all")
-    return _Run(time.monotonic() - began_s, cpu_s_of(gateway.pid) - used_s, 0.0, n, lost / n)
+        raise TransportError("the gateways did not take all")
+    end = _end(looks, backlog) or looks[-1]
+    n_before, n_all = _WARM * end.n_taken, end.n_taken
+    cold = next(each for each in reversed(looks) if each.n_taken < n_before)
+    start = next((each for each in looks if n_before <= each.n_taken < n_all), cold)
+    cpu_s, broker_s = end.cpu_s - start.cpu_s, end.broker_s - start.broker_s
+    n, seconds = end.n_taken - start.n_taken, end.at_s - start.at_s
+    others = (end.machine_s - start.machine_s - cpu_s - broker_s) / seconds
+    lost = (end.n_overload - start.n_overload) / n
+    return _Run(n, seconds, cpu_s, broker_s, others, lost)
+
+
+def _end(looks: Sequence[_Look], backlog: Backlog) -> _Look | None:
+    """Return the first look at which the tick of the last position was over; None: there is none.
+
+    Under overload a message that yields to a newer one is not decoded, and counts as one position.
+    """
+    last = looks[-1]
+    first = next(
+        each for each in looks if (each.n_taken, each.n_waiting) == (last.n_taken, last.n_waiting)
+    )
+    whole = backlog.n if not last.n_overload else backlog.n_messages
+    if last.n_waiting or last.n_taken < whole:
+        return None
+    over = all(now > before for now, before in zip(last.n_ticks, first.n_ticks, strict=True))
+    return last if over else None
 
 
 if __name__ == "__main__":
-    _address, _group, _source, _sink, _n = sys.argv[1:]
-    _relay(_address, _group, _source, _sink, int(_n))
+    _relay(*sys.argv[1:])

@@ -11,8 +11,7 @@ from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.packed import Packed, PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing, Packed, PackedDeliveries
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter

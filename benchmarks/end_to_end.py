@@ -44,20 +44,17 @@ max_ids_per_topic = 1000000
 {positions}qos = {qos}
 [[inputs]]
 topic = "{probes}"
-kind = "fixed"
-publish = "public"
+kind = "public"
 qos = {qos}
 [output]
 topic = "{output}"
 qos = {qos}
-[fixed]
-public_topic = "{public}"
 [tick]
 interval_s = {tick_s}
 [http]
 port = 0
 """
-_OUTPUT, _PUBLIC = "cloaked/positions", "public/probes"
+_OUTPUT, _PUBLIC = "cloaked/positions", "public/fixed"
 _OTHERS = ("broker", "simulator", "analyst")
 _TICK_S = 0.1
 _START_S = 60.0
@@ -286,7 +283,6 @@ async def _running(climb: Climb, url: str) -> AsyncIterator[_Program]:
         qos=climb.qos,
         probes=INPUT,
         output=_OUTPUT,
-        public=_PUBLIC,
         tick_s=_TICK_S,
     )
     async with running_gateway(toml) as gateway:

@@ -15,7 +15,7 @@ import msgspec
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 from benchmarks.gateways import RunningGateway, Scrape, running_program, until
 from tests.cluster.kafka import JARS, Kafka
 
@@ -30,8 +30,7 @@ _SETTINGS = """
 source = "{network}"
 [broker]
 url = "{url}"
-client_id = "bridge"
-random_client_id = false
+client_id = "bridge-0123456789abcdef0123456789abcdef"
 session_expiry_s = 600
 reconnect_max_s = 6.0
 [[inputs]]
@@ -45,7 +44,7 @@ districts = {n_districts}
 servers = "{kafka}"
 [cluster]
 prefix = "{prefix}"
-n_sources = {n_sources}
+n_parts = {n_sources}
 secret_file = "{secret}"
 [tick]
 interval_s = {tick_s}

@@ -15,7 +15,7 @@ import numpy as np
 
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 
 INPUT = "probes/{device}"
 """Topic of the input of the gateway for probes: fixed devices that are public."""

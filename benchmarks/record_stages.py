@@ -14,8 +14,7 @@ from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.stage import Send, Stage
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.release_messages import decode_release
@@ -28,7 +27,6 @@ from tests.pipeline.records.tolls import TOLL
 _SECRET = b"of a benchmark, and nothing else"
 _START = 1_800_000_000.0
 _WINDOW_S = 60.0
-_N_JOINERS = 4
 _PRESENT = 0.9
 _CHURN = 0.02
 _TRIPS = 1.3
@@ -70,9 +68,8 @@ def ranges(cases: Sequence[Windows]) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for case in cases:
         whole: list[float] = []
-        sent = _sent(case)
         for n_ranges in case.n_ranges:
-            run = Run(case, n_ranges, sent)
+            run = Run(case, n_ranges, _sent(case, n_ranges))
             lost = [_lost(summary) for summary in run.summaries]
             whole = whole or lost
             published = min(each["published"] / each["records"] for each in run.summaries)
@@ -108,12 +105,7 @@ def ranges(cases: Sequence[Windows]) -> list[Table]:
 
 def record_stages(cases: Sequence[Windows]) -> list[Table]:
     """Time what each stage takes for each record, and count what it sends."""
-    runs = [
-        (case, n, Run(case, n, sent))
-        for case in cases
-        for sent in [_sent(case)]
-        for n in case.n_ranges
-    ]
+    runs = [(case, n, Run(case, n, _sent(case, n))) for case in cases for n in case.n_ranges]
     head = ("stream", "records", "ranges")
     kinds = ("parts", "states", "rows", "met", "answers", "out", "release")
     return [
@@ -122,7 +114,7 @@ def record_stages(cases: Sequence[Windows]) -> list[Table]:
             (*head, "joiners, parts", "joiners, windows", "planner", "ranges"),
             [(case.stream, case.n_records, n, *run.times()) for case, n, run in runs],
             (
-                f"{_N_JOINERS} joiners; a record of the fleet has 3 parts in JSON, an exit one.",
+                "As many joiners as ranges; a record of the fleet has 3 parts, an exit one.",
                 "joiners, windows: surveys, rows, and booking what became of them.",
                 "without the first window; all stages in one process, without Kafka.",
             ),
@@ -162,12 +154,11 @@ class Run:
     def __init__(
         self, case: Windows, n_ranges: int, sent: Sequence[tuple[float, Sequence[bytes]]]
     ) -> None:
-        self._case = case
+        self._case, self._n = case, n_ranges
         stream = stream_of(case.stream)
         settings = Settings()
         sizes = {
-            "n_joiners": _N_JOINERS,
-            "n_ranges": n_ranges,
+            "n_parts": n_ranges,
             "records_per_range": -(-case.n_records // n_ranges),
         }
         settings = settings.model_copy(
@@ -178,7 +169,7 @@ class Run:
             for make in (joiner_stages, planner_stages, range_stages)
         )
         self._stages: dict[tuple[str, int], Stage] = {("planner", 0): planner(0)}
-        self._stages |= {("joiner", i): joiner(i) for i in range(_N_JOINERS)}
+        self._stages |= {("joiner", i): joiner(i) for i in range(n_ranges)}
         self._stages |= {("range", i): range_(i) for i in range(n_ranges)}
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._bytes: Counter[str] = Counter()
@@ -219,7 +210,7 @@ class Run:
         began = time.thread_time()
         size = len(stage.snapshot())
         took_ms = (time.thread_time() - began) * 1e3
-        self.snapshot = took_ms, size * _N_JOINERS / self._case.n_records
+        self.snapshot = took_ms, size * self._n / self._case.n_records
 
     def times(self) -> list[float]:
         """Return the CPU time of each kind of stage, µs a record."""
@@ -242,7 +233,7 @@ def stream_of(name: str) -> Stream:
     return declare(StreamSettings.model_validate(table))
 
 
-def _sent(case: Windows) -> list[tuple[float, list[bytes]]]:
+def _sent(case: Windows, n: int) -> list[tuple[float, list[bytes]]]:
     """Return what a bridge sends to each joiner in each window, and when; the last ends them."""
     rng = np.random.default_rng(1)
     rule = stream_of(case.stream).rule
@@ -253,8 +244,8 @@ def _sent(case: Windows) -> list[tuple[float, list[bytes]]]:
         start, end = rule.span(first + tick)
         of: defaultdict[int, list[Delivery]] = defaultdict(list)
         for part in parts_of(case.n_records, start, rng):
-            of[int(part.topic[-8:]) % _N_JOINERS].append(part)
-        arrivals = [Arrivals(end, PackedDeliveries.of(of[i])) for i in range(_N_JOINERS)]
+            of[int(part.topic[-8:]) % n].append(part)
+        arrivals = [Arrivals(end, PackedDeliveries.of(of[i])) for i in range(n)]
         sent.append((end, [encode_raw(Raw("bridge", tick, False, [each])) for each in arrivals]))
     return sent
 

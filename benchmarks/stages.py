@@ -13,8 +13,7 @@ from anonymizer.cluster.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.positions.stage_messages import BATCH, REPORT
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
@@ -83,7 +82,7 @@ class _Run:
         settings = Settings.model_validate(
             {
                 "region": {"mode": "session", "districts": case.n_districts},
-                "cluster": {"n_sources": case.n_sources, "wait_s": _WAIT_S},
+                "cluster": {"n_parts": case.n_sources, "wait_s": _WAIT_S},
                 "tick": {"interval_s": 1.0},
             }
         )

@@ -16,6 +16,7 @@ from experiments.chosen_moments import run_moments
 from experiments.habits_experiment import run_habits, run_taxis
 from experiments.membership import run_membership
 from experiments.membership_tables import run_tables
+from experiments.membership_trips import run_trips
 from experiments.reconstruction import run_reconstruction
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 from experiments.scores import Score
@@ -70,8 +71,11 @@ def _membership(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
     of_positions = run_membership(
         network, n_devices=n, n_shadows=plan.n_shadows, seed=seed, progress=progress
     )
+    of_trips = run_trips(
+        network, n_people=2 * n, n_shadows=plan.n_shadows, seed=seed, progress=progress
+    )
     of_tables = run_tables(n_rows=n, n_shadows=plan.n_shadows, seed=seed, progress=progress)
-    return of_positions + of_tables
+    return of_positions + of_trips + of_tables
 
 
 def _moments(plan: Plan, progress: Callable[[str], None]) -> list[Score]:

@@ -41,8 +41,8 @@ from experiments.frontier_attacks import (
 from experiments.tracking_experiment import released
 
 SIDES = (6, 18)
-SESSIONS = ((1, 1), (3, 4), (4, 6))
-"""`place_devices` and `area_devices` of the sessions; the second ones are the default."""
+SESSIONS = (1, 3, 4)
+"""`place_devices` of the sessions; the last is the default."""
 LAPLACE_AT_M = (50, 100, 200, 500, 1000, 2000)
 """Metres within which a place is at most 4 times as likely from one position as from another."""
 THRESHOLDS = (2, 5, 10, 20)
@@ -143,7 +143,7 @@ def run_frontier(
         If the release is shorter than two minutes, or the network has no coordinates.
     """
     choices: list[tuple[str, dict[str, int]]] = [
-        *(("session", {"place_devices": p, "area_devices": a}) for p, a in SESSIONS),
+        *(("session", {"place_devices": p}) for p in SESSIONS),
         ("snapshot", {}),
         ("bfs", {}),
     ]

@@ -24,7 +24,7 @@ class _Look(NamedTuple):
 
 
 _LOOKS = {
-    "session": _Look(BLUE, "o", "session: place_devices, area_devices"),
+    "session": _Look(BLUE, "o", "session: place_devices"),
     "snapshot": _Look(RED, "s", "snapshot"),
     "bfs": _Look(ORANGE, "^", "bfs"),
     "safe counts": _Look(TEAL, "D", "safe counts, k = 10"),

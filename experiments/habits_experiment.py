@@ -1,20 +1,23 @@
 """Habits: two weeks of everybody's days against the releases of a third one.
 
 The attack is the audit's. It is tried on simulated commuters and on taxis, in each way to publish,
-and on a release that is known to be broken.
+and on a release that is known to be broken. The two weeks are true days, or cloaked ones with the
+name of every pseudonym.
 """
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.habits import Said
+from anonymizer.algorithms.attacks.habits import Said, slot_of
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.app.audit import Case
-from anonymizer.app.audit.counts_attack import runs_counted
+from anonymizer.app.audit.case import Reports
+from anonymizer.app.audit.counts_attack import NoisyCounts, runs_counted
 from anonymizer.app.audit.habits_attack import (
     KnownHabits,
     Later,
@@ -24,9 +27,10 @@ from anonymizer.app.audit.habits_attack import (
     presence,
     use_habits,
 )
-from anonymizer.domain.arrays import BoolArray, starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.trace import Trace
+from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings, Settings
 from experiments.broken_releases import raw_release, with_history
 from experiments.commuter_weeks import DAY_S, MONDAY, commuter_weeks
@@ -41,11 +45,26 @@ RELEASES: dict[str, dict[str, dict[str, object]]] = {
     "session": {},
     "session, protected trips": {"trips": {"enabled": True}},
     "session, smallest places": {
-        "region": {"place_devices": 1, "area_devices": 1},
+        "region": {"place_devices": 1},
         "session": {"beat_s": 0},
     },
     "snapshot": {"region": {"mode": "snapshot"}},
 }
+CLOAKED_DAYS = {
+    "cloaked habits": "session",
+    "habits cloaked in the smallest places": "session, smallest places",
+}
+"""How the days are released that an adversary knows only cloaked, with the names; the second one is
+known to tell much."""
+COUNTS = {
+    "safe counts": CountSettings(privacy="k"),
+    "counts, ε = 1 an hour": CountSettings(every_s=900.0, cells=32, privacy="dp", period_s=3600.0),
+    "counts, ε = 100 an hour": CountSettings(
+        every_s=900.0, cells=512, privacy="dp", period_s=3600.0, epsilon=100.0
+    ),
+}
+"""The last one promises next to nothing: what habits find in it, they find in counts."""
+_LEAST_COUNT = 0.01
 _TAXI_DAYS = (1211587200, 1212105600)
 """Midnight UTC of the first day, and of the one that is attacked; taxis know no weekend."""
 
@@ -105,86 +124,123 @@ def _attack_all(
     seed: int,
     progress: Callable[[str], None],
 ) -> Iterator[Score]:
-    later = _rows(trace, trace.ts >= begins_s)
+    later, before = _rows(trace, trace.ts >= begins_s), _rows(trace, trace.ts < begins_s)
+    days = {}
+    for name, as_released in CLOAKED_DAYS.items():
+        progress(f"{name}: days before")
+        settings = Settings.model_validate(RELEASES[as_released])
+        days[name] = named_days(
+            attacked(before, network, settings, tick_s=TICK_S, seed=seed), seed=seed
+        )
     for name, tables in RELEASES.items():
         progress(f"habits: {name}")
         settings = Settings.model_validate(tables)
         case = attacked(later, network, settings, tick_s=TICK_S, seed=seed)
-        case = with_history(case, trace, settings)
-        yield from _scores(case, name)
+        yield from _scores(with_history(case, trace, settings), name)
         if name == "session":
-            yield from count_scores(case)
+            yield from _scores(with_days(case, days["cloaked habits"]), name, "cloaked habits")
+            yield from count_scores(with_history(case, trace, settings), seed=seed)
     progress("habits: raw positions")
     case, _ = raw_release(later, network, tick_s=TICK_S, name_s=DAY_S, seed=seed)
     yield from _scores(with_history(case, trace, Settings()), "raw, a name a day")
+    for name, each in days.items():
+        yield from _scores(with_days(case, each), "raw, a name a day", name)
 
 
-def _scores(case: Case, release: str) -> Iterator[Score]:
+def named_days(case: Case, *, seed: int) -> Reports:
+    """Return what a release tells of each device to who knows whose pseudonyms they are.
+
+    A record is read as one report: at a node of its region, drawn evenly from the pieces of the
+    region and from the nodes of a piece.
+    """
+    observed, regions = case.observed, case.pieces()
+    rng = np.random.default_rng(seed)
+    first, end = (regions.first_piece_of[observed.region_of + i] for i in (0, 1))
+    piece = rng.integers(first, end)
+    at = rng.integers(regions.first_node_of[piece], regions.first_node_of[piece + 1])
+    device = case.device_of[observed.pseudonym_of]
+    return Reports(device, observed.time[observed.tick_of], regions.node[at])
+
+
+def with_days(case: Case, days: Reports) -> Case:
+    """Return a case whose reports before the release are these."""
+    later = case.reports
+    return replace(
+        case,
+        reports=Reports(
+            np.concatenate((days.device, later.device)),
+            np.concatenate((days.ts, later.ts)),
+            np.concatenate((days.node, later.node)),
+        ),
+    )
+
+
+def _scores(case: Case, release: str, attack: str = "habits") -> Iterator[Score]:
     begun = time.process_time()
     later = later_days(case)
     if later is None:
         return
     known = use_habits(case, later)
-    yield from scores_of(known, release, time.process_time() - begun)
+    yield from scores_of(known, release, time.process_time() - begun, attack)
 
 
-def scores_of(known: KnownHabits, release: str, cpu_s: float) -> Iterator[Score]:
+def scores_of(
+    known: KnownHabits, release: str, cpu_s: float, attack: str = "habits"
+) -> Iterator[Score]:
     """Yield the rows of one release."""
     k = float(np.nanmean(known.chance))
-    yield Score("habits: name", release, known.name, known.name_control, cpu_s, k)
-    yield Score("habits: group", release, known.group, known.group_control, cpu_s)
-    yield Score("habits: where", release, known.place, known.place_habits, cpu_s)
-    yield Score("habits: where, placebo", release, known.place_placebo, known.place_habits, cpu_s)
-    yield Score("habits: there on a day", release, known.presence, known.presence_control, cpu_s)
+    found: dict[str, tuple[FloatArray, FloatArray, float | None]] = {
+        "name": (known.name, known.name_control, k),
+        "group": (known.group, known.group_control, None),
+        "where": (known.place, known.place_habits, None),
+        "where, placebo": (known.place_placebo, known.place_habits, None),
+        "there on a day": (known.presence, known.presence_control, None),
+    }
+    for what, (success, control, promised) in found.items():
+        yield Score(f"{attack}: {what}", release, success, control, cpu_s, promised)
 
 
-def count_scores(case: Case) -> Iterator[Score]:
-    """Yield what habits tell with safe counts, which have no names and no groups."""
-    begun = time.process_time()
+def count_scores(case: Case, *, seed: int) -> Iterator[Score]:
+    """Yield what habits tell with counts, which have no names and no groups."""
     later = later_days(case)
     if later is None:
         return
-    counted = counts_said(case, later, CountSettings(enabled=True))
-    place, alone, placebo = places(case, counted)
     on = days_on(case, later.targets)
-    there, control = presence(counted, on)
-    cpu_s = time.process_time() - begun
-    yield Score("habits: where", "safe counts", place, alone, cpu_s)
-    yield Score("habits: where, placebo", "safe counts", placebo, alone, cpu_s)
-    yield Score("habits: there on a day", "safe counts", there, control, cpu_s)
+    for name, settings in COUNTS.items():
+        begun = time.process_time()
+        counted = counts_said(case, later, settings, seed=seed)
+        place, alone, placebo = places(case, counted)
+        there, control = presence(counted, on)
+        cpu_s = time.process_time() - begun
+        yield Score("habits: where", name, place, alone, cpu_s)
+        yield Score("habits: where, placebo", name, placebo, alone, cpu_s)
+        yield Score("habits: there on a day", name, there, control, cpu_s)
 
 
-def counts_said(case: Case, later: Later, settings: CountSettings) -> Later:
-    """Return the safe counts of each minute as regions of so many devices."""
-    device, ts, node = case.reports
-    on = (node >= 0) & (ts >= later.said.ts.min() - settings.every_s)
+def counts_said(case: Case, later: Later, settings: CountSettings, *, seed: int = 0) -> Later:
+    """Return the counts of each interval as regions of so many devices.
+
+    Of counts with noise, devices are those that are expected, given the noise and what is usual at
+    that time of day; what remains below `_LEAST_COUNT` is left out.
+    """
+    times, cell = _cells_at(case, float(later.said.ts.min()) - settings.every_s, settings)
     cell_of = compact_parts(case.network, settings.cells).astype(np.int64)
     by_cell = np.argsort(cell_of, kind="stable")
     n_in = np.bincount(cell_of, minlength=settings.cells)
-    minute = np.ceil(ts[on] / settings.every_s).astype(np.int64)
-    # A device is where it reported last in the minute.
-    order = np.lexsort((ts[on], device[on], minute))
-    minute, device, cell = minute[order], device[on][order], cell_of[node[on][order]]
-    last = (np.diff(device, append=-1) != 0) | (np.diff(minute, append=-1) != 0)
-    minute, cell = minute[last], cell[last]
-    first_cell, end_cell, devices, at_s = [], [], [], []
-    for each in np.split(np.arange(len(minute)), np.flatnonzero(np.diff(minute)) + 1):
-        run_of, n = runs_counted(cell[each], settings)
-        shown = n > 0  # of too few devices nothing is said
-        begins = np.searchsorted(run_of, np.arange(len(n)))
-        first_cell.append(begins[shown])
-        end_cell.append(np.append(begins[1:], settings.cells)[shown])
-        devices.append(n[shown])
-        at_s.append(np.full(int(shown.sum()), minute[each[0]] * settings.every_s))
-    first, end = np.concatenate(first_cell), np.concatenate(end_cell)
+    if settings.privacy == "k":
+        first, end, devices, when = _safe(cell, times, settings)
+    else:
+        usual = _usual(times, cell_of, later, settings)
+        expected = _given_noise(cell, times, usual, settings, seed)
+        t, first = np.nonzero(expected > _LEAST_COUNT)
+        end, devices, when = first + 1, expected[t, first], times[t]
     before = starts_of(n_in)
     sizes = before[end] - before[first]
     rows = np.arange(sizes.sum()) + np.repeat(before[first] - starts_of(sizes)[:-1], sizes)
     regions = PieceRegions(
         np.arange(len(first) + 1), starts_of(sizes), by_cell[rows].astype(np.int32)
     )
-    when = np.concatenate(at_s)
-    said = Said(when, np.arange(len(first)), np.concatenate(devices), regions)
+    said = Said(when, np.arange(len(first)), devices, regions)
     nobody = np.zeros((len(later.targets), len(first)), bool)
     return later._replace(
         said=said,
@@ -192,6 +248,63 @@ def counts_said(case: Case, later: Later, settings: CountSettings) -> Later:
         is_in=nobody,
         until=when + settings.every_s,
     )
+
+
+def _cells_at(case: Case, begins_s: float, settings: CountSettings) -> tuple[FloatArray, IntArray]:
+    """Return the ends of the intervals, and the last cell of each device in each of them.
+
+    Shapes (times,) and (times, devices); negative for a device that does not report.
+    """
+    device, ts, node = case.reports
+    on = (node >= 0) & (ts >= begins_s)
+    cell_of = compact_parts(case.network, settings.cells).astype(np.int64)
+    step = np.ceil(ts[on] / settings.every_s).astype(np.int64)
+    order = np.argsort(ts[on], kind="stable")
+    first = int(step.min())
+    cell = np.full((int(step.max()) - first + 1, case.truth.n_devices), -1, np.int64)
+    cell[step[order] - first, device[on][order]] = cell_of[node[on][order]]
+    times = (first + np.arange(len(cell), dtype=np.float64)) * settings.every_s
+    return times.astype(np.float64), cell
+
+
+def _safe(
+    cell: IntArray, times: FloatArray, settings: CountSettings
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return first and last cell of each run that is told, its devices, and when."""
+    first_cell, end_cell, devices, when = [], [], [], []
+    for row, at_s in zip(cell, times.tolist(), strict=True):
+        if not (row >= 0).any():
+            continue
+        run_of, n = runs_counted(row[row >= 0], settings)
+        shown = n > 0  # of too few devices nothing is said
+        begins = np.searchsorted(run_of, np.arange(len(n)))
+        first_cell.append(begins[shown])
+        end_cell.append(np.append(begins[1:], settings.cells)[shown])
+        devices.append(n[shown])
+        when.append(np.full(int(shown.sum()), at_s))
+    first, end = np.concatenate(first_cell), np.concatenate(end_cell)
+    return first, end, np.concatenate(devices), np.concatenate(when)
+
+
+def _usual(
+    times: FloatArray, cell_of: IntArray, later: Later, settings: CountSettings
+) -> FloatArray:
+    """Return what is usual in each cell in the intervals, shape (times, cells)."""
+    slots = slot_of(times - settings.every_s / 2).tolist()
+    rows = [np.bincount(cell_of, later.habits.of_all(s), settings.cells) for s in slots]
+    return np.stack(rows).astype(np.float64)
+
+
+def _given_noise(
+    cell: IntArray, times: FloatArray, usual: FloatArray, settings: CountSettings, seed: int
+) -> FloatArray:
+    """Return the best linear estimate of the devices in each cell, shape (times, cells)."""
+    noisy = NoisyCounts(settings, times, seed).read(np.ascontiguousarray(cell.T))
+    total = np.maximum(noisy.sum(axis=1, keepdims=True), 1.0)
+    mean = total * usual / usual.sum(axis=1, keepdims=True)
+    variance = noise_of(settings).scale ** 2
+    estimate: FloatArray = mean + mean / (mean + variance) * (noisy - mean)
+    return np.maximum(estimate, 0.0).astype(np.float64)
 
 
 def _rows(trace: Trace, kept: BoolArray) -> Trace:

@@ -151,8 +151,8 @@ _Reader: TypeAlias = Callable[[IntArray], FloatArray]
 
 def _counts(network: RoadNetwork, traffic: Traffic) -> dict[str, Callable[[BoolArray], FloatArray]]:
     """Return readers of counts: of a random half, at the cells of each device over time."""
-    k = CountSettings(enabled=True, every_s=EVERY_S)
-    dp = CountSettings(enabled=True, every_s=EVERY_S, privacy="dp", period_s=3600.0)
+    k = CountSettings(privacy="k", every_s=EVERY_S)
+    dp = CountSettings(every_s=EVERY_S, privacy="dp", period_s=3600.0)
     trips = dp.model_copy(update={"trip_areas": _AREAS})
     cell_of = compact_parts(network, k.cells).astype(np.int64)
     cell = np.where(traffic.place >= 0, cell_of[traffic.place], -1).T

@@ -148,7 +148,7 @@ def answers(morning: Morning) -> Iterator[Row]:
 
 
 def _settings() -> Settings:
-    return Settings.model_validate({"counts": {"enabled": True, "every_s": COUNT_S, "k": K}})
+    return Settings.model_validate({"counts": {"privacy": "k", "every_s": COUNT_S, "k": K}})
 
 
 def _drive(
@@ -291,29 +291,16 @@ class _Nearest:
 def _counts(morning: Morning) -> Iterator[Row]:
     locator = NodeLocator(morning.network, limit_m=morning.settings.network.snap_limit_m)
     node = locator.locate(morning.trace.lat, morning.trace.lon)
-    # Numbers of devices want small cells, and moves large ones, between which k devices move.
-    fine, coarse = (_published_counts(morning, node, n_cells) for n_cells in (128, 16))
-    ends = [at for at in fine.ends if morning.start_s < at <= morning.end_s]
+    counts = _published_counts(morning, node, 128)
+    ends = [at for at in counts.ends if morning.start_s < at <= morning.end_s]
     places = [_last_node(morning.trace, node, at) for at in ends]
     for size_m in CELLS_M:
-        cells = fine.network.grid(size_m)
+        cells = counts.network.grid(size_m)
         by_end = [np.where(at >= 0, cells.cell_of[at], -1) for at in places]
         mean = np.mean([np.bincount(at[at >= 0], minlength=len(cells)) for at in by_end], axis=0)
-        table = fine.devices(cells, start=morning.start_s, end=morning.end_s)
+        table = counts.devices(cells, start=morning.start_s, end=morning.end_s)
         there = (mean > 0) | (table["high"] > 0)
         yield _row(f"devices there, cells of {size_m:,.0f} m", table, "devices", mean, there)
-        for last, span in ((1, "a quarter of an hour"), (len(ends) - 1, "the two hours")):
-            table = coarse.moves(cells, start=ends[0], end=ends[last])
-            # Behind the last cell: devices that are elsewhere at the end, or are not seen.
-            moves = np.zeros((len(cells), len(cells) + 1))
-            was = by_end[0] >= 0
-            to = np.where(by_end[last][was] >= 0, by_end[last][was], len(cells))
-            np.add.at(moves, (by_end[0][was], to), 1)
-            known = np.array([each is not None for each in table["destination"]])
-            there = known & ((moves.ravel() > 0) | (table["devices"] >= 0.5))
-            if there.any():
-                question = f"chained over {span}, cells of {size_m:,.0f} m"
-                yield _row(question, table, "devices", moves.ravel(), there)
 
 
 def _published_counts(morning: Morning, node: Int32Array, n_cells: int) -> Counts:

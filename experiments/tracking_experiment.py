@@ -32,7 +32,6 @@ class Choice:
 
     mode: Literal["session", "snapshot"]
     place_devices: int
-    area_devices: int
     min_nodes: int
 
     @property
@@ -43,14 +42,13 @@ class Choice:
 
 
 CHOICES = (
-    Choice("session", 1, 1, 6),
-    Choice("session", 2, 3, 6),
-    Choice("session", 3, 3, 6),
-    Choice("session", 3, 4, 6),
-    Choice("session", 4, 6, 6),
-    Choice("snapshot", 1, 1, 6),
-    Choice("snapshot", 2, 3, 6),
-    Choice("snapshot", 3, 6, 6),
+    Choice("session", 1, 6),
+    Choice("session", 2, 6),
+    Choice("session", 3, 6),
+    Choice("session", 4, 6),
+    Choice("snapshot", 1, 6),
+    Choice("snapshot", 2, 6),
+    Choice("snapshot", 3, 6),
 )
 
 

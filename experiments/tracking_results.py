@@ -74,7 +74,7 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
         axes.plot([point.nodes for point in chosen], strongest, "o-", color=colour, label=mode)
         for point, belief in zip(chosen, strongest, strict=True):
             choice = point.choice
-            name = f"{choice.place_devices:g}, {choice.area_devices:g}, {choice.min_nodes}"
+            name = f"{choice.place_devices:g}, {choice.min_nodes}"
             at = point.nodes, belief
             axes.annotate(name, at, (3, 5), textcoords="offset points", fontsize=7, rotation=30)
     axes.set_xscale("log")

@@ -1,5 +1,7 @@
 """Entry point of `simulator` and `python -m simulator`."""
 
+import atexit
+import gc
 import sys
 
 import typer
@@ -13,6 +15,8 @@ EXIT_INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; a mistake of the user is reported in one line with exit code 2."""
+    gc.set_threshold(10_000)  # as in anonymizer/cli/main.py
+    atexit.register(gc.freeze)  # likewise
     try:
         sys.exit(app(prog_name="simulator", standalone_mode=False))
     except AnonymizerError as error:

@@ -16,7 +16,7 @@ from anonymizer.domain.arrays import FloatArray
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Link, Outgoing
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 from simulator.displays import Bar, Display, Lines, Silent, show_until
 from simulator.publishing import SystemClock, Tally, publish
 from simulator.reports import Due, Playable

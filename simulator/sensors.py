@@ -155,8 +155,7 @@ def settings_text(network: str, topic: str, registry: Path | None) -> str:
         'topic = "positions/{device}"',
         "\n[[inputs]]",
         f"topic = {json.dumps(topic)}",
-        'kind = "fixed"',
-        'publish = "cloaked"                # or "public"',
+        'kind = "fixed"                     # cloaked; or "public": as they are',
     ]
     if registry is not None:
         lines.append(f"registry = {json.dumps(str(registry))}")

@@ -319,7 +319,7 @@ published_as = "section_region"
 
 [[streams.attributes]]
 name = "exit_time"
-time_of_day = true
+values = "time_of_day"
 label = "hours"
 published_as = "time_period"
 

@@ -19,13 +19,13 @@ collect_ignore = [] if find_spec("pyspark") else ["spark"]
 
 # Kernels compile at their first call, and machines are shared: time is no property of a case.
 _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# The cases of a test follow from its source: chance fails no run. `make search` draws new ones.
-settings.register_profile("anonymizer", _patient, derandomize=True)
-settings.register_profile("search", _patient, print_blob=True)
+# The cases of a test follow from its source: chance fails no run, so every run tries the same few.
+# They notice every mutant (tests/mutation). `make search` and `make soak` draw many new ones.
+_few = settings(_patient, derandomize=True, max_examples=40)
+settings.register_profile("anonymizer", _few)
+settings.register_profile("search", _patient, print_blob=True, max_examples=200)
 # A mutant only has to be noticed: no time is spent on the simplest case that shows it.
-settings.register_profile(
-    "mutants", _patient, derandomize=True, phases=[Phase.explicit, Phase.generate]
-)
+settings.register_profile("mutants", _few, phases=[Phase.explicit, Phase.generate])
 settings.load_profile("anonymizer")
 
 # Files of a minute and more come first, or one core would wait for the one that begins last. Those

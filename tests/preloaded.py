@@ -11,6 +11,7 @@ the documentation and `tests.app.gateway.test_store_failures` start `serve` anew
 
 import asyncio
 import atexit
+import gc
 import json
 import os
 import signal
@@ -26,6 +27,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from numba.core.registry import cpu_target
+
 from tests import slim
 
 # What a gateway with positions and records loads, or none of it would be shared.
@@ -35,7 +38,12 @@ _MODULES = (
     "anonymizer.app.gateway.api",
     "anonymizer.app.gateway.recorder",
     "anonymizer.app.gateway.service",
+    "anonymizer.app.gateway.starting",
+    "anonymizer.settings.toml_file",
     "anonymizer.web.map",
+    "anonymizer.web.network_file",
+    "pydantic.v1",  # FastAPI asks whether an answer is one of its models
+    "uvicorn.lifespan.off",
 )
 _NUMBER = struct.Struct("<q")
 _NUMBERS = struct.Struct("<qq")
@@ -177,6 +185,11 @@ def _serve(server: socket.socket) -> None:
     """Fork whenever it is asked for, until the tests are gone."""
     for module in _MODULES:
         import_module(module)
+    # What numba loads for the first kernel.
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+    # Or each program would look for garbage among them when it ends, in a third of a second.
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that keep programs
     while True:
         body, files, _, _ = socket.recv_fds(server, _MOST_BYTES, 4)

@@ -337,6 +337,20 @@ def test_an_audit_without_a_map_leaves_out_what_needs_one_and_reports_its_steps(
     assert steps[:2] == ["reading the network and the release", "reading the trace"]
 
 
+def test_an_audit_reads_regions_as_those_of_the_mode_unless_the_settings_name_another() -> None:
+    made = anonymizer.cloak(trace(), NETWORK, region="bfs", seed=1)
+
+    def held(settings: anonymizer.Settings | None) -> object:
+        report = anonymizer.audit_stream(made, trace(), NETWORK, mode="bfs", settings=settings)
+        tracking = next(each for each in report.findings if each.attack == "tracking")
+        return tracking.figures["pieces_held_share"]
+
+    assert held(None) is None, "regions of bfs are not made of pieces"
+    assert held(anonymizer.Settings()) is None
+    named = anonymizer.Settings.model_validate({"region": {"mode": "session"}})
+    assert held(named) is not None
+
+
 # Mistakes
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {

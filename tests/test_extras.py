@@ -269,6 +269,17 @@ for command in ["", *{COMMANDS[program]!r}]:
     assert not packages(loaded(code)) & HEAVY
 
 
+@pytest.mark.parametrize("program", COMMANDS)
+def test_a_program_ends_without_a_last_search_for_garbage(program: str) -> None:
+    code = f"""\
+import atexit, gc, sys
+from {program}.__main__ import main
+atexit.register(lambda: print("frozen", gc.get_freeze_count() > 0))
+sys.argv = [{program!r}, "--help"]
+main()"""
+    assert python("-c", code).stdout.endswith("frozen True\n")
+
+
 def test_a_gateway_loads_only_what_it_has() -> None:
     modules = loaded("import anonymizer.app.gateway.service")
     optional = {module for each in EXTRAS.values() for module in each.modules}

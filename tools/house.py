@@ -7,7 +7,7 @@ room that is gone, or lacks one.
 import ast
 import re
 import tokenize
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -67,9 +67,16 @@ def _kind(node: ast.AST) -> str:
 
 def rooms() -> dict[str, Lines]:
     """Return the lines of each folder of the package, see `_room`; `(top)` has its own files."""
-    files = [path for path in OWN.rglob("*.py") if path.stat().st_size]
-    names = {_room(path) for path in files}
-    return {name: lines_of(path for path in files if _room(path) == name) for name in names}
+    return {name: lines_of(files) for name, files in files_of_rooms().items()}
+
+
+def files_of_rooms() -> dict[str, list[Path]]:
+    """Return the files of each folder of the package."""
+    found = defaultdict[str, list[Path]](list)
+    for path in OWN.rglob("*.py"):
+        if path.stat().st_size:
+            found[_room(path)].append(path)
+    return found
 
 
 def _room(path: Path) -> str:

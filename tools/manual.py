@@ -97,8 +97,8 @@ multiples of the largest k that the settings can ask for, with the reasons that 
 device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Positions of
 these reasons count, as received too, only in intervals in which they are as many as k devices
 send; one device that keeps reporting from a privacy zone moves nothing. Records of a
-stream are counted in multiples of what k vehicles can have in a window: k, or k times
-`max_records_per_vehicle` with `per = "record"`. Parts are counted in multiples of that times the
+stream are counted in multiples of what k vehicles can have in a window: k, or 100 k
+with `per = "record"`. Parts are counted in multiples of that times the
 number of its sources.
 What a single device or vehicle can change is left out: how long a tick or a window takes, open and
 closed windows, and the watermark. Sums of histograms are those of their public counts.
@@ -311,7 +311,7 @@ def _families() -> list[Metric]:
                 "streams": [_STREAM],
                 "store": {"path": f"{folder}/records.sqlite"},
                 "readings": [{"name": "speed_mps", "lo": 0, "hi": 60}],
-                "http": {"enabled": False},
+                "http": {"host": ""},
             }
         )
         gateway = Gateway(settings, load_network("grid:3x3"), declared_streams(settings))

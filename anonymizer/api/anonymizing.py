@@ -6,17 +6,17 @@ It calls what `anonymizer anonymize` calls, with the same defaults.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from anonymizer.api.keywords import TableKeywords, takes_keywords
 from anonymizer.app.anonymize import table_anonymization
 from anonymizer.app.anonymize.plan import declared_of, make_plan
-from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.app.table_options import TableOptions
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
 
-__all__ = ["AnonymizeReport", "AnonymizedTable", "anonymize", "columns_of"]
+if TYPE_CHECKING:
+    from anonymizer.app.anonymize.release_report import AnonymizeReport
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -30,13 +30,19 @@ class AnonymizedTable:
     auditor_map
         The row of the release, `out_row`, of each row of the table, `in_row`; both from 0, missing
         where the row was suppressed. For the auditor alone.
-    report
-        The criteria that were reached, and the information loss.
     """
 
     frame: DataFrame
     auditor_map: DataFrame
-    report: AnonymizeReport
+    _made: table_anonymization.Anonymized
+
+    @property
+    def report(self) -> "AnonymizeReport":
+        """The criteria that were reached, the information loss, and what attacks find.
+
+        It is made when it is first asked for; until then, the records are held in memory.
+        """
+        return self._made.report
 
     def __repr__(self) -> str:
         """Return counts alone."""
@@ -135,7 +141,8 @@ def anonymize(
     declared, plan = declared_of(asked), make_plan(asked)
     read = as_table(table, columns_of(declared, plan.measures), name="table")
     made = table_anonymization.anonymize(read, declared, plan)
-    n, n_all = made.report.n - made.report.n_published, made.report.n
+    n_all = len(made.publication.out_row)
+    n = n_all - len(made.publication.frame)
     if 2 * n > n_all:
         warnings.warn(
             f"{n:,} of {n_all:,} rows are suppressed: no class with them meets all criteria; ask"
@@ -145,7 +152,7 @@ def anonymize(
     return AnonymizedTable(
         in_kind_of(table, made.publication.frame),
         in_kind_of(table, made.publication.row_map()),
-        made.report,
+        made,
     )
 
 

@@ -225,7 +225,8 @@ def audit_stream(
     seed
         Equal input and seed give equal reports.
     settings
-        Those of the release. None: the defaults.
+        Those of the release. None: the defaults. If they do not name a mode, it is that of `mode`:
+        an adversary knows how regions were made.
     earlier
         A release from before the zones of the settings were declared, for an adversary who
         compares the two.
@@ -259,7 +260,8 @@ def audit_stream(
     """
     if mode not in get_args(Mode):
         raise SettingsError(f"mode: must be one of {', '.join(get_args(Mode))}")
-    chosen = _with_mode(settings, None)
+    told = isinstance(settings, Settings) and "mode" in settings.region.model_fields_set
+    chosen = _with_mode(settings, None if told else mode)
     if isinstance(release, CloakedTrace):
         auditor_map = release.auditor_map if auditor_map is None else auditor_map
         release = release.frame
@@ -412,7 +414,10 @@ def _release_frame(lines: bytes, network: RoadNetwork, settings: Settings) -> pl
     }
     if declared := settings.readings:
         schema["readings"] = pl.Struct(
-            {each.name: pl.Struct(dict.fromkeys(each.statistics, pl.Float64)) for each in declared}
+            {
+                each.name: pl.Struct(dict.fromkeys(each.attribute.statistics, pl.Float64))
+                for each in declared
+            }
         )
     if own := [each.name for each in declared if each.per_pseudonym]:
         schema["values"] = pl.Struct(dict.fromkeys(own, pl.Float64))

@@ -14,7 +14,7 @@ from anonymizer.domain.arrays import FloatArray, IntArray, UInt8Array
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.trace import Trace, named_nodes
+from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
@@ -216,6 +216,7 @@ class _TraceColumns:
         self._slot = trace.device_of.astype(np.int32)
         self._ts = trace.ts
         self._heading = headings_in(trace)
+        self._layer = None if node is not None else layers_of(trace, network)
         # A trace of nodes has its positions at these nodes.
         self._lat, self._lon = (
             (trace.lat, trace.lon) if node is None else (network.lat[node], network.lon[node])
@@ -242,6 +243,8 @@ class _TraceColumns:
             row = np.flatnonzero(~np.isnan(value))
             note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
         heading = None if self._heading is None else self._heading[rows]
+        if self.intake.layers is not None and self._layer is not None:
+            self.intake.layers.mark(slot, self._layer[rows])
         place = self._lat[rows], self._lon[rows]
         positions = Positions(slot, ts, *place, rows.astype(np.float64), heading)
         return self.intake.locate(positions, now=now)

@@ -27,7 +27,7 @@ from anonymizer.algorithms.positions import (
 from anonymizer.child_processes import end_with_parent
 from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.networks.grids import grid
-from anonymizer.pipeline import packed
+from anonymizer.pipeline import ports
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
 from anonymizer.pipeline.ports import Delivery, Outgoing
@@ -102,8 +102,8 @@ def _compile_adka() -> None:
     adka.grow_regions(devices, _NODES, k, max_nodes=len(_NODES))
 
 
-def _messages() -> packed.PackedDeliveries:
-    return packed.PackedDeliveries.of([Delivery("positions/a", b'{"lat":1,"lon":2}', 0)])
+def _messages() -> ports.PackedDeliveries:
+    return ports.PackedDeliveries.of([Delivery("positions/a", b'{"lat":1,"lon":2}', 0)])
 
 
 def _compile_reader() -> None:
@@ -139,6 +139,6 @@ _JOBS: Mapping[str, Callable[[], None]] = {
     adka.__name__: _compile_adka,
     senders.__name__: _compile_senders,
     packets.__name__: _compile_packets,
-    packed.__name__: _compile_packed,
+    ports.__name__: _compile_packed,
 }
 """By the module whose kernels it compiles."""

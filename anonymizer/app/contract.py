@@ -92,7 +92,7 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
     known = channels(settings)
     messages = {channel.message.name: channel.message for channel in known}
     keys = {each.message.name: each.key for each in known if each.kafka is not None}
-    events = set(kinds_of(settings).values()) if settings.forms.cloudevents else set()
+    events = set(kinds_of(settings).values()) if "cloudevents" in settings.output.forms else set()
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -219,7 +219,7 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
         key = "The id of the device." if each.device_from == "key" else ""
         yield Channel(each.topic, message, incoming=True, kafka=each.kafka, key=key)
     if settings.device_zones.enabled:
-        yield Channel(settings.device_zones.topic, ZONES_IN, incoming=True, retained=True)
+        yield Channel(settings.device_zones.filter_topic, ZONES_IN, incoming=True, retained=True)
     for stream in settings.streams:
         for source in stream.sources:
             name = f"Part_{stream.name}_{source.name}"
@@ -256,11 +256,11 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
     yield Channel(
         settings.output.topic, region, incoming=False, kafka=settings.output.kafka, key=key
     )
-    fixed = {each.publish for each in settings.inputs if each.kind == "fixed"}
-    if "cloaked" in fixed:
+    kinds = {each.kind for each in settings.inputs}
+    if "fixed" in kinds:
         yield Channel(settings.topics.fixed, region, incoming=False)
-    if "public" in fixed:
-        yield Channel(settings.fixed.public_topic, PUBLIC, incoming=False)
+    if "public" in kinds:
+        yield Channel(settings.topics.public, PUBLIC, incoming=False)
     yield Channel(settings.topics.rejected, REJECTED, incoming=False)
     if settings.public_network.enabled:
         topic = settings.topics.network
@@ -269,13 +269,13 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
     if settings.current.every_s:
         topic = f"{settings.topics.current}/{{part}}"
         yield Channel(topic, current(region), incoming=False, retained=True)
-    if settings.forms.ngsi_ld_topic is not None:
-        yield Channel(settings.forms.ngsi_ld_topic, ENTITY, incoming=False)
+    if "ngsi_ld" in settings.output.forms:
+        yield Channel(settings.topics.entities, ENTITY, incoming=False)
     for each in settings.inputs:
         if each.echo is not None:
             echoed = each.kafka and each.echo
             yield Channel(each.echo, echo(each), incoming=False, kafka=echoed, key="The pseudonym.")
-    if settings.forms.home_assistant is not None:
+    if "home_assistant" in settings.output.forms:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
         yield Channel(settings.topics.state, STATE, incoming=False, retained=True)
     yield from _of_figures(settings)
@@ -283,7 +283,7 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
 
 def _of_figures(settings: Settings) -> Iterator[Channel]:
     if settings.counts.enabled:
-        topic = settings.counts.topic
+        topic = settings.topics.counts
         is_private = settings.counts.has_noise
         yield Channel(topic, PRIVATE_COUNTS if is_private else COUNTS, incoming=False)
         yield Channel(f"{topic}/cells", CELLS, incoming=False, retained=True)

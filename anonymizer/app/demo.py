@@ -200,7 +200,7 @@ async def run_demo(
             _subscriber(broker, "analyst", settings.output.topic)
         )
         sensors = await stack.enter_async_context(
-            _subscriber(broker, "sensors", settings.fixed.public_topic)
+            _subscriber(broker, "sensors", settings.topics.public)
         )
         classes = {
             each.name: await stack.enter_async_context(
@@ -336,5 +336,5 @@ def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[
         "streams": [],
         "region": {"mode": mode},
         "output": {"topic": f"cloaked-{mode}/positions"},
-        "http": {"enabled": False},
+        "http": {"host": ""},
     }

@@ -24,7 +24,7 @@ from anonymizer.algorithms.positions.street_hours import (
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import Lines, RoadNetwork, Shapes
 from anonymizer.domain.protection import TripRule
-from anonymizer.domain.trace import Trace
+from anonymizer.domain.trace import Trace, check_one_network
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.networks.roads import roads_of
 from anonymizer.pipeline.gaussian_noise import GaussianNoise
@@ -61,8 +61,8 @@ class StreetHourTable(NamedTuple):
     n_over: int
 
 
-class _Streets(NamedTuple):
-    """Roads in an order in which neighbours follow each other.
+class Streets(NamedTuple):
+    """Roads in an order in which neighbours follow each other; `streets_of` makes them.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def street_hours(
         If a figure is about fewer than k devices.
     """
     private = _is_private(trace, settings)
-    streets = _streets(network)
+    streets = streets_of(network)
     counts, n_places = settings.counts, len(streets.road_at)
     size = 1
     if counts.privacy == "dp":
@@ -142,19 +142,46 @@ def street_hours(
     else:
         k = counts.k + settings.region.k_extra
         intervals = range(int(between[0]), int(between[1]) + 1)
-        columns, rows = _safe(passages, intervals, streets.road_at >= 0, k)
-        _check(passages, columns, rows, k)
-        said = f"k={k}"
+        off = int(((at < 0) & ~private).sum())
+        safe = safe_hours(passages, intervals, streets, k=k, every_s=every_s)
+        return StreetHourTable(*safe, off, int(private.sum()), 0)
+    off = int(((at < 0) & ~private).sum())
+    shown = _shown(columns, rows, streets, every_s=every_s, privacy=said)
+    return StreetHourTable(*shown, off, int(private.sum()), n_over)
+
+
+def safe_hours(
+    passages: Passages, intervals: range, streets: Streets, *, k: int, every_s: float
+) -> tuple[dict[str, Any], list[Geometry]]:
+    """Return columns and geometries of the traffic with k of some intervals, checked.
+
+    Raises
+    ------
+    GuaranteeError
+        If a figure is about fewer than k devices.
+    """
+    columns, rows = _safe(passages, intervals, streets.road_at >= 0, k)
+    _check(passages, columns, rows, k)
+    return _shown(columns, rows, streets, every_s=every_s, privacy=f"k={k}")
+
+
+def _shown(
+    columns: dict[str, Any],
+    rows: Sequence[IntArray],
+    streets: Streets,
+    *,
+    every_s: float,
+    privacy: str,
+) -> tuple[dict[str, Any], list[Geometry]]:
     shown = {
         "time": np.round(columns.pop("interval") * every_s * 1000).astype("datetime64[ms]"),
         "every_s": np.full(len(rows), every_s),
-        "privacy": [said] * len(rows),
+        "privacy": [privacy] * len(rows),
         **_drawn(streets, rows),
         **columns,
     }
     geometry = shown.pop("geometry")
-    off = int(((at < 0) & ~private).sum())
-    return StreetHourTable(shown, geometry, off, int(private.sum()), n_over)
+    return shown, geometry
 
 
 class HourPassages(NamedTuple):
@@ -176,7 +203,7 @@ def hour_passages(
     trace: Trace, network: RoadNetwork, settings: Settings, *, every_s: float
 ) -> HourPassages:
     """Return the passages that count in `street_hours`; it raises what that raises."""
-    private, streets = _is_private(trace, settings), _streets(network)
+    private, streets = _is_private(trace, settings), streets_of(network)
     at = np.where(private, -1, _place_of(trace, network, settings, streets))
     return HourPassages(_passages(trace, settings, at, every_s), streets.road_at >= 0)
 
@@ -194,9 +221,7 @@ def _is_private(trace: Trace, settings: Settings) -> BoolArray:
     return private
 
 
-def _place_of(
-    trace: Trace, network: RoadNetwork, settings: Settings, streets: _Streets
-) -> IntArray:
+def _place_of(trace: Trace, network: RoadNetwork, settings: Settings, streets: Streets) -> IntArray:
     road = roads_under(trace, network, limit_m=settings.network.snap_limit_m)
     return np.where(road >= 0, streets.number_of[road], -1)
 
@@ -350,7 +375,30 @@ def _check(
         few |= set() if n else {interval}
 
 
-def _streets(network: RoadNetwork) -> _Streets:
+class StreetFinder:
+    """Finds the place in the public order of the road that each position is on.
+
+    Parameters
+    ----------
+    network, streets
+        With coordinates, and its roads in their public order.
+    limit_m
+        Positions farther than this from every road are on none.
+    """
+
+    def __init__(self, network: RoadNetwork, streets: Streets, *, limit_m: float) -> None:
+        self._number_of = streets.number_of
+        self._locator = NodeLocator(_apart(network), limit_m=limit_m)
+
+    def find(self, lat: FloatArray, lon: FloatArray, heading: FloatArray | None) -> IntArray:
+        """Return the place of each position, -1 for none, shape (n,)."""
+        road = self._locator.locate(lat, lon, heading).astype(np.int64) // 2
+        return np.where(road >= 0, self._number_of[road], -1)
+
+
+def streets_of(network: RoadNetwork) -> Streets:
+    """Return the roads of one network with coordinates."""
+    check_one_network(network)
     if not network.has_coordinates:
         raise InputError("traffic: the network must have coordinates")
     lines, roads = network.lines(), roads_of(network)
@@ -366,7 +414,7 @@ def _streets(network: RoadNetwork) -> _Streets:
     points = np.column_stack([lines.lon, lines.lat]).round(7)
     cut = np.split(points, lines.first_point_of[1:-1])
     ends = (network.node_id[each].tolist() for each in (roads.u, roads.v))
-    return _Streets(
+    return Streets(
         number,
         road_at,
         [f"{u}-{v}" for u, v in zip(*ends, strict=True)],
@@ -375,7 +423,7 @@ def _streets(network: RoadNetwork) -> _Streets:
     )
 
 
-def _drawn(streets: _Streets, rows: Sequence[IntArray]) -> dict[str, Any]:
+def _drawn(streets: Streets, rows: Sequence[IntArray]) -> dict[str, Any]:
     """Return names, lengths and geometries of the roads of each row."""
     found = []
     for places in rows:

@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.trip_routes import route_arcs
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
-from anonymizer.domain.trace import Trace
+from anonymizer.domain.trace import Trace, check_one_network
 from anonymizer.errors import InputError
 from anonymizer.pipeline.positions.decode.headings import headings_in
 
@@ -74,6 +74,8 @@ def trip_table(
     """
     if trace.node is not None:
         raise InputError("trips: the trace must have lat and lon")
+    if on is not None:
+        check_one_network(on.network)
     trips = trips_of(trace, rule)
     ends = np.concatenate([trips.first, trips.last])
     private = zones.contains(trace.lat[ends], trace.lon[ends]).reshape(2, -1).any(axis=0)

@@ -86,9 +86,10 @@ def anonymize(
         read = read_table(table, list(dict.fromkeys([*declared.columns, *plan.measures])))
     with _progress(console, plan.time_budget_s) as report_progress:
         made = run(read, declared, plan, progress=report_progress)
+        figures = made.report
     write_release(made, places)
-    console.print(_summary(made.report, title=str(out)))
-    for warning in made.report.warnings:
+    console.print(_summary(figures, title=str(out)))
+    for warning in figures.warnings:
         console.print(f"note: {warning}", markup=False, highlight=False, soft_wrap=True)
 
 

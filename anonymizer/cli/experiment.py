@@ -362,7 +362,7 @@ def tracking(
         typer.echo(json.dumps({**report, "points": rows}))
         return
     console = Console(markup=False, highlight=False)
-    columns = ("devices", "mode", "place_devices", "area_devices", "min_nodes", "nodes")
+    columns = ("devices", "mode", "place_devices", "min_nodes", "nodes")
     beliefs = ("belief_none", "belief_raw", "belief_strongest")
     print_rows(console, "Belief in the true place", rows, (*columns, *beliefs))
     console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)

@@ -156,7 +156,7 @@ def _ids_lines(settings: "Settings") -> Iterator[str]:
                 f"{each.topic}: groups live for {epoch_s:g} s, so a vehicle spends much of the "
                 "time under ids that wait for a group: lower session.epoch_s"
             )
-        if trips.enabled and live_s < 4 * (trips.start_s + trips.end_s):
+        if trips.enabled and live_s < 8 * trips.ends_s:
             yield f"{each.topic}: trips.enabled hides both ends of every id, most of each"
 
 

@@ -42,7 +42,8 @@ def traffic(
 
     The promise is that of `\[counts]`: privacy, k, epsilon, delta and period_s. Streets on which
     too few devices pass are counted together with others. Publish each hour once, with one k and
-    one length of hours: two exports can be played against each other.
+    one length of hours: two exports can be played against each other. A file or a day that is there
+    and says something else is not overwritten.
 
     [bold]Example[/bold]
 
@@ -70,7 +71,7 @@ def traffic(
         rng=np.random.default_rng(),
     )
     table = Table(found.columns, found.geometry)
-    table.write(out)
+    table.write(out, once=True)
     left_out = [f"{found.n_off:,} positions near no road", f"{found.n_private:,} private ones"]
     if settings.counts.privacy == "dp":
         left_out.append(f"{found.n_over:,} passages beyond --passages")

@@ -1,11 +1,10 @@
-"""Published counts over hours: devices by area, and where those of an area are hours later.
+"""Published counts over hours: devices by area, for any partition of a city.
 
 Both forms of counts are read: safe counts, in multiples of k, and counts with differential privacy.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from scipy.sparse import csr_array
 from anonymizer.algorithms.positions.spanning_forest import parts_of
 from anonymizer.client.cells import Cells
 from anonymizer.client.network import Network, read_network
-from anonymizer.client.tables import Table, middle
+from anonymizer.client.tables import Table
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -26,14 +25,10 @@ _SIGMAS = 1.959964
 """Standard errors of an interval of 95 %."""
 
 
-class _Flow(msgspec.Struct, frozen=True):
+class _Run(msgspec.Struct, frozen=True):
     first: int
     last: int
     devices: int
-
-
-class _Run(_Flow, frozen=True):
-    origins: list[_Flow] = []
 
 
 class _Privacy(msgspec.Struct, frozen=True):
@@ -49,7 +44,6 @@ class _Message(msgspec.Struct, frozen=True):
     counts: list[_Run] = []
     privacy: _Privacy | None = None
     devices: list[int] = []
-    trips: list[list[int]] = []
     suppressed: str | None = None
 
 
@@ -64,10 +58,6 @@ class _Interval(NamedTuple):
         First cell of each run, and the number of cells, shape (runs + 1,).
     n, low, high
         Devices of each run: expected, and bounds of 95 % or more.
-    first_cell_of_area
-        First cell of each area between which moves are counted, and the number of cells.
-    came_from, went_to, n_moved
-        Areas where devices were at the end of the interval before, and are now, shape (flows,).
     """
 
     end_s: float
@@ -75,10 +65,6 @@ class _Interval(NamedTuple):
     n: FloatArray
     low: FloatArray
     high: FloatArray
-    first_cell_of_area: IntArray
-    came_from: IntArray
-    went_to: IntArray
-    n_moved: FloatArray
 
 
 class Counts:
@@ -108,7 +94,6 @@ class Counts:
         self._intervals = [_interval(kept[at]) for at in sorted(kept)]
         self._n_cells = first.n_cells
         self._noise = 0.0 if first.privacy is None else first.privacy.noise_sd
-        self._has_moves = first.privacy is None or any(each.trips for each in messages)
         lon = network.lon * np.cos(np.radians(network.lat.mean()))
         self._cell_of = parts_of(lon, network.lat, first.n_cells).astype(np.int64)
 
@@ -157,77 +142,6 @@ class Counts:
             },
             list(cells.geometry),
         )
-
-    def moves(self, cells: Cells, *, start: float, end: float) -> Table:
-        """Return where the devices that were in each cell at `start` are at `end`.
-
-        Counts say where devices were at the end of the interval before. Over several intervals
-        these moves are chained: where a device goes is expected to depend on where it is, and not
-        on where it was. Devices whose moves are not published are not guessed.
-
-        Parameters
-        ----------
-        start, end
-            Unix seconds; the ends of intervals nearest to them are taken.
-
-        Returns
-        -------
-        table
-            `origin`, `destination`, `devices`, `low` and `high`. `devices` are those whose moves
-            were published in each interval. A row of each origin has no destination: of so many
-            devices nothing is known at the end; they left, or moved where too few did. The interval
-            relies on none of this, and holds however devices moved, so it is wide. Geometries are
-            lines between the middles of the cells.
-
-        Raises
-        ------
-        InputError
-            If moves are not counted: differential privacy counts them with `counts.trip_areas`.
-        """
-        if not self._has_moves:
-            raise InputError("moves: the counts have no trips (counts.trip_areas of the gateway)")
-        ends = np.array(self.ends)
-        if not len(ends) or not start < end:
-            raise InputError("moves: there are no counts, or end is not after start")
-        a, b = (int(np.abs(ends - at).argmin()) for at in (start, end))
-        if a == b or (np.diff(ends[a : b + 1]) > 1.5 * self.every_s).any():
-            raise InputError("moves: intervals between start and end have no counts")
-        shares = self._shares(cells)
-        before, after = self._intervals[a], self._intervals[b]
-        known: FloatArray = shares.T.multiply(_by_cell(before)[None, :]).toarray()[:-1]
-        n_origin = known.sum(axis=1)
-        for last, now in pairwise(self._intervals[a : b + 1]):
-            known = _moved(known, _by_cell(last), now)
-        found = (known @ shares)[:, :-1]
-        rest = n_origin - known.sum(axis=1)
-        low_a, high_a = self._bounds(before, shares)
-        low_b, high_b = self._bounds(after, shares)
-        # At most so many were somewhere at all.
-        everybody = max(each.high.sum() for each in (before, after))
-        everybody += _SIGMAS * self._noise * np.sqrt(self._n_cells)
-        low = np.maximum(np.add.outer(low_a, low_b) - everybody, 0.0)
-        high = np.minimum.outer(high_a, high_b)
-        middles = [list(middle(each)) for each in cells.geometry]
-        n = len(cells)
-        return Table(
-            {
-                "origin": [name for name in cells.name for _ in range(n + 1)],
-                "destination": [*cells.name, None] * n,
-                "devices": np.column_stack([found, rest]).ravel(),
-                "low": np.column_stack([np.minimum(low, high), np.zeros(n)]).ravel(),
-                "high": np.column_stack([high, high_a]).ravel(),
-            },
-            [
-                {"type": "LineString", "coordinates": [origin, destination]}
-                for origin in middles
-                for destination in [*middles, origin]
-            ],
-        )
-
-    def _bounds(self, each: _Interval, shares: csr_array) -> tuple[FloatArray, FloatArray]:
-        _, low, high, n_noisy = self._in_cells(each, shares)
-        reach = _SIGMAS * self._noise * np.sqrt(n_noisy)
-        return np.maximum(low - reach, 0.0), np.maximum(high + reach, 0.0)
 
     def _between(self, start: float, end: float) -> list[_Interval]:
         chosen = [each for each in self._intervals if start < each.end_s <= end]
@@ -320,15 +234,8 @@ def _interval(message: _Message) -> _Interval:
     # Too few for any figure are fewer than k.
     runs = message.counts or [_Run(0, message.n_cells - 1, 0)]
     first = [run.first for run in runs]
-    run_at = {cell: run for run, cell in enumerate(first)}
-    flows = [
-        (run_at[origin.first], run, origin.devices + (message.k - 1) / 2)
-        for run, each in enumerate(runs)
-        for origin in each.origins
-    ]
     low = np.array([run.devices for run in runs], np.float64)
     bounds = np.array([*first, message.n_cells], np.int64)
-    came, went, n = np.array(flows, np.float64).reshape(-1, 3).T
     rest = message.k - 1
     return _Interval(
         end_s=message.time,
@@ -336,56 +243,15 @@ def _interval(message: _Message) -> _Interval:
         n=low + rest / 2,
         low=low,
         high=low + rest,
-        first_cell_of_area=bounds,
-        came_from=came.astype(np.int64),
-        went_to=went.astype(np.int64),
-        n_moved=n,
     )
 
 
 def _noisy_interval(message: _Message) -> _Interval:
     n = np.array(message.devices, np.float64)
-    trips = np.array(message.trips, np.float64).reshape((len(message.trips),) * 2)
-    came, went = (each.ravel() for each in np.indices(trips.shape))
-    return _Interval(
-        end_s=message.time,
-        first_cell_of=np.arange(message.n_cells + 1),
-        n=n,
-        low=n,
-        high=n,
-        first_cell_of_area=np.arange(0, message.n_cells + 1, message.n_cells // max(len(trips), 1)),
-        came_from=came,
-        went_to=went,
-        n_moved=np.maximum(trips.ravel(), 0.0),
-    )
+    return _Interval(message.time, np.arange(message.n_cells + 1), n, low=n, high=n)
 
 
 def _by_cell(each: _Interval) -> FloatArray:
     """Return the expected devices in each cell: evenly over the cells of a run."""
     size = np.diff(each.first_cell_of)
     return np.repeat(np.maximum(each.n, 0.0) / np.maximum(size, 1), size)
-
-
-def _moved(known: FloatArray, was: FloatArray, now: _Interval) -> FloatArray:
-    """Return where the devices that are followed are an interval later, shape (origins, cells).
-
-    Parameters
-    ----------
-    known
-        Devices of each origin that are followed, by cell.
-    was
-        All devices by cell at the end of the interval before.
-    """
-    first = now.first_cell_of_area
-    n_areas, size = len(first) - 1, np.diff(first)
-    area_of = np.repeat(np.arange(n_areas), size)
-    add = np.eye(n_areas)[area_of]
-    flows = np.zeros((n_areas, n_areas))
-    np.add.at(flows, (now.came_from, now.went_to), now.n_moved)
-    # More than were there cannot have moved.
-    share = flows / np.maximum(np.maximum(was @ add, flows.sum(axis=1)), 1e-9)[:, None]
-    here = _by_cell(now)
-    sums = (here @ add)[area_of]
-    within = np.where(sums > 0, here / np.maximum(sums, 1e-9), 1.0 / size[area_of])
-    moved: FloatArray = ((known @ add) @ share)[:, area_of] * within
-    return moved

@@ -3,14 +3,12 @@
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +16,7 @@ from anonymizer.client.network import Geometry
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.feature_collection import feature_collection
 
 Column: TypeAlias = NDArray[Any] | Sequence[Any]
 _WKB = {"Point": 1, "LineString": 2, "Polygon": 3, "MultiLineString": 5, "MultiPolygon": 6}
@@ -116,41 +115,54 @@ class Table:
         shapes = shapely.from_wkb(_all_wkb(self._places()))
         return gpd.GeoDataFrame(self.to_pandas(), geometry=shapes, crs="EPSG:4326")
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: str | PathLike[str], *, once: bool = False) -> None:
         """Write a file for maps: `*.geojson`, `*.parquet` (GeoParquet) or `*.csv`.
 
         A csv has the middle of each geometry as `latitude` and `longitude`. Times are ISO 8601.
         A name without an ending is a folder of GeoParquet by the day of `time`, in UTC:
         `day=2026-11-26/part.parquet`. What is there of other days stays.
 
+        Parameters
+        ----------
+        once
+            Whether a file that is there and says something else is kept: two releases of the same
+            hours can be played against each other.
+
         Raises
         ------
         InputError
-            For another ending, for `*.geojson` if the table has no geometries, or if the file
-            cannot be written.
+            For another ending, for `*.geojson` if the table has no geometries, or if a file
+            cannot be written, or is to be kept.
         MissingExtraError
             If the extra `tables` is not installed, for csv and parquet.
         """
         path = Path(path)
-        if not path.suffix and "time" in self._columns:
-            self._write_days(path)
-            return
-        makers = {".geojson": self._geojson, ".parquet": self._parquet, ".csv": self._csv}
-        if path.suffix not in makers:
-            raise InputError(f"{path}: must end in {', '.join(makers)}")
-        content = makers[path.suffix]()
-        write_whole({path: FileToWrite(partial(_write, content))})
+        by_day = not path.suffix and "time" in self._columns
+        if by_day:
+            contents = self._days(path)
+        else:
+            makers = {".geojson": self._geojson, ".parquet": self._parquet, ".csv": self._csv}
+            if path.suffix not in makers:
+                raise InputError(f"{path}: must end in {', '.join(makers)}")
+            contents = {path: makers[path.suffix]()}
+        for each, content in contents.items():
+            if once and each.exists() and each.read_bytes() != content:
+                raise InputError(
+                    f"{each}: is there and says something else; two releases of the same hours"
+                    " can be played against each other. Delete it if nobody has seen it"
+                )
+        for each in contents if by_day else ():
+            each.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(
+            {each: FileToWrite(partial(_write, content)) for each, content in contents.items()}
+        )
 
-    def _write_days(self, folder: Path) -> None:
+    def _days(self, folder: Path) -> dict[Path, bytes]:
         day = self["time"].astype("datetime64[D]")
-        parts: dict[Path, FileToWrite] = {}
-        for at in np.unique(day):
-            path = folder / f"day={at}" / "part.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            rows = self._rows(np.flatnonzero(day == at))
-            content = rows._parquet()  # noqa: SLF001  a table like this one
-            parts[path] = FileToWrite(partial(_write, content))
-        write_whole(parts)
+        return {
+            folder / f"day={at}" / "part.parquet": self._rows(np.flatnonzero(day == at))._parquet()  # noqa: SLF001  a table like this one
+            for at in np.unique(day)
+        }
 
     def _rows(self, rows: NDArray[np.int64]) -> "Table":
         def taken(column: Column) -> Column:
@@ -167,19 +179,7 @@ class Table:
         return self._geometry
 
     def _geojson(self) -> bytes:
-        columns = [_texts(column) for column in self._columns.values()]
-        encode = msgspec.json.Encoder().encode  # a NaN becomes null
-        features = [
-            encode(
-                {
-                    "type": "Feature",
-                    "geometry": geometry,
-                    "properties": dict(zip(self._columns, row, strict=True)),
-                }
-            )
-            for geometry, *row in zip(self._places(), *columns, strict=True)
-        ]
-        return b'{"type":"FeatureCollection","features":[\n' + b",\n".join(features) + b"\n]}\n"
+        return feature_collection(self._columns, self._places())
 
     def _parquet(self) -> bytes:
         frame = self.to_polars()
@@ -233,17 +233,6 @@ def _is_time(column: Column) -> bool:
 
 def _plain(column: Column) -> Column:
     return column if isinstance(column, np.ndarray) else list(column)
-
-
-def _texts(column: Column) -> list[Any]:
-    """Return the values as JSON has them."""
-    if not isinstance(column, np.ndarray):
-        return list(column)
-    if not _is_time(column):
-        values: list[Any] = column.tolist()
-        return values
-    moments: list[datetime | None] = column.astype("datetime64[ms]").tolist()
-    return [None if at is None else at.replace(tzinfo=UTC).isoformat() for at in moments]
 
 
 def _wkb(geometry: Geometry) -> bytes:

@@ -57,6 +57,8 @@ _MOST_BYTES = 64 << 20
 _STUCK_S = 10.0
 """Time for which messages may wait for Kafka before the bridge is not ready."""
 _GOODBYE_S = 2.0
+_STATEMENTS = {"zones", "absent"}
+"""Connections on which devices state their zones, and that they take no part."""
 
 
 async def run_bridge(settings: Settings, *, name: str) -> None:
@@ -72,8 +74,8 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
             "inputs, streams: all are in Kafka, which workers read: there is nothing for a bridge"
         )
     check_options(settings)
-    if settings.broker.probe_topic:
-        structlog.get_logger().warning("not used in a cluster", key="broker.probe_topic")
+    if settings.broker.max_backlog_s:
+        structlog.get_logger().warning("not used in a cluster", key="broker.max_backlog_s")
     try:
         async with AsyncExitStack() as stack:
             startup = None
@@ -157,15 +159,24 @@ class Bridge:
         zones = settings.device_zones
         if zones.enabled and any(each.kind == "mobile" for each in inputs):
             queue = BridgeQueue(
-                settings.cluster.n_sources,
+                settings.cluster.n_parts,
                 max_payload_bytes=ZONES_BYTES,
-                parts_of=self._devices.of_statements(zones.topic).parts_of,
+                parts_of=self._devices.of_statements(zones.filter_topic).parts_of,
             )
             # Before the positions: a tick is stated after the zones that hold from it on.
-            self._pass_on("zones", "source", queue, [(subscription(zones.topic), 1)], of=STATEMENTS)
+            self._pass_on(
+                "zones", "source", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
+            )
+        if zones.enabled and streams:  # a vehicle may be with another joiner in each stream
+            queue = BridgeQueue(
+                settings.cluster.n_parts, max_payload_bytes=ZONES_BYTES, parts_of=None
+            )
+            self._pass_on(
+                "absent", "joiner", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
+            )
         if inputs:
             queue = BridgeQueue(
-                settings.cluster.n_sources,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._devices.parts_of,
             )
@@ -173,7 +184,7 @@ class Bridge:
             self._pass_on("in", "source", queue, filters)
         if streams:
             queue = BridgeQueue(
-                settings.cluster.n_joiners,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._routing.parts_of,
             )
@@ -221,7 +232,7 @@ class Bridge:
             topic=self._topics.sources if kind == "source" else self._topics.parts,
             queue=queue,
             acknowledge=partial(self._acknowledge, role),
-            most_receipts=max(1, broker.receive_maximum // 2),
+            most_receipts=broker.receive_maximum // 2,
             now=self._now,
             interval_s=self._settings.tick.interval_s,
             passed=self.passed,
@@ -261,7 +272,7 @@ class Bridge:
             async with asyncio.TaskGroup() as group:
                 heard = group.create_task(self._until_zones_are_heard(), name="zones")
                 for name, link in self._links.items():
-                    after = None if name == "zones" else heard
+                    after = None if name in _STATEMENTS else heard
                     group.create_task(_run(link, after), name=f"mqtt {name}")
                 group.create_task(self._out.run(), name="mqtt out")
                 ends = [
@@ -283,9 +294,9 @@ class Bridge:
         self._log.info("bridge stopped")
 
     async def _until_zones_are_heard(self) -> None:
-        """Wait until statements of zones can arrive, if there are any, before positions do."""
-        if "zones" in self._links:
-            await self._links["zones"].until_connected()
+        """Wait until statements can arrive, if there are any, before positions and records do."""
+        for role in _STATEMENTS & self._links.keys():
+            await self._links[role].until_connected()
 
     async def _drain(self, receiver: Receiver) -> None:
         """Send what has arrived, and say that nothing more will come."""

@@ -17,6 +17,7 @@ from anonymizer.cluster.inflow import Inflow, RisingTime
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.records.window_ranges import longest_take_s
 from anonymizer.cluster.topics import Kind, Topic, topics_of
 from anonymizer.cluster.transactions import (
     Places,
@@ -27,8 +28,7 @@ from anonymizer.cluster.transactions import (
 )
 from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.extras import extra
-from anonymizer.pipeline.packed import Packed, PackedDeliveries
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES
+from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Packed, PackedDeliveries
 from anonymizer.settings import Settings
 from anonymizer.transport.kafka_messages import KafkaTopics, Message
 from anonymizer.transport.kafka_problems import KafkaLostError
@@ -104,7 +104,12 @@ class KafkaInflow:
         """Offset of the next message of each partition."""
         self._taken: dict[tuple[str, int], int] = {}
         self._consumer = Consumer(
-            consumer_options(kafka, group=f"{settings.cluster.prefix}.readers", name=name)
+            consumer_options(
+                kafka,
+                group=f"{settings.cluster.prefix}.readers",
+                name=name,
+                silent_s=longest_take_s(settings.streams),
+            )
             | {"statistics.interval.ms": 1000, "stats_cb": self._on_statistics}
         )
         link.contain(self)
@@ -121,17 +126,17 @@ class KafkaInflow:
         if settings.output.kafka is not None:
             devices = DeviceRouting(settings.inputs)
             queue = BridgeQueue(
-                settings.cluster.n_sources,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=devices.parts_of,
             )
             read = KafkaTopics(settings.inputs, max_payload_bytes=limits.max_payload_bytes)
             inflow = self._inflow(name, "source", topics.sources, queue)
-            ways.append(_Way(inflow, read, devices.forget, settings.tick.queue_limit))
+            ways.append(_Way(inflow, read, devices.forget, settings.presence.queue_limit))
         if settings.streams and settings.streams[0].kafka is not None:
             vehicles = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
             queue = BridgeQueue(
-                settings.cluster.n_joiners,
+                settings.cluster.n_parts,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=vehicles.parts_of,
             )

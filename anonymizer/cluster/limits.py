@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-from anonymizer.cluster.records.window_ranges import check_streams
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.records.topics import topic_filter
@@ -25,15 +24,14 @@ def check_cluster(settings: Settings) -> None:
         If it cannot; the message names the first key.
     """
     alone = {
-        "forms.home_assistant": settings.forms.home_assistant is not None,
-        "trips_out": bool(settings.trips_out.every_s),
+        'output.forms = "home_assistant"': "home_assistant" in settings.output.forms,
+        "counts.streets_s": bool(settings.counts.streets_s),
         "trips.learn_days": bool(settings.trips.learn_days),
     }
     for key, is_asked in alone.items():
         if is_asked:
             raise SettingsError(f"{key}: is not possible in a cluster; use `anonymizer serve`")
     _check_subscriptions(settings)
-    check_streams(settings.streams)
 
 
 def _check_subscriptions(settings: Settings) -> None:

@@ -93,9 +93,11 @@ class Runner:
 
     `name` is unique in the group and the same after a restart. `address` returns what a message of
     a stage is in Kafka; those to `dropped` say which inputs were dropped. Outputs are seen when a
-    transaction ends, every `commit_s`. `reads` returns what is read besides in these transactions;
-    `prepare` is called before every attempt, to make what has to be there in Kafka, `each_second`
-    about once a second in the thread of `run`, between two inputs.
+    transaction ends, every `commit_s`. A stage may work for `longest_take_s` on one input: a worker
+    that is silent for longer loses its partitions, and a change in the group waits for one that
+    works. `reads` returns what is read besides in these transactions; `prepare` is called before
+    every attempt, to make what has to be there in Kafka, `each_second` about once a second in the
+    thread of `run`, between two inputs.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Runner:
         inputs: Mapping[Topic, Stages],
         address: Callable[[Send], Iterable[Addressed]],
         commit_s: float,
+        longest_take_s: float,
         counts: StageEvents | None = None,
         reads: Callable[[Transactions], Reads] | None = None,
         prepare: Callable[[], None] = lambda: None,
@@ -117,6 +120,7 @@ class Runner:
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
+        self._longest_take_s = longest_take_s
         self._make_reads = reads
         self._inputs, self._address = tuple(inputs), address
         self._stages = {topic.name: stages for topic, stages in inputs.items()}
@@ -176,6 +180,7 @@ class Runner:
                 self._kafka,
                 group=self._group,
                 name=self._name,
+                silent_s=self._longest_take_s,
                 assigned=self._on_assigned,
                 revoked=self._on_revoked,
                 statistics=self._on_statistics,

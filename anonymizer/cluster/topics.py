@@ -69,13 +69,13 @@ def topics_of(settings: Settings) -> Topics:
     """Return all topics by the names and numbers in the settings."""
     cluster = settings.cluster
     n_of = {
-        "sources": cluster.n_sources,
+        "sources": cluster.n_parts,
         "lanes": settings.region.districts,
-        "out": cluster.n_sources,
-        "parts": cluster.n_joiners,
+        "out": cluster.n_parts,
+        "parts": cluster.n_parts,
         "plans": 1,
-        "ranges": cluster.n_ranges,
-        "releases": cluster.n_ranges,
+        "ranges": cluster.n_parts,
+        "releases": cluster.n_parts,
         "dropped": 1,
     }
     return Topics(**{name: Topic(f"{cluster.prefix}.{name}", n) for name, n in n_of.items()})

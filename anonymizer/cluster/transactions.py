@@ -24,6 +24,8 @@ SESSION_S = 6
 TRANSACTION_S = 10
 """Longest transaction. Until then, what a dead worker left open holds up all who read; a worker
 that comes back under its name ends it at once."""
+_SPARE = 1.25
+"""Kafka gives the partitions away of who says nothing for so many times as long as it may."""
 _ANSWER_S = 30.0
 _QUEUE_KIB = 2_097_151
 """Of the producer: the most there is."""
@@ -47,7 +49,9 @@ class Contained(Protocol):
         ...
 
 
-def consumer_options(kafka: Mapping[str, str], *, group: str, name: str) -> dict[str, Any]:
+def consumer_options(
+    kafka: Mapping[str, str], *, group: str, name: str, silent_s: float
+) -> dict[str, Any]:
     """Return the options of a consumer that takes part in transactions, see `Runner`."""
     problems = Problems()
     return {
@@ -58,6 +62,7 @@ def consumer_options(kafka: Mapping[str, str], *, group: str, name: str) -> dict
         "group.instance.id": name,
         "session.timeout.ms": SESSION_S * 1000,
         "heartbeat.interval.ms": SESSION_S * 1000 // 4,
+        "max.poll.interval.ms": round(_SPARE * silent_s * 1000),
         # Not `cooperative-sticky`: a static member that dies between its two rounds comes
         # back to the first, and what it was to give up belongs to nobody.
         "partition.assignment.strategy": "range",
@@ -83,6 +88,7 @@ class Transactions:
         *,
         group: str,
         name: str,
+        silent_s: float,
         assigned: Callable[[Places, Places], None],
         revoked: Callable[[], None],
         statistics: Callable[[str], None],
@@ -112,7 +118,7 @@ class Transactions:
         )
         self._consumer = Consumer(
             {
-                **consumer_options(kafka, group=group, name=name),
+                **consumer_options(kafka, group=group, name=name, silent_s=silent_s),
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "statistics.interval.ms": 1000,
                 "stats_cb": statistics,

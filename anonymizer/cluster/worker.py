@@ -37,6 +37,7 @@ from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
 from anonymizer.cluster.records.window_messages import takes_long
+from anonymizer.cluster.records.window_ranges import longest_take_s
 from anonymizer.cluster.resident import StageEvents, StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.stage import Stage
@@ -60,8 +61,6 @@ _STUCK_S = 60.0
 """Time without a sign from the thread of the stages after which the worker is to be restarted."""
 _AWAY_S = 10.0
 """Time without a connection to Kafka after which the worker is not ready."""
-_LONGEST_TAKE_S = 240.0
-"""The same while a stage works on one input. Kafka gives its partition away after 300 s."""
 
 
 def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
@@ -123,6 +122,7 @@ class Worker:
     ) -> None:
         topics = topic_by_kind(settings)
         self._settings, self._name = settings, name
+        self._longest_take_s = longest_take_s(settings.streams)
         self._accounts = StageAccounts(0, 0, {}, {})
         self._own = OperatorTopics({}, {})
         self._read = kafka_inputs(settings)
@@ -141,6 +141,7 @@ class Worker:
             },
             address=self._destinations.of,
             commit_s=settings.tick.interval_s / _COMMITS_PER_TICK,
+            longest_take_s=self._longest_take_s,
             counts=counts,
             reads=self._reads if self._read else None,
             prepare=self._prepare,
@@ -212,7 +213,7 @@ class Worker:
             return []
         seen = self._runner.observed
         silent_s = time.monotonic() - seen.polled_at
-        most_s = _STUCK_S if seen.taking_since is None else _LONGEST_TAKE_S
+        most_s = _STUCK_S if seen.taking_since is None else self._longest_take_s
         return [f"stages: nothing for {silent_s:.0f} s"] if silent_s > most_s else []
 
     def why_not_ready(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Positions in JSON of any shape: the settings say where their parts are.
 
-A number is a number, unless `text_numbers` allows text. A missing latitude or longitude is a wrong
+A number may also be written as text. A missing latitude or longitude is a wrong
 schema; null means that the device has no fix. A bad reading is left out. The payload is an object,
 or an array of objects of which each is a position.
 """
@@ -45,8 +45,6 @@ class PositionPaths:
         the payload itself is the position or an array of them.
     where
         The messages, or positions, that count.
-    text_numbers
-        Whether a number may also be written as text.
     accuracy
         Where the encoder writes the radius in metres; it is not read. None: nowhere.
     scale
@@ -63,7 +61,6 @@ class PositionPaths:
     readings: Mapping[str, JsonPath] = field(default_factory=dict)
     positions: JsonPath | None = None
     where: Conditions = field(default_factory=dict)
-    text_numbers: bool = False
     accuracy: JsonPath | None = None
     scale: float = 1.0
     halves: bool = False
@@ -179,7 +176,7 @@ class _Position:
     def __init__(
         self, paths: PositionPaths, *, of_message: bool | None, also: JsonPath | None = None
     ) -> None:
-        number: Any = float | str if paths.text_numbers else float
+        number: Any = float | str
         named: list[tuple[JsonPath | None, Any]] = [
             (paths.lat, number),
             (paths.lon, number),
@@ -202,9 +199,8 @@ class _Position:
         self._halves = paths.halves
         self._names = tuple(paths.readings)
         self._per_degree = _per_degree(paths.scale)
-        self._number = _text_number if paths.text_numbers else _plain_number
         self._reading: Decoder[Any] = Decoder(number)
-        self._time = _time_reader(paths.time_unit, self._number)
+        self._time = _time_reader(paths.time_unit)
 
     def values(self, payload: bytes) -> list[Any] | Outcome:
         """Return the stated values, UNSET for those elsewhere; `also` comes last."""
@@ -256,7 +252,7 @@ class _Position:
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
         if stated is None:
             return Outcome.INVALID__NO_FIX
-        value = None if stated is UNSET else self._number(stated)
+        value = None if stated is UNSET else _number(stated)
         return Outcome.INVALID__SCHEMA if value is None else value / self._per_degree
 
     def _readings(self, parts: Sequence[Any]) -> Readings:
@@ -265,23 +261,17 @@ class _Position:
             if part is UNSET or part is None:
                 continue
             value = read_part(self._reading, part)
-            number = None if isinstance(value, Outcome) else self._number(value)
+            number = None if isinstance(value, Outcome) else _number(value)
             if number is not None:
                 readings[name] = number
         return readings or None
 
 
-def _plain_number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number
-    return value  # type: ignore[no-any-return]
-
-
-def _text_number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
+def _number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
     return numeral(value) if isinstance(value, str) else value
 
 
-def _time_reader(
-    unit: TimeUnit, number: Callable[[Any], float | None]
-) -> Callable[[Any], float | Outcome]:
+def _time_reader(unit: TimeUnit) -> Callable[[Any], float | Outcome]:
     """Return a function from a stated time to unix seconds."""
     if unit == "iso8601":
 
@@ -293,7 +283,7 @@ def _time_reader(
     per_second = _PER_SECOND[unit]
 
     def from_number(value: Any) -> float | Outcome:  # noqa: ANN401  as decoded
-        seconds = number(value)
+        seconds = _number(value)
         return Outcome.INVALID__SCHEMA if seconds is None else seconds / per_second
 
     return from_number

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta, timezone
 from math import isfinite
 from struct import Struct
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -33,6 +33,8 @@ _VEHICLE, _TIME = -2, -1
 """Where the vehicle and the time of a part are among its values."""
 _TS = JsonPath(("ts",))
 _NO_CODE_YET = 0
+_LEAST_MILLISECONDS = 1e11
+"""A time as large as this, of 1973 in milliseconds, would be of the year 5138 in seconds."""
 _Coder: TypeAlias = Callable[[Any], int | str | Outcome | None]
 """From a stated value to its code, or to the text of an open domain; None: it has no value."""
 
@@ -71,23 +73,19 @@ class PartFormat:
 
     Attributes
     ----------
-    time, time_unit
-        Where the time is, and the unit of a number.
+    time
+        Where the time is: text, or a number of seconds, or of milliseconds from 1e11 on.
     utc_offset_s
         How far local time is ahead of UTC.
     where
         The messages that count.
-    text_numbers
-        Whether a number may also be written as text, and a category as a whole number.
     vehicle
         Where the id of the vehicle is; None: not in the payload.
     """
 
     time: JsonPath = _TS
-    time_unit: Literal["s", "ms"] = "s"
     utc_offset_s: float = 0.0
     where: Conditions = field(default_factory=dict)
-    text_numbers: bool = False
     vehicle: JsonPath | None = None
 
 
@@ -112,14 +110,11 @@ class PartReader:
 
     def __init__(self, reported: Sequence[ReportedValues], format_: PartFormat = _FORMAT) -> None:
         self._zone = timezone(timedelta(seconds=format_.utc_offset_s))
-        self._per_second = 1000.0 if format_.time_unit == "ms" else 1.0
-        self._text_numbers = format_.text_numbers
         self._selector = Selector(format_.where) if format_.where else None
-        category: Any = DeviceId if format_.text_numbers else str
         wanted: list[tuple[JsonPath | None, Any]] = [
             (
                 None if r.from_time else r.path or JsonPath((r.attribute.name,)),
-                float | str if r.attribute.numeric else category,
+                float | str if r.attribute.numeric else DeviceId,
             )
             for r in reported
         ]
@@ -127,9 +122,7 @@ class PartReader:
             wanted.append((format_.vehicle, DeviceId))
         self._reader = PathReader([*wanted, (format_.time, float | str)])
         self._coders = [
-            (_TIME, _minute_coder(format_.utc_offset_s))
-            if r.from_time
-            else (slot, _value_coder(r, text_numbers=format_.text_numbers))
+            (_TIME, _minute_coder(format_.utc_offset_s)) if r.from_time else (slot, _value_coder(r))
             for slot, r in enumerate(reported)
         ]
         self._is_open = any(r.is_open for r in reported)
@@ -176,13 +169,13 @@ class PartReader:
 
     def _seconds(self, stated: Any) -> float | None:  # noqa: ANN401  as decoded
         if isinstance(stated, str):
-            found = numeral(stated) if self._text_numbers else None
+            found = numeral(stated)
             if found is None:
                 return unix_s(stated, self._zone)
             stated = found
         if stated is UNSET or stated is None or not isfinite(stated):
             return None
-        seconds: float = stated / self._per_second
+        seconds: float = stated / 1000 if stated >= _LEAST_MILLISECONDS else stated
         return seconds
 
 
@@ -222,16 +215,14 @@ def _minute_coder(utc_offset_s: float) -> _Coder:
     return minute
 
 
-def _value_coder(reported: ReportedValues, *, text_numbers: bool) -> _Coder:
+def _value_coder(reported: ReportedValues) -> _Coder:
     if reported.is_open:
         return _text_coder(reported.marker)
     if reported.attribute.numeric:
-        return _number_coder(reported, text_numbers=text_numbers)
+        return _number_coder(reported)
     missing = reported.attribute.missing
     code_of = _CodeOf({label: code for code, label in enumerate(reported.attribute.label)})
     code_of[None] = code_of[UNSET] = code_of[reported.marker] = missing
-    if not text_numbers:
-        return code_of.__getitem__
 
     def category(value: str | int | None) -> int:
         return code_of[str(value) if type(value) is int else value]
@@ -258,7 +249,7 @@ def _text_coder(marker: str) -> _Coder:
     return text
 
 
-def _number_coder(reported: ReportedValues, *, text_numbers: bool) -> _Coder:
+def _number_coder(reported: ReportedValues) -> _Coder:
     missing, marker = reported.attribute.missing, reported.marker
     lo, hi = map(float, reported.attribute.position[[0, missing - 1]])
     step = reported.step
@@ -271,7 +262,7 @@ def _number_coder(reported: ReportedValues, *, text_numbers: bool) -> _Coder:
             return code
         if value is None or value is UNSET or value == marker:
             return missing
-        found = numeral(value) if text_numbers else None
+        found = numeral(value)
         return Outcome.INVALID__SCHEMA if found is None else number(found)
 
     return number

@@ -50,6 +50,24 @@ class Shapes:
     lon: FloatArray
 
 
+class Layer(NamedTuple):
+    """One of several networks that are published as one; no road leads from one to another.
+
+    Attributes
+    ----------
+    source
+        What it was loaded from.
+    nodes
+        Its nodes, which follow each other.
+    reach_m
+        As of `RoadNetwork`.
+    """
+
+    source: str
+    nodes: slice
+    reach_m: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RoadNetwork:
     """A simple undirected graph in compressed sparse rows, with lengths and speeds of roads.
@@ -90,6 +108,8 @@ class RoadNetwork:
     reach_m
         Positions this far from every line still belong to the network, whatever the limit: where
         nodes are places and not points on roads.
+    layers
+        The networks that it consists of, if there are several.
 
     Notes
     -----
@@ -109,6 +129,7 @@ class RoadNetwork:
     way_of: IntArray | None = None
     load_at: FloatArray | None = None
     reach_m: float = 0.0
+    layers: tuple[Layer, ...] = ()
 
     @property
     def n_nodes(self) -> int:
@@ -129,6 +150,29 @@ class RoadNetwork:
     def has_coordinates(self) -> bool:
         """Whether positions can be located on this network."""
         return not bool(np.isnan(self.lat).any())
+
+    def alone(self, layer: Layer) -> "RoadNetwork":
+        """Return one of its layers, for finding positions on it."""
+        first, end = layer.nodes.start, layer.nodes.stop
+        arcs = slice(int(self.first_arc_of[first]), int(self.first_arc_of[end]))
+        shapes = self.shapes
+        if shapes is not None:
+            corners = shapes.first_corner_of[arcs.start : arcs.stop + 1]
+            drawn = slice(int(corners[0]), int(corners[-1]))
+            shapes = Shapes(corners - corners[0], shapes.lat[drawn], shapes.lon[drawn])
+        return RoadNetwork(
+            self.node_id[layer.nodes],
+            self.lat[layer.nodes],
+            self.lon[layer.nodes],
+            self.first_arc_of[first : end + 1] - self.first_arc_of[first],
+            self.neighbour_of[arcs] - np.int32(first),
+            self.length_m[arcs],
+            self.speed_mps[arcs],
+            self.drivable[arcs],
+            self.component_of[layer.nodes],
+            shapes,
+            reach_m=layer.reach_m,
+        )
 
     def opposite_arcs(self) -> IntArray:
         """Return the arc in the other direction of each arc, shape (arcs,)."""

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int8Array, Int32Array, IntArray
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
 from anonymizer.errors import InputError
 
@@ -36,6 +37,9 @@ class Trace:
     located
         Node index of each row, negative off the graph, shape (n,), where it is known already; None:
         it follows from the coordinates or names.
+    network
+        Source of the network on which the device of each row moves, shape (n,), for networks of
+        several; None: it is not told.
     """
 
     device_id: tuple[str, ...]
@@ -47,6 +51,7 @@ class Trace:
     n_unusable: int = 0
     readings: Mapping[str, FloatArray] = field(default_factory=dict)
     located: Int32Array | None = None
+    network: NDArray[np.str_] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -82,3 +87,32 @@ def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
     if n_unknown := int((node < 0).sum()):
         raise InputError(f"the network lacks the node of {n_unknown} rows of the trace")
     return node.astype(np.int32)
+
+
+def layers_of(trace: Trace, network: RoadNetwork) -> Int8Array | None:
+    """Return the layer of each row of a trace of coordinates; None where there is one network.
+
+    Raises
+    ------
+    InputError
+        If the trace does not say it, names another network, or a device has two.
+    """
+    if not network.layers:
+        return None
+    if trace.network is None:
+        raise InputError("there are several networks: the trace needs a column network")
+    sources = [layer.source for layer in network.layers]
+    layer = np.full(trace.n_rows, -1, np.int8)
+    for number, source in enumerate(sources):
+        layer[trace.network == source] = number
+    if (layer < 0).any():
+        raise InputError(f"the trace names a network that is none of {', '.join(sources)}")
+    if len(np.unique(np.stack([trace.device_of, layer]), axis=1).T) > trace.n_devices:
+        raise InputError("the trace names two networks for a device")
+    return layer
+
+
+def check_one_network(network: RoadNetwork) -> None:
+    """Raise `InputError` if a network consists of several: figures would mix their devices."""
+    if network.layers:
+        raise InputError("there are several networks: take each with the trace of its devices")

@@ -15,11 +15,11 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.pipeline.accounting import NOT_PUBLISHED
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage
 from anonymizer.pipeline.positions.tick.engine import TickRelease
-from anonymizer.pipeline.positions.tick.tick_accounts import NOT_PUBLISHED
 
 _LINES_PER_REPORT = 50_000
 

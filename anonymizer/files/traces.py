@@ -9,6 +9,7 @@ from typing import IO, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.fixes import MOTION
@@ -19,6 +20,7 @@ from anonymizer.files.tables import reading
 from anonymizer.unfolding import check_frame, check_texts, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_NETWORK = "network"
 _SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
 
 
@@ -26,7 +28,8 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     """Read a trace: columns device_id, ts and either lat and lon or node; others are ignored.
 
     A file with both coordinates and nodes is read by its coordinates. The readings `heading_deg`
-    and `speed_mps` are always read where they are columns: the heading chooses between roads.
+    and `speed_mps` are always read where they are columns: the heading chooses between roads. So is
+    `network`, the source of the network of each device, for networks of several.
 
     Parameters
     ----------
@@ -83,6 +86,7 @@ def trace_of(
         node=node,
         n_unusable=len(usable) - len(rows),
         readings={name: _readings(path, frame, name)[rows] for name in read},
+        network=_sources(frame, rows),
     )
 
 
@@ -177,11 +181,21 @@ def _wanted(path: Path, columns: list[str], readings: Sequence[str]) -> list[str
         raise InputError(f"{path}: no column {missing[0]}{hint}")
     if unread := [name for name in readings if name not in columns]:
         raise InputError(f"{path}: no column {unread[0]} (a declared reading)")
-    return list(dict.fromkeys([*wanted, *readings, *_motion(columns)]))
+    of_kinds = [_NETWORK] if _NETWORK in columns and not by_node else []
+    return list(dict.fromkeys([*wanted, *readings, *_motion(columns), *of_kinds]))
 
 
 def _motion(columns: Sequence[str]) -> list[str]:
     return [name for name in MOTION if name in columns]
+
+
+def _sources(frame: pl.DataFrame, rows: IntArray) -> NDArray[np.str_] | None:
+    """Return the network of each row, where the trace tells it; empty where it is missing."""
+    if _NETWORK not in frame.columns:
+        return None
+    texts = frame[_NETWORK].cast(pl.String, strict=False).fill_null("").gather(rows).to_numpy()
+    check_texts(texts)
+    return texts.astype(np.str_)
 
 
 def _numbers(path: Path, frame: pl.DataFrame, name: str) -> FloatArray:

@@ -166,7 +166,7 @@ def from_arcs(
         length_m=arcs.length_m[kept],
         speed_mps=arcs.speed_mps[kept],
         drivable=arcs.drivable[kept],
-        component_of=_components_by_size(first_arc_of, neighbour_of),
+        component_of=components_by_size(first_arc_of, neighbour_of),
         shapes=None if corners is None else Shapes(*corners_of_arcs(corners, arcs, kept)),
         way_of=None if way is None else arcs.way[kept],
         # Nodes between the given ones come after them.
@@ -219,7 +219,8 @@ def _simple_arcs(
     return best[np.lexsort((listed, tail[best]))]
 
 
-def _components_by_size(first_arc_of: Int32Array, neighbour_of: Int32Array) -> Int32Array:
+def components_by_size(first_arc_of: Int32Array, neighbour_of: Int32Array) -> Int32Array:
+    """Return the component of each node, see `RoadNetwork.component_of`."""
     n_nodes = len(first_arc_of) - 1
     present = np.ones(len(neighbour_of), dtype=np.int8)
     graph = csr_array((present, neighbour_of, first_arc_of), shape=(n_nodes, n_nodes))

@@ -5,12 +5,14 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_sources import sources_of
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.cities import city
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
+from anonymizer.networks.layers import joined
 from anonymizer.networks.ppm_edges import load_edges
 from anonymizer.networks.speeds import DRIVE, PROFILES, Profile
 from anonymizer.unfolding import check_unfolding
@@ -63,7 +65,7 @@ _TABLE_ENDINGS = (".parquet", ".csv")
 _KNOWN = (
     f"a file ending in {', '.join(_FILES)}; PREFIX for PREFIX_nodes and PREFIX_edges "
     "(.parquet or .csv); walk:, cycle:, streets: or water: and a file of OpenStreetMap; "
-    "h3:RESOLUTION:AREA; grid:ROWSxCOLUMNS; city:NODES"
+    "h3:RESOLUTION:AREA; grid:ROWSxCOLUMNS; city:NODES; several of these, joined by ' + '"
 )
 
 
@@ -88,6 +90,7 @@ def load_network(
     | `h3:RES:S,W,N,E`, `h3:RES:FILE.geojson` | H3 cells of a box or of polygons |
     | `grid:RxC` | a grid of R rows and C columns |
     | `city:N`, `city:N:SEED` | a generated city of N nodes |
+    | `roads.osm + water:roads.osm` | several, for devices of several kinds; see `layers` |
     | a `networkx` graph | its nodes and edges, by the conventions of OSMnx; see `from_networkx` |
 
     Raises
@@ -113,7 +116,7 @@ def load_network(
     name = fspath(source) if isinstance(source, str | PathLike) else "graph"
     try:
         if isinstance(source, str | PathLike):
-            network = _load(name, max_spacing_m)
+            network = _joined(name, max_spacing_m)
         else:
             network = from_networkx(source, max_spacing_m=max_spacing_m)
     except InputError as error:
@@ -121,6 +124,21 @@ def load_network(
     if network.n_roads == 0:
         raise InputError(f"{name}: has no road")
     return network
+
+
+def _joined(source: str, max_spacing_m: float) -> RoadNetwork:
+    sources = sources_of(source)
+    if len(sources) == 1:
+        return _load(source, max_spacing_m)
+    networks = []
+    for each in sources:
+        try:
+            networks.append(_load(each, max_spacing_m))
+        except InputError as error:
+            raise InputError(f"{each}: {error}") from error
+        if not networks[-1].n_roads:
+            raise InputError(f"{each}: has no road")
+    return joined(sources, networks)
 
 
 def _load(source: str, max_spacing_m: float) -> RoadNetwork:

@@ -16,6 +16,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.record_metrics import RecordCollector, Recorded
 from anonymizer.pipeline.records.flow import UNMATCHED
 from anonymizer.settings import StreamSettings
+from anonymizer.settings.streams import MOST_OF_A_VEHICLE
 
 
 class _Unit(Enum):
@@ -69,7 +70,7 @@ _DEFECT = Outcome.SUPPRESSED__UNVERIFIED.label
 def _steps(stream: StreamSettings) -> dict[_Unit, int]:
     """Return the steps of a stream: what k vehicles send in a window at most."""
     by_vehicle = stream.per == "vehicle"
-    records = stream.promise.k * (1 if by_vehicle else stream.max_records_per_vehicle)
+    records = stream.promise.k * (1 if by_vehicle else MOST_OF_A_VEHICLE)
     parts = records * len(stream.sources)
     return {
         _Unit.EXACT: 1,

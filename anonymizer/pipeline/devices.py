@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.pipeline.names import with_room
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, with_room
 
 NO_SLOT = -1
 _PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: collisions are negligible

@@ -23,20 +23,20 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__OUT_OF_RANGE: "latitude and longitude are exchanged, or not in degrees",
     Outcome.INVALID__NULL_ISLAND: "devices report 0, 0: their receivers have no position",
     Outcome.INVALID__FUTURE_TIME: (
-        "times are milliseconds and read as seconds (time_unit), local times without an offset, or"
-        " of clocks that are ahead"
+        "times are milliseconds and read as seconds (payload.time_unit), local times without an"
+        " offset, or of clocks that are ahead"
     ),
     Outcome.INVALID__ANCIENT_TIME: (
         "times are of a recording, of clocks that are behind, or local times without an offset"
     ),
-    Outcome.INVALID__TOO_LARGE: "messages exceed limits.max_payload_bytes or max_positions",
+    Outcome.INVALID__TOO_LARGE: "messages exceed limits.max_payload_bytes, or 10,000 positions",
     Outcome.INVALID__UNKNOWN_TOPIC: (
         "the broker delivers topics that no input and no source names, for example by a"
         " subscription of earlier settings that it has kept"
     ),
     Outcome.INVALID__NO_DEVICE: (
         "no id where inputs.device_from says: the level of the topic is empty, the payload states"
-        " none, or it exceeds limits.max_device_id_chars"
+        " none, or it has more than 256 characters"
     ),
     Outcome.INVALID__EMPTY: "payloads are empty",
     Outcome.INVALID__RETAINED: "retained messages without a time: let devices not set the flag",

@@ -6,7 +6,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.name_hashes import hash_of
-from anonymizer.pipeline.packed import ROW_BYTES, PackedDeliveries
+from anonymizer.pipeline.ports import ROW_BYTES, PackedDeliveries
 
 
 def newest_of_each_topic(

@@ -10,8 +10,7 @@ ALL_METHODS = """\
 ## Sensors that stand still, published as they are.
 [[inputs]]
 topic = "sensors/{device}"
-kind = "fixed"
-publish = "public"
+kind = "public"
 
 [[readings]]
 name = "no2_ugm3"
@@ -156,7 +155,7 @@ published_as = "section_region"
 
 [[streams.attributes]]
 name = "exit_time"
-time_of_day = true
+values = "time_of_day"
 label = "hours"
 published_as = "time_period"
 

@@ -1,33 +1,35 @@
 """Settings of what analysts get besides regions: their shapes, the network, and counts."""
 
-from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from anonymizer.settings.base import (
-    AtLeastOne,
-    Group,
-    NotNegative,
-    OutputTopic,
-    Positive,
-)
+from anonymizer.settings.base import AtLeastOne, Group, NotNegative, Positive
 
-Shape: TypeAlias = Literal["nodes", "roads", "h3", "bbox"]
+_SHAPE = re.compile(r"nodes|roads|bbox|h3(:(1[0-5]|[0-9]))?")
+_RESTARTS = 1
+"""Restarts of the gateway in a period for which the budget of `device_intervals` suffices."""
 
 
 class ShapeSettings(Group):
     """What messages say of the place of a region, besides the names of its nodes.
 
     `nodes`: nothing more. `roads`: `geometry`, the roads between its nodes as a GeoJSON
-    MultiLineString. `h3`: `cells`, the H3 cells of its nodes (extra `h3`). `bbox`: the box around
-    its nodes, as west, south, east and north.
+    MultiLineString. `h3`: `cells`, the H3 cells of its nodes (extra `h3`), of resolution 9, with
+    edges of about 200 m; `h3:8`: of another resolution. `bbox`: the box around its nodes, as west,
+    south, east and north.
     """
 
-    regions: Shape = "nodes"
+    regions: str = "nodes"
     """Of the regions of mobile and of fixed devices."""
-    h3_resolution: Annotated[int, Field(ge=0, le=15)] = 9
-    """Resolution of the H3 cells; 9 has edges of about 200 m."""
+
+    @field_validator("regions")
+    @classmethod
+    def _is_a_shape(cls, regions: str) -> str:
+        if _SHAPE.fullmatch(regions) is None:
+            raise ValueError('must be "nodes", "roads", "bbox", "h3" or "h3:RESOLUTION", 0 to 15')
+        return regions
 
 
 class PublicNetworkSettings(Group):
@@ -58,26 +60,9 @@ class TripsOutSettings(Group):
 
     every_s: NotNegative = 0.0
     """Length of a window: each is published once, when the trips that ended in it are known. 3600
-    is usual: the longer, the smaller the places. Longer trips are left out. 0: never."""
-    k: Annotated[int, Field(ge=2)] = 10
-    """Fewest devices that made the trips of a class, and that took each of its roads;
-    `region.k_extra` is added. A place has at least 2 k nodes of the network."""
-
-
-class FormSettings(Group):
-    """Other forms of the messages about positions, for programs that expect them."""
-
-    cloudevents: bool = False
-    """Whether messages about groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5
-    user properties state the attributes, and the payload stays as it is (binary content mode).
-    Their `source` is the path of `broker.status_topic`, `/anonymizer`."""
-    ngsi_ld_topic: OutputTopic | None = None
-    """Topic on which groups of mobile devices are also published as NGSI-LD entities. They have a
-    `location` if `shapes.regions` is `roads` or `bbox`. None: they are not."""
-    home_assistant: OutputTopic | None = None
-    """Discovery prefix of Home Assistant, which is `homeassistant` unless it was changed there: the
-    gateway is then a device of it, with its public counts and whether it is ready. The state is
-    retained beside `broker.status_topic`, on `anonymizer/state`. None: it is not."""
+    is usual: the longer, the smaller the places. Longer trips are left out. 0: never. At least
+    `counts.k` devices made the trips of a class, and took each of its roads; a place has at least
+    twice as many nodes of the network."""
 
 
 class CountSettings(Group):
@@ -86,25 +71,30 @@ class CountSettings(Group):
     They need no pseudonyms. They are made of true positions, so they add to what the regions tell.
     With `privacy = "k"`, each figure is about at least k devices, and numbers of devices are
     multiples of k. With `dp` and `w-event` they have differential privacy (extra `dp`); `k`,
-    speeds and dwell are then not used.
+    speeds and dwell are then not used. They are on `cloaked/counts`, beside `output.topic`, and the
+    cells are retained on `cloaked/counts/cells`, as GeoJSON.
     """
 
-    enabled: bool = False
-    topic: OutputTopic = "cloaked/counts"
-    """The cells are retained on this topic with `/cells` behind it, as GeoJSON."""
-    every_s: Positive = 60.0
-    """Length of an interval, in seconds."""
-    privacy: Literal["k", "dp", "w-event"] = "k"
+    privacy: Literal["k", "dp", "w-event"] | None = None
     """What the counts promise. `k`: at least k devices in each figure and in each difference. `dp`:
     whoever sees all counts of a period learns hardly more than if a device had not been there.
-    `w-event`: likewise of any `period_s` in a row, wherever it begins, for counts without end."""
+    `w-event`: likewise of any `period_s` in a row, wherever it begins, for counts without end.
+    None: nothing is counted."""
+    every_s: Positive = 60.0
+    """Length of an interval, in seconds."""
     k: Annotated[int, Field(ge=2)] = 10
-    """Fewest devices in any figure; `region.k_extra` is added."""
+    """Fewest devices in any figure, and in any class of `trips_out`; `region.k_extra` is added."""
+    streets_s: Annotated[NotNegative, Field(multiple_of=60)] = 0.0
+    """Length of an hour, for traffic by street: 3600. Once it has ended, how many devices passed on
+    each street, and how fast, is at `/api/streets` until the next has ended (not with noise).
+    Publish no hour by `anonymizer traffic` as well. 0: never."""
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
     epsilon: Annotated[float, Field(gt=0, le=100)] = 1.0
-    """With `dp` and `w-event`: budget of a device for all counts of a period together."""
+    """With `dp` and `w-event`: budget of a device for all counts of a period together. What is
+    spent is kept in a file beside `store.path`, `anonymizer-budget.sqlite`, so that a restart does
+    not renew it: do not delete it."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     """Probability with which more than `epsilon` may be lost; well below 1 / devices."""
     period_s: Positive = 86_400.0
@@ -112,18 +102,12 @@ class CountSettings(Group):
     `w-event` it begins with every interval."""
     device_intervals: AtLeastOne | None = None
     """Most intervals of a period in which a device is counted: the first ones in which it is seen.
-    Not where ids change, and not with `w-event`.
-    The noise grows with the square root of it. None: all."""
-    restarts: Annotated[int, Field(ge=0)] = 1
-    """Restarts of the gateway in a period for which the budget suffices, where `device_intervals`
-    is set: the gateway forgets who was counted how often. After more, counts may be suppressed
-    until the period ends."""
+    Not where ids change, and not with `w-event`. The noise grows with the square root of it. The
+    budget suffices for one restart of the gateway in a period, which forgets who was counted how
+    often; after more, counts may be suppressed until the period ends. None: all."""
     trip_areas: Literal[0, 2, 4, 8, 16, 32] = 0
     """Number of areas between which trips are counted with `dp` and `w-event`, each of neighbouring
     cells. They make all noise larger, mostly by 1.4. 0: trips are not counted."""
-    budget_path: Path = Path("anonymizer-budget.sqlite")
-    """Where the spent budget is kept, so that a restart does not renew it. With it goes the account
-    of the period: do not delete it."""
 
     @model_validator(mode="after")
     def _periods_are_whole_intervals(self) -> Self:
@@ -135,14 +119,21 @@ class CountSettings(Group):
                 'counts: with privacy = "w-event" every interval counts each device: leave out'
                 " device_intervals"
             )
+        if self.streets_s and self.has_noise:
+            raise ValueError('counts: streets_s needs privacy = "k"; see `anonymizer traffic`')
         if self.trip_areas > self.cells:
             raise ValueError("counts: trip_areas must not exceed cells")
         return self
 
     @property
+    def enabled(self) -> bool:
+        """Whether anything is counted."""
+        return self.privacy is not None
+
+    @property
     def has_noise(self) -> bool:
         """Whether the counts have differential privacy."""
-        return self.privacy != "k"
+        return self.privacy in {"dp", "w-event"}
 
     @property
     def slides(self) -> bool:
@@ -158,7 +149,7 @@ class CountSettings(Group):
     @property
     def intervals_of_budget(self) -> int:
         """Intervals of a period in which a device may be counted for all that is known on disk."""
-        return min(self._n_intervals, self.intervals_of_device * (1 + self.restarts))
+        return min(self._n_intervals, self.intervals_of_device * (1 + _RESTARTS))
 
     @property
     def _n_intervals(self) -> int:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -33,6 +33,8 @@ class Group(BaseModel):
 
 
 def _may_be_true(annotation: Any) -> bool:  # noqa: ANN401  any type there is
+    if get_origin(annotation) is Literal:
+        return all(isinstance(each, str) for each in get_args(annotation))  # refused by itself
     return annotation is bool or any(map(_may_be_true, get_args(annotation)))
 
 
@@ -108,9 +110,13 @@ class OwnTopics(NamedTuple):
     """Topics that follow from those of the settings: see `Settings.topics`."""
 
     fixed: str
+    public: str
     current: str
+    counts: str
+    entities: str
     network: str
     rejected: str
+    probe: str
     state: str
     trips: str
 

@@ -1,16 +1,25 @@
 """`[broker]`: the MQTT broker and the credentials for it."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from anonymizer.settings.base import Group, OutputTopic, Positive, is_loopback
+from anonymizer.settings.base import Group, NotNegative, OutputTopic, Positive, is_loopback
+
+_RANDOM_CHARS = 32
+"""An id of so many characters is taken for random: 128 bits in hexadecimal digits."""
 
 
 class BrokerSettings(Group):
     """The MQTT broker and the credentials for it."""
+
+    keepalive_s: ClassVar[int] = 30
+    """Time between two pings. A broker that is silent for twice as long is reconnected, and so is
+    one that answers a ping without having acknowledged a message sent this long before it."""
+    receive_maximum: ClassVar[int] = 2000
+    """Most QoS 1 messages in flight from the broker to the gateway (MQTT 5)."""
 
     url: str = "mqtt://127.0.0.1:1883"
     """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. Over WebSocket:
@@ -21,12 +30,11 @@ class BrokerSettings(Group):
     passwords."""
     version: Literal["5", "3.1.1"] = "5"
     client_id: Annotated[str, Field(min_length=1, max_length=200)] = "anonymizer"
-    """Beginning of the ids under which the broker knows the gateway's connections."""
-    random_client_id: bool = True
-    """Whether 32 random digits are appended to each id. A second client with an id disconnects the
-    first one, so an id must not be guessed. The digits are kept in the store of records; without
-    streams they are drawn at every start. False: then choose a `client_id` that cannot be guessed,
-    for example with `openssl rand -hex 16`."""
+    """Beginning of the ids under which the broker knows the gateway's connections. A second client
+    with an id disconnects the first one, so an id must not be guessed: 32 random digits are
+    appended to each. They are kept in the store of records; without streams they are drawn at every
+    start. To one of 32 characters or more nothing is appended: it must be random itself, for
+    example of `openssl rand -hex 16`."""
     username: str | None = None
     """The gateway's name at the broker. None: anonymous."""
     password: SecretStr | None = None
@@ -39,14 +47,9 @@ class BrokerSettings(Group):
     """Client certificate (PEM). None: no client certificate."""
     key_file: Path | None = None
     """Key of the client certificate (PEM). None: it is in `cert_file`."""
-    keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
-    """Time between two pings. A broker that is silent for twice as long is reconnected, and so is
-    one that answers a ping without having acknowledged a message sent this long before it."""
     session_expiry_s: Annotated[int, Field(ge=0, le=0xFFFFFFFE)] = 0
     """How long the broker keeps undelivered messages while the gateway is not connected.
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
-    receive_maximum: Annotated[int, Field(ge=1, le=65535)] = 2000
-    """Most QoS 1 messages in flight from the broker to the gateway (MQTT 5)."""
     reconnect_max_s: Positive = 30.0
     """Longest wait before the next attempt to connect. It doubles with each attempt, from a
     sixtieth of this on."""
@@ -56,13 +59,16 @@ class BrokerSettings(Group):
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
-    probe_topic: OutputTopic | None = None
-    """Topic on which the gateway sends itself probes, to measure how long positions wait in the
-    broker. It must be allowed to publish and to read there, and nobody else to publish. None: not
-    measured."""
-    max_backlog_s: Positive = 10.0
-    """Positions that may have waited longer in the broker are suppressed as overload, in seconds;
-    needs `probe_topic`. Devices that state no time would else appear where they were."""
+    max_backlog_s: NotNegative = 0.0
+    """Positions that may have waited longer in the broker, in seconds, are suppressed as overload;
+    devices that state no time would else appear where they were. 10 is usual. It is measured with
+    probes that the gateway sends itself on `anonymizer/probe`, beside `status_topic`. It must be
+    allowed to publish and to read there, and nobody else to publish. 0: not measured."""
+
+    @property
+    def random_client_id(self) -> bool:
+        """Whether random digits are appended to `client_id`."""
+        return len(self.client_id) < _RANDOM_CHARS
 
     @field_validator("url")
     @classmethod

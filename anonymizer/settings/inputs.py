@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,11 +22,11 @@ from anonymizer.settings.base import (
     Group,
     NonEmpty,
     NotNegative,
-    OutputTopic,
     Positive,
     Qos,
     check_filter,
     id_levels,
+    like,
     nearest,
 )
 from anonymizer.settings.kafka import KafkaTopic, check_kafka_topic, pipeline_topic
@@ -34,6 +34,9 @@ from anonymizer.settings.payloads import PayloadSettings
 
 ANY_JSON = "json"
 """The codec whose format is declared in the settings."""
+_EPOCHS_OF_A_TTL = 6
+_SOURCE_OF_IDS = r"^(topic|payload|key|header:.+)$"
+_NO_SOURCE_OF_IDS = 'must be "topic" or "payload"; for kafka "key", "header:NAME" or "payload"'
 _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
 
@@ -57,13 +60,10 @@ class InputSettings(Group):
     """A file of the secrets with which OwnTracks encrypts, one on each line; each is tried. Not
     set: encrypted messages are refused."""
     qos: Qos = 0
-    device_from: Literal["topic", "payload", "key", "header"] = "topic"
-    """Where the device id is taken from. A broker's ACL can enforce a topic; nothing can enforce
-    a payload. `key` and `header` are for messages of Kafka, where `key` is the default: text in
-    UTF-8, in which `%` and `/` become `%25` and `%2F`."""
-    header: NonEmpty | None = None
-    """Name of the header of Kafka's messages that has the device id, for
-    `device_from = "header"`."""
+    device_from: Annotated[str, like(_SOURCE_OF_IDS, _NO_SOURCE_OF_IDS)] = "topic"
+    """Where the device id is taken from: `topic` or `payload`. A broker's ACL can enforce a topic;
+    nothing can enforce a payload. Messages of Kafka have it as their `key`, which is the default,
+    or in a header, `header:NAME`: text in UTF-8, in which `%` and `/` become `%25` and `%2F`."""
     within: dict[FieldName, tuple[float, float]] = Field(default={})
     """Least and greatest values of readings, by the names of the codec or of `payload.readings`:
     `{ speed_mps = [2.235, 35.763] }`. Positions that state others, or none, are counted as
@@ -73,12 +73,15 @@ class InputSettings(Group):
     CAM do. A former id is then no company for the next one, and no vehicle counts twice in a group
     or in safe counts. 0: ids stay. None: 300 for the codecs `j2735` and `etsi_cam` with
     `device_from = "payload"`, else they stay."""
-    kind: Literal["mobile", "fixed"] = "mobile"
-    """`fixed`: devices that stand still, such as sensors. They never count towards k of mobile
-    devices, and share no group with them."""
-    publish: Literal["cloaked", "public"] = "cloaked"
-    """What becomes of fixed devices. `cloaked`: they are hidden among the cloaked fixed devices of
-    all inputs. `public`: id, exact position and declared readings are published as they are."""
+    kind: Literal["mobile", "fixed", "public"] = "mobile"
+    """`fixed`: devices that stand still, such as sensors, and are hidden among those of all inputs.
+    They never count towards k of mobile devices, and share no group with them. `public`: devices
+    that stand still, too, whose id, exact position and declared readings are published as they are,
+    on `public/fixed`."""
+    network: NonEmpty | None = None
+    """On which of several networks these devices move: one of the sources in `network.source`, as
+    written there. A device that another input names, on another network, is off the graph. None:
+    there is one network."""
     registry: Path | None = None
     """A csv file with the columns `device_id`, `lat` and `lon`: where the fixed devices stand. A
     payload may then consist of readings alone, and the position of a listed device is always the
@@ -108,11 +111,9 @@ class InputSettings(Group):
     def _keys_and_headers_are_of_kafka(self) -> Self:
         if (self.kafka is None) != (self.device_from in {"topic", "payload"}):
             if self.kafka is None:
-                raise ValueError('device_from: "key" and "header" are for kafka')
+                raise ValueError('device_from: "key" and "header:NAME" are for kafka')
             if self.device_from == "topic":
                 raise ValueError('device_from: a topic of kafka names no device; "key" does')
-        if (self.header is not None) != (self.device_from == "header"):
-            raise ValueError('header: is for device_from = "header", which needs it')
         if self.kafka is not None and self.echo is not None:
             try:
                 check_kafka_topic(self.echo)
@@ -162,7 +163,7 @@ class InputSettings(Group):
         if self.payload.lat is None and self.registry is None:
             raise ValueError("payload: lat and lon are needed, unless there is a registry")
         if self.payload.join_s is not None and (
-            self.payload.time is None or self.payload.lat is None or self.kind == "fixed"
+            self.payload.time is None or self.payload.lat is None or self.kind != "mobile"
         ):
             raise ValueError("payload: join_s needs lat, lon and time, and is for mobile devices")
         if (self.device_from == "payload") != (self.payload.device is not None):
@@ -179,8 +180,8 @@ class InputSettings(Group):
             if self.payload is not None and self.payload.accuracy is not None:
                 raise ValueError("payload: accuracy is for echo, which writes it")
             return self
-        if self.publish == "public":
-            raise ValueError('echo: what publish = "public" publishes is not coarse')
+        if self.kind == "public":
+            raise ValueError('echo: what is published of kind = "public" is not coarse')
         if self.codec != ANY_JSON and self.codec not in ENCODERS:
             known = ", ".join(sorted({*ENCODERS, ANY_JSON}))
             raise ValueError(f"echo: messages of this codec cannot be written, only of {known}")
@@ -194,6 +195,11 @@ class InputSettings(Group):
         if of_topic and self.kafka is None and not id_levels(self.echo):
             raise ValueError("echo: {pseudonym} is needed, because the payloads name no device")
         return self
+
+    @property
+    def header(self) -> str | None:
+        """Name of the header of Kafka's messages that has the device id; None: none has."""
+        return self.device_from.partition(":")[2] or None
 
     def make_encoder(self) -> Encoder:
         """Return what writes coarse points for `echo`."""
@@ -245,29 +251,23 @@ class InputSettings(Group):
 
     @model_validator(mode="after")
     def _mobile_devices_are_cloaked_where_they_are(self) -> Self:
-        if self.kind == "mobile" and self.publish == "public":
-            raise ValueError('publish: only devices of kind = "fixed" can be public')
         if self.kind == "mobile" and self.registry is not None:
-            raise ValueError('registry: only devices of kind = "fixed" have one')
-        if self.kind == "fixed" and self.ids_change_s:
+            raise ValueError('registry: only devices of kind = "fixed" or "public" have one')
+        if self.kind != "mobile" and self.ids_change_s:
             raise ValueError('ids_change_s: only ids of kind = "mobile" change')
         return self
 
 
 class FixedSettings(Group):
-    """Fixed devices, of the inputs with `kind = "fixed"`."""
+    """Fixed devices, of the inputs with `kind = "fixed"`, and readings of public ones."""
 
-    public_topic: OutputTopic = "public/fixed"
-    """Where fixed devices with `publish = "public"` are published."""
     ttl_s: Positive = 3600.0
     """As `presence.ttl_s`, for fixed devices: the company of a cloaked device consists of those
-    that have reported within this time. It also limits the age of their readings."""
-    epoch_s: Positive = 600.0
-    """As `session.epoch_s`, for fixed devices: how long a new one waits at most, in `session`
-    mode. It must be below `ttl_s` by more than the time between two reports of a device."""
+    that have reported within this time. It also limits the age of their readings. A sixth of it is
+    to them what `session.epoch_s` is to mobile devices: how long a new one waits at most, in
+    `session` mode."""
 
-    @model_validator(mode="after")
-    def _epochs_fit_presence(self) -> Self:
-        if self.epoch_s >= self.ttl_s:
-            raise ValueError("epoch_s must be below ttl_s")
-        return self
+    @property
+    def epoch_s(self) -> float:
+        """Longest lifetime of a group of fixed devices."""
+        return self.ttl_s / _EPOCHS_OF_A_TTL

@@ -28,6 +28,8 @@ def json_schema() -> dict[str, Any]:
     for name, definition in [(Settings.__name__, schema), *schema["$defs"].items()]:
         definition["description"] = " ".join((groups[name].__doc__ or "").split())
         for key, text in comments_of(groups[name]).items():
+            if key not in definition["properties"]:
+                continue  # a constant
             # A file cannot state None; it leaves the key out.
             definition["properties"][key]["description"] = text.replace("None:", "Not set:")
     plain: dict[str, Any] = _plain(schema)

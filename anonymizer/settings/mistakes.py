@@ -109,7 +109,7 @@ def _meant(place: Sequence[int | str]) -> str:
     """Return a hint for a key that does not exist, `; did you mean ...?`, or an empty text.
 
     A key of its own table is proposed if one is similar. Otherwise the only key of the same name
-    in the tables below or anywhere, or the only similar one.
+    in the tables below or anywhere, a table of this name before a key, or the only similar one.
     """
     *tables, key = [part for part in place if isinstance(part, str)] or [""]
     own = _group_at(tables)
@@ -126,6 +126,7 @@ def _meant(place: Sequence[int | str]) -> str:
     if len(below) == 1:
         return f"; did you mean {_shown([*tables, *below[0]])}?"
     others = [path for path in _keys(Settings) if path[-1] == key]
+    others = [path for path in others if len(path) == 1] or others
     if not others:
         names = {path[-1] for path in _keys(Settings)}
         close = get_close_matches(key, sorted(names), n=1, cutoff=0.8)
@@ -146,28 +147,67 @@ _USUAL = {
 """What is meant by names that other programs use."""
 
 REMOVED = {
+    "broker.keepalive_s": "it is 30: delete it",
+    "broker.probe_topic": "write max_backlog_s = 10.0; probes are on probe, beside status_topic",
+    "broker.random_client_id": "an id of 32 characters or more is used as it is: delete it",
+    "broker.receive_maximum": "it is 2000: delete it",
     "broker.receiving_process": "it was removed: delete it",
     "broker.reconnect_min_s": "it is a sixtieth of reconnect_max_s: delete it",
     "cluster.kafka": "write servers in [kafka]",
     "cluster.kafka_options": "write options in [kafka]",
+    "cluster.n_joiners": "write n_parts, for sources, joiners and ranges",
+    "cluster.n_ranges": "write n_parts, for sources, joiners and ranges",
+    "cluster.n_sources": "write n_parts, for sources, joiners and ranges",
+    "counts.budget_path": "it is kept beside store.path: move the file there, and delete this",
     "counts.dwell_step_s": "it is 10: delete it",
+    "counts.enabled": 'write privacy = "k" in its place, or leave privacy out for no counts',
     "counts.most_dwell_s": "it is 600: delete it",
     "counts.most_speed_mps": "it is 40: delete it",
+    "counts.restarts": "it is 1: delete it",
     "counts.speed_step_mps": "it is 1: delete it",
+    "counts.topic": "it is beside output.topic: delete it",
     "current.part_bytes": "it is 120000: delete it",
     "current.topic": "it is beside output.topic: delete it",
+    "device_zones.enabled": 'write topic = "zones/{device}", or leave topic out for none',
+    "device_zones.max_devices": "it is a hundredth of presence.max_devices: delete it",
     "device_zones.max_payload_bytes": "it is 8192: delete it",
     "device_zones.max_zones": "it is 20: delete it",
+    "fixed.epoch_s": "it is a sixth of ttl_s: delete it",
+    "fixed.public_topic": "it is public/fixed: delete it",
     "fixed.topic": "it is beside output.topic: delete it",
-    "forms.source": "it is the path of broker.status_topic: delete it",
+    "forms": 'write forms = ["cloudevents", "home_assistant", "ngsi_ld"] in [output], or some',
+    "http.enabled": 'write host = "" for no HTTP, or delete it',
+    "http.raw_view": 'write map = "raw"',
+    "http.requests_per_minute": "it is 300: delete it",
+    "http.tiles": "the map draws the roads: delete it",
+    "http.tiles_attribution": "the map draws the roads: delete it",
     "http.toll_stream": "the first stream that suits answers: put it first, and delete this",
-    "home_assistant": 'write home_assistant = "homeassistant" in [forms]',
+    "home_assistant": 'write forms = ["home_assistant"] in [output]',
+    "inputs.header": 'write device_from = "header:NAME"',
+    "inputs.payload.text_numbers": "numbers may be written as text: delete it",
+    "inputs.publish": 'write kind = "public" for "public", and kind = "fixed" for "cloaked"',
+    "limits.max_device_id_chars": "it is 256: delete it",
+    "limits.max_positions": "it is 10000: delete it",
     "output.rejected_topic": "it is beside broker.status_topic: delete it",
+    "presence.follow_intervals": "unless ttl_s or session.epoch_s is set, they follow: delete it",
     "presence.max_ahead_s": "it is 5: delete it",
     "public_network.part_bytes": "it is 120000: delete it",
     "public_network.topic": "it is beside broker.status_topic: delete it",
+    "readings.per_pseudonym": 'write "each" among the statistics',
+    "region.area_devices": "it is one more than place_devices: delete it",
+    "shapes.h3_resolution": 'write regions = "h3:RESOLUTION"',
     "shapes.fixed": "shapes.regions is of fixed devices, too: delete it",
     "store.max_unpublished": "it is 1000000: delete it",
+    "streams.attributes.domain": 'write values = "any"',
+    "streams.attributes.scale": "values are compared by their order, or as label says: delete it",
+    "streams.attributes.time_of_day": 'write values = "time_of_day"',
+    "streams.attributes.weight": "it is 1: delete it",
+    "streams.count_as": "it is truck_count: delete it",
+    "streams.max_records_per_vehicle": "it is 100: delete it",
+    "streams.prefer_share": "it is an option of tables: delete it",
+    "streams.sources.qos": "it is 1: delete it",
+    "streams.sources.text_numbers": "numbers may be written as text: delete it",
+    "streams.sources.time_unit": "seconds and milliseconds are told apart: delete it",
     "streams.attributes.periods": "the parts of the day are four of six hours: delete it",
     "streams.attributes.prefix_chars": "the whole common prefix is told: delete it",
     "streams.forget_after": "it is 1000: delete it",
@@ -177,6 +217,12 @@ REMOVED = {
     "streams.promise.d_extra": "it is as large as k_extra: delete it",
     "streams.share_price": "it is 0.1: delete it",
     "streams.silent_share": "it is 0.05: delete it",
+    "trips_out.k": "it is counts.k: delete it",
+    "tick.queue_limit": "it is a tenth of presence.max_devices: delete it",
+    "trips.end_m": "write ends_m, for starts and ends; delay_s = 0: starts alone",
+    "trips.end_s": "write ends_s, for starts and ends; delay_s = 0: starts alone",
+    "trips.start_m": "write ends_m, for starts and ends; delay_s = 0: starts alone",
+    "trips.start_s": "write ends_s, for starts and ends; delay_s = 0: starts alone",
     "trips.dwell_m": "it is 50: delete it",
     "trips.max_held": "ten reports a second may wait: delete it",
 }

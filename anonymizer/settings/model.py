@@ -5,14 +5,14 @@ Units are in the names of the keys. The text below a key says what leaving it ou
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from anonymizer.domain.network_sources import sources_of
 from anonymizer.settings.analysts import (
     CountSettings,
     CurrentSettings,
-    FormSettings,
     PublicNetworkSettings,
     ShapeSettings,
     TripsOutSettings,
@@ -47,6 +47,7 @@ from anonymizer.settings.regions import (
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 from anonymizer.settings.web import HttpSettings
 
+_DEVICES_PER_MESSAGE = 10
 _LEAST_EVIDENCE_S = 60
 """Less than that holds no life of a pseudonym."""
 OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
@@ -64,7 +65,7 @@ class NetworkSettings(Group):
     """A file (GraphML, OSM pbf or XML, SUMO .net.xml, .edges), a prefix PREFIX of PREFIX_nodes and
     PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
     OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
-    `city:NODES`."""
+    `city:NODES`. Several, joined by ` + `, for devices of several kinds: see `inputs.network`."""
     snap_limit_m: Positive = 100.0
     """A position farther than this from every road, in metres, is off the graph and suppressed."""
     max_spacing_m: NotNegative = 100.0
@@ -77,8 +78,8 @@ class OutputSettings(Group):
     """Where cloaked positions are published."""
 
     topic: OutputTopic = "cloaked/positions"
-    """Of mobile devices. Fixed devices (`cloaked/fixed`) and current groups (`cloaked/current`) are
-    published beside it."""
+    """Of mobile devices. Fixed devices (`cloaked/fixed`), current groups (`cloaked/current`),
+    counts (`cloaked/counts`) and trips (`cloaked/trips`) are published beside it."""
     kafka: KafkaTopic | None = None
     """A topic of Kafka on which cloaked positions are published in place of `topic`, see `[kafka]`:
     the same messages, with the group, or the pseudonym (`form = "device"`), as the key. It must
@@ -97,6 +98,15 @@ class OutputSettings(Group):
     """`group`: one message for all devices that share a region; `device`: one for each. `device`
     needs `qos = 1` (except in region mode `bfs`): at QoS 0 nobody knows which messages of a group
     a lost connection has delivered."""
+    forms: tuple[Literal["cloudevents", "home_assistant", "ngsi_ld"], ...] = ()
+    """Other forms of the messages, for programs that expect them. `cloudevents`: messages about
+    groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5 user properties state the
+    attributes, and the payload stays as it is (binary content mode); their `source` is the path of
+    `broker.status_topic`, `/anonymizer`. `ngsi_ld`: groups of mobile devices are also published as
+    NGSI-LD entities, on `cloaked/entities`, beside `topic`; they have a `location` if
+    `shapes.regions` is `roads` or `bbox`. `home_assistant`: the gateway is a device of Home
+    Assistant, found by its prefix `homeassistant`, with its public counts and whether it is ready;
+    the state is retained beside `broker.status_topic`, on `anonymizer/state`."""
     time_step_s: NotNegative = 0.0
     """Published times are rounded down to a multiple of this, so that several releases may have
     the same time. 0: no rounding."""
@@ -106,10 +116,6 @@ class TickSettings(Group):
     """Ticks of the positions flow."""
 
     interval_s: Positive = 0.1
-    queue_limit: Annotated[AtLeastOne, NEVER_WEAKER] = 100_000
-    """Most messages that wait for a tick, apart from those that are decoded before it ends. Beyond
-    that, or when a tick is late, only the newest of each device is kept; the others are counted as
-    overload. Positions of Kafka wait there instead."""
     drain_s: Positive = 10.0
     """Deadline for finishing the current work when the gateway is stopped."""
 
@@ -118,21 +124,27 @@ class PresenceSettings(Group):
     """How long a device counts as present at its last position, and which times are accepted."""
 
     ttl_s: Positive = 120.0
-    """A device that has not reported for this long no longer counts as present."""
-    follow_intervals: bool | None = None
-    """Whether `ttl_s` and `session.epoch_s` grow where most devices report less often than every
-    30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in ten
-    devices (at most 300 s), the time to live to the epoch and 1.5 intervals. None: yes, unless
-    one of these two keys is set (`session`)."""
+    """A device that has not reported for this long no longer counts as present. Unless this or
+    `session.epoch_s` is set, both grow in `session` mode where most devices report less often than
+    every 30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in
+    ten devices (at most 300 s), the time to live to the epoch and 1.5 intervals."""
     parked_s: Positive | None = None
     """A device that has stayed near one node for this long is parked, and shares groups with parked
     devices alone: a region without the nodes that never change is where the others are
     (`session`). It doubles the regions of vehicles where nine in ten are parked, and few vehicles
     among parked ones wait for company. None: parked devices are company for all."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
-    """Most devices present at once; positions of further devices are suppressed as overload."""
+    """Most devices present at once; positions of further devices are suppressed as overload. A
+    tenth of it are the most messages that wait for a tick, apart from those that are decoded before
+    it ends. Beyond that, or when a tick is late, only the newest of each device is kept; the others
+    are counted as overload. Positions of Kafka wait there instead."""
     max_behind_s: Annotated[Positive, MORE_IS_WEAKER] = 60.0
     """How old a position may be when it arrives; at most `ttl_s`."""
+
+    @property
+    def queue_limit(self) -> int:
+        """Most messages that wait for a tick."""
+        return max(1, self.max_devices // _DEVICES_PER_MESSAGE)
 
     @model_validator(mode="after")
     def _expired_devices_have_no_valid_positions(self) -> Self:
@@ -145,10 +157,10 @@ class PresenceSettings(Group):
 class LimitSettings(Group):
     """Limits of a single message."""
 
-    max_payload_bytes: Annotated[int, Field(ge=16), MORE_IS_WEAKER] = 262_144
-    max_positions: Annotated[AtLeastOne, MORE_IS_WEAKER] = 10_000
+    max_positions: ClassVar[int] = 10_000
     """Most positions in one message."""
-    max_device_id_chars: Annotated[int, Field(ge=1, le=65535), MORE_IS_WEAKER] = 256
+    max_device_id_chars: ClassVar[int] = 256
+    max_payload_bytes: Annotated[int, Field(ge=16), MORE_IS_WEAKER] = 262_144
     max_ids_per_topic: AtLeastOne = 20_000
     """Most devices that the payloads of one topic may name within `presence.ttl_s`
     (`device_from = "payload"`), or vehicles within a window of a stream (`sources.vehicle`); what
@@ -199,7 +211,6 @@ class Settings(Group):
     public_network: PublicNetworkSettings = PublicNetworkSettings()
     counts: CountSettings = CountSettings()
     trips_out: TripsOutSettings = TripsOutSettings()
-    forms: FormSettings = FormSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
     limits: LimitSettings = LimitSettings()
@@ -244,9 +255,9 @@ class Settings(Group):
             "counts": self.counts.enabled,
             "current": bool(self.current.every_s),
             "device_zones": self.device_zones.enabled,
-            "forms": self.forms != FormSettings(),
+            "output.forms": bool(self.output.forms),
             "trips_out": bool(self.trips_out.every_s),
-            'inputs.kind = "fixed"': any(each.kind == "fixed" for each in self.inputs),
+            'inputs.kind = "fixed"': any(each.kind != "mobile" for each in self.inputs),
         }
         if refused := [key for key, is_on in only_mqtt.items() if is_on]:
             raise ValueError(f"output.kafka: not with {', '.join(refused)}, which needs MQTT")
@@ -258,7 +269,7 @@ class Settings(Group):
         if broker.session_expiry_s and broker.random_client_id and not self.streams:
             raise ValueError(
                 "broker: session_expiry_s needs the same client id at every start; without streams"
-                " set random_client_id = false, and a client_id that cannot be guessed"
+                " set a client_id of 32 random characters or more, which cannot be guessed"
             )
         return self
 
@@ -298,9 +309,13 @@ class Settings(Group):
         cloaked, own = self.output.topic, self.broker.status_topic
         return OwnTopics(
             fixed=_beside(cloaked, "fixed"),
+            public="public/fixed",
             current=_beside(cloaked, "current"),
+            counts=_beside(cloaked, "counts"),
+            entities=_beside(cloaked, "entities"),
             network=_beside(own, "network"),
             rejected=_beside(own, "rejected"),
+            probe=_beside(own, "probe"),
             state=_beside(own, "state"),
             trips=_beside(cloaked, "trips"),
         )
@@ -330,11 +345,11 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _outputs_of_positions_differ(self) -> Self:
-        topics = (self.output.topic, self.fixed.public_topic, *self.topics)
+        topics = (self.output.topic, *self.topics)
         if len(set(topics)) < len(topics):
             raise ValueError(
-                "output.topic and fixed.public_topic must differ from each other and from what is"
-                f" published beside output.topic and broker.status_topic ({', '.join(self.topics)})"
+                "output.topic must differ from the other topics of the gateway, beside it and"
+                f" beside broker.status_topic ({', '.join(self.topics)})"
             )
         return self
 
@@ -358,20 +373,18 @@ class Settings(Group):
             for j, source in enumerate(stream.sources):
                 yield f"streams (no. {i + 1}).sources (no. {j + 1})", source.filter_topic
         if self.device_zones.enabled:
-            yield "device_zones", self.device_zones.topic
+            yield "device_zones", self.device_zones.filter_topic
 
     def _output_topics(self) -> Iterator[tuple[str, str]]:
         """Yield key and topic of everything that the gateway may publish, below it too."""
         yield "broker.status_topic", self.broker.status_topic
         for topic in (self.topics.network, self.topics.rejected, self.topics.state):
             yield "broker.status_topic", topic
-        for topic in (self.topics.fixed, self.topics.current, self.topics.trips):
+        own = self.topics
+        for topic in (own.fixed, own.current, own.counts, own.entities, own.trips):
             yield "output.topic", topic
-        for name in ("output", "fixed", "counts", "forms"):
-            table = getattr(self, name)
-            for key in type(table).model_fields:
-                if key.endswith("topic") and getattr(table, key) is not None:
-                    yield f"{name}.{key}", getattr(table, key)
+        yield "output.topic", self.output.topic
+        yield "inputs.kind", own.public
         for i, each in enumerate(self.inputs):
             if each.echo is not None:
                 yield f"inputs (no. {i + 1}).echo", each.echo
@@ -381,7 +394,7 @@ class Settings(Group):
     @model_validator(mode="after")
     def _zones_name_devices_as_positions_do(self) -> Self:
         # The statement of a device under another id would be in vain, and nobody would notice.
-        stated = id_names(self.device_zones.topic)
+        stated = id_names(self.device_zones.filter_topic)
         for each in self.inputs if self.device_zones.enabled else ():
             named = id_names(each.topic)
             of_topic = each.kind == "mobile" and each.device_from == "topic"
@@ -405,12 +418,40 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _trips_are_of_vehicles(self) -> Self:
-        if self.trips_out.every_s and any(each.ids_live_s for each in self.inputs):
+        if self.counts.streets_s and not self.http.enabled:
+            raise ValueError("counts: streets_s needs http.host: HTTP alone tells it")
+        asked = bool(self.trips_out.every_s or self.counts.streets_s)
+        if asked and any(each.ids_live_s for each in self.inputs):
             raise ValueError(
-                "trips_out: not where vehicles change their ids (inputs.ids_change_s): one vehicle"
-                " would be company for itself"
+                "trips_out, counts.streets_s: not where vehicles change their ids"
+                " (inputs.ids_change_s): one vehicle would be company for itself"
             )
         return self
+
+    @model_validator(mode="after")
+    def _devices_of_several_networks_are_told_apart(self) -> Self:
+        sources = sources_of(self.network.source)
+        for i, each in enumerate(self.inputs, 1):
+            needs_none = len(sources) == 1 or each.publish == "public"
+            if each.network not in sources and (each.network is not None or not needs_none):
+                known = ", ".join(sources)
+                raise ValueError(
+                    f"inputs (no. {i}): network must be one of network.source: {known}"
+                )
+        figures = self.counts.enabled or self.counts.streets_s or self.trips_out.every_s
+        if len(sources) > 1 and figures:
+            raise ValueError(
+                "network.source: of several networks, counts, streets and trips_out would count"
+                " devices of different kinds together; run a gateway for each network"
+            )
+        return self
+
+    @property
+    def layer_of_input(self) -> tuple[int, ...]:
+        """Index of the network of each input's devices, -1 for none; empty: there is one."""
+        sources = sources_of(self.network.source)
+        number = {source: i for i, source in enumerate(sources) if len(sources) > 1}
+        return tuple(number.get(each.network or "", -1) for each in self.inputs if number)
 
     @model_validator(mode="after")
     def _remote_api_has_a_token(self) -> Self:
@@ -430,19 +471,16 @@ class Settings(Group):
 
     @property
     def follows_intervals(self) -> bool:
-        """Whether times follow how often devices report: see `presence.follow_intervals`."""
-        if self.region.mode != "session":
-            return False
-        if self.presence.follow_intervals is not None:
-            return self.presence.follow_intervals
-        return not (
-            "ttl_s" in self.presence.model_fields_set or "epoch_s" in self.session.model_fields_set
+        """Whether times follow how often devices report: see `presence.ttl_s`."""
+        stated = "ttl_s" in self.presence.model_fields_set
+        return self.region.mode == "session" and not (
+            stated or "epoch_s" in self.session.model_fields_set
         )
 
     @model_validator(mode="after")
     def _evidence_can_be_had_and_seen(self) -> Self:
         watch, http = self.watch, self.http
-        if watch.evidence_s and all(each.kind == "fixed" for each in self.inputs):
+        if watch.evidence_s and all(each.kind != "mobile" for each in self.inputs):
             raise ValueError("watch.evidence_s: needs inputs of mobile devices")
         shown = http.enabled and (http.token is not None or http.token_file is not None)
         if watch.evidence_s and watch.reports is None and not shown:

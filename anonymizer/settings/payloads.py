@@ -106,8 +106,6 @@ class PayloadSettings(Group):
     where: Where = Field(default={})
     """Only messages with these values count, by path: `{ "_type" = "location", "fix" = [2, 3] }`.
     The others are counted as `not_selected`."""
-    text_numbers: bool = False
-    """Whether a number may also be written as text, `"60.17"`."""
     accuracy: PayloadPath | None = None
     """Path of the accuracy in metres, for `echo` alone: it is written, not read. None: no field
     states the radius."""
@@ -128,7 +126,6 @@ class PayloadSettings(Group):
             readings={name: JsonPath.of(stated) for name, stated in self.readings.items()},
             positions=path(self.positions),
             where=conditions(self.where),
-            text_numbers=self.text_numbers,
             accuracy=path(self.accuracy),
             scale=self.scale,
             halves=self.join_s is not None,

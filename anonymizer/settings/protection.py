@@ -8,7 +8,6 @@ from pydantic import Field, field_validator, model_validator
 
 from anonymizer.domain.protection import Circle, Polygon, TripRule
 from anonymizer.settings.base import (
-    AtLeastOne,
     Group,
     Latitude,
     Longitude,
@@ -76,27 +75,39 @@ class DeviceZoneSettings(Group):
     Positions of a device inside a zone of its own are not published. A device may also take no
     part, or demand more company or larger places than others. Nothing about this is ever published.
     The broker stores it, and must let nobody but the gateway read it; in a cluster Kafka does, too.
+
+    At most one in a hundred of `presence.max_devices` has zones of its own, in a cluster for each
+    source. Beyond that, publishers with most of them yield first (a publisher is the first level of
+    the id), and nothing is published about the devices left out, until there is room. A publisher
+    of twenty times as many is hidden whole, until the gateway restarts or the cluster begins anew.
     """
 
-    enabled: bool = False
-    topic: OutputTopic = "zones/{device}"
-    """`{device}` stands for the id of the device. Where several levels of an input's topic are the
-    id, the same levels are named here: `zones/{user}/{device}`. An empty retained message withdraws
-    the zones of a device. While its message is not valid, is larger than 8 KiB or has more than 20
+    topic: OutputTopic | None = None
+    """`zones/{device}`, for example. `{device}` stands for the id of the device. Where several
+    levels of an input's topic are the id, the same levels are named here:
+    `zones/{user}/{device}`. None: devices state nothing. An empty retained message withdraws the
+    zones of a device. While its message is not valid, is larger than 8 KiB or has more than 20
     zones, nothing is published about the device."""
-    max_devices: AtLeastOne = 10_000
-    """Most devices with zones of their own, in a cluster for each source. Beyond that, publishers
-    with most of them yield first (a publisher is the first level of the id), and nothing is
-    published about the devices left out, until there is room. A publisher of twenty times as many
-    is hidden whole, until the gateway restarts or the cluster begins anew."""
 
     @field_validator("topic")
     @classmethod
-    def _the_topic_names_the_device(cls, topic: str) -> str:
+    def _the_topic_names_the_device(cls, topic: str | None) -> str | None:
+        if topic is None:
+            return None
         check_filter(topic, "device")
         if not id_levels(topic):
             raise ValueError("topic: {device} is needed")
         return topic
+
+    @property
+    def enabled(self) -> bool:
+        """Whether devices state anything."""
+        return self.topic is not None
+
+    @property
+    def filter_topic(self) -> str:
+        """The topic; empty if devices state nothing."""
+        return self.topic or ""
 
 
 class TripSettings(Group):
@@ -108,18 +119,16 @@ class TripSettings(Group):
 
     enabled: bool = False
     """Whether trip ends are protected; everything is then published `delay_s` later."""
-    start_m: NotNegative = 200.0
-    start_s: NotNegative = 60.0
+    ends_m: NotNegative = 200.0
+    ends_s: NotNegative = 60.0
     """A position is published only if it is this far from where the trip began *and* this long
-    after it began."""
-    end_m: NotNegative = 200.0
-    end_s: NotNegative = 60.0
-    """And only if, when the delay is over, the device is this far from it and has travelled on
-    for this long."""
-    delay_s: Positive = 120.0
-    """How long a position waits: at least `end_s`, better with twice the time between two reports
+    after it began; and only if, when the delay is over, the device is this far from it and has
+    travelled on for this long."""
+    delay_s: NotNegative = 120.0
+    """How long a position waits: at least `ends_s`, better with twice the time between two reports
     of a device added. Nothing is published about a device that reports too rarely, or that is
-    slower than `end_m` / `delay_s` (a pedestrian)."""
+    slower than `ends_m` / `delay_s` (a pedestrian). 0: nothing waits, and the starts of trips alone
+    are protected."""
     gap_s: Positive = 300.0
     """A device that was silent for longer than this begins a new trip."""
     dwell_s: Positive = 120.0
@@ -131,7 +140,8 @@ class TripSettings(Group):
 
     @model_validator(mode="after")
     def _ends_can_be_seen(self) -> Self:
-        _ = self.rule
+        if 0 < self.delay_s < self.ends_s:
+            raise ValueError("delay_s must be 0, or at least ends_s")
         return self
 
     @property
@@ -142,5 +152,13 @@ class TripSettings(Group):
     @property
     def rule(self) -> TripRule:
         """The rule as the algorithms take it; a device may report ten times a second."""
-        max_held = max(_FEWEST_HELD, ceil(_REPORTS_HZ * self.delay_s))
-        return TripRule(**self.model_dump(exclude={"enabled", "learn_days"}), max_held=max_held)
+        ends = (self.ends_m, self.ends_s) if self.delay_s else (0.0, 0.0)
+        return TripRule(
+            self.ends_m,
+            self.ends_s,
+            *ends,
+            delay_s=self.delay_s,
+            gap_s=self.gap_s,
+            dwell_s=self.dwell_s,
+            max_held=max(_FEWEST_HELD, ceil(_REPORTS_HZ * self.delay_s)),
+        )

@@ -73,14 +73,17 @@ class RegionSettings(Group):
     place_devices: AtLeastOne = 4
     """How many devices share the place as which a member is published, the member included: those
     where it stands, and one for each other node of the place at which there are any. More make
-    regions larger and devices harder to follow. 1: places are as small as `min_nodes` allows
-    (`snapshot`, `session`)."""
-    area_devices: AtLeastOne = 5
-    """How many devices, counted likewise, share the area around such a place, three of the smallest
-    places large, or the place itself if it is larger (`snapshot`, `session`)."""
+    regions larger and devices harder to follow. One device more, counted likewise, shares the area
+    around the place, three of the smallest places large, or the place itself if it is larger. 1:
+    places are as small as `min_nodes` allows (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`). Safe counts hold as many devices beyond `counts.k` in each figure."""
+
+    @property
+    def area_devices(self) -> int:
+        """How many devices share the area around a place."""
+        return self.place_devices + (self.place_devices > 1)
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:

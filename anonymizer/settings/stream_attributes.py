@@ -10,7 +10,6 @@ from anonymizer.settings.base import (
     FieldName,
     Group,
     NonEmpty,
-    NotNegative,
     Positive,
 )
 from anonymizer.settings.payloads import PayloadPath
@@ -27,8 +26,8 @@ RESERVED = {
 class AttributeSettings(Group):
     """One attribute of a record. Attributes that are not declared are dropped on arrival.
 
-    Either a number (`lo`, `hi`, `step`) or a category (`values` in their order, a `hierarchy`, or
-    `domain = "any"`).
+    Either a number (`lo`, `hi`, `step`), a category (`values` in their order, or a `hierarchy`), or
+    the time of the day.
     """
 
     name: FieldName
@@ -38,20 +37,18 @@ class AttributeSettings(Group):
     role: Literal["qi", "sensitive", "measure"] = "qi"
     """`qi`: an adversary may know it, so it is generalized. `sensitive`: an adversary must not
     learn it. `measure`: a number whose sum and mean over each class are published."""
-    time_of_day: bool = False
-    """The minute of the local day, taken from the time of the part; not a field of the payload."""
     lo: Number | None = None
     hi: Number | None = None
     """A number outside `lo` to `hi` makes the part invalid."""
     step: Positive = 1.0
     """Numbers are rounded to multiples of this, counted from `lo`."""
-    values: tuple[NonEmpty, ...] = ()
+    values: tuple[NonEmpty, ...] | Literal["any", "time_of_day"] = ()
     """Categories, in an order that puts similar ones next to each other. Any other value makes
-    the part invalid."""
-    domain: Literal["declared", "any"] = "declared"
-    """`any`: every text of up to 64 characters is a category, so that a new one needs no restart.
-    The domain of a window is what occurs in it, in alphabetical order. Whatever a source states can
-    then be published in a class: only for sources that state no names of persons."""
+    the part invalid. `any`: every text of up to 64 characters is a category, so that a new one
+    needs no restart. The domain of a window is what occurs in it, in alphabetical order. Whatever a
+    source states can then be published in a class: only for sources that state no names of persons.
+    `time_of_day`: the minute of the local day, taken from the time of the part; not a field of the
+    payload."""
     hierarchy: Path | None = None
     """A file of `;`-separated lines, leaf first, or a JSON file of trees by attribute.
     None: no hierarchy."""
@@ -67,16 +64,9 @@ class AttributeSettings(Group):
     intersect windows."""
     published_as: FieldName | None = None
     """Its name in published messages. None: `name`."""
-    scale: Literal["auto", "line", "circle", "digits", "apart"] = "auto"
-    """How `kaca` compares values. `line`: by their place in the domain. `circle`: on the clock, so
-    that 23:59 and 0:01 may share a class. `digits`: by the number in them. `apart`: all different
-    values are equally far apart. `auto`: `line` if there is an order, else `apart`."""
-    weight: NotNegative = 1.0
-    """Weight of the attribute when `kaca` compares records; each attribute spans 1 before
-    weighting."""
     label: Literal["plain", "prefix", "hours"] = "plain"
-    """Form of the label under `kaca`. `plain`: a range or set. `prefix`: the common prefix.
-    `hours`: hours of the day."""
+    """Form of the label under `kaca`. `plain`: a range or set. `prefix`: the common prefix, of
+    values that are compared by the number in them. `hours`: hours of the day."""
 
     @property
     def shown_as(self) -> str:
@@ -89,6 +79,16 @@ class AttributeSettings(Group):
         return self.lo is not None
 
     @property
+    def categories(self) -> tuple[str, ...]:
+        """The declared categories."""
+        return () if isinstance(self.values, str) else self.values
+
+    @property
+    def time_of_day(self) -> bool:
+        """Whether it is the minute of the day, and not in the payload."""
+        return self.values == "time_of_day"
+
+    @property
     def domain_as_declared(self) -> tuple[object, ...]:
         """What its codes depend on: equal for attributes whose codes mean the same."""
         return (self.lo, self.hi, self.step, self.values, self.hierarchy, self.missing)
@@ -96,24 +96,24 @@ class AttributeSettings(Group):
     @property
     def is_open(self) -> bool:
         """Whether any text is a value."""
-        return self.domain == "any"
+        return self.values == "any"
 
     @model_validator(mode="after")
     def _an_open_domain_has_nothing_declared(self) -> Self:
         if not self.is_open:
             return self
-        if self.numeric or self.values or self.hierarchy is not None:
-            raise ValueError('domain: "any" is for categories without values or hierarchy')
+        if self.numeric or self.hierarchy is not None:
+            raise ValueError('values: "any" is for categories without a hierarchy')
         if self.lasting:  # its codes would have to mean the same in every window
-            raise ValueError('domain: "any" is not for a lasting attribute')
+            raise ValueError('values: "any" is not for a lasting attribute')
         return self
 
     @model_validator(mode="before")
     @classmethod
     def _a_day_has_1440_minutes(cls, table: Any) -> Any:  # noqa: ANN401  anything in the file
-        if isinstance(table, dict) and table.get("time_of_day") is True:
-            if {"lo", "hi", "step", "values", "hierarchy"} & table.keys():
-                raise ValueError("time_of_day: already declares the domain")
+        if isinstance(table, dict) and table.get("values") == "time_of_day":
+            if {"lo", "hi", "step", "hierarchy"} & table.keys():
+                raise ValueError('values: "time_of_day" declares the whole domain')
             return table | {"lo": 0, "hi": 1439}
         return table
 
@@ -124,12 +124,7 @@ class AttributeSettings(Group):
         if self.label != "plain" and self.numeric is (self.label == "prefix"):
             raise ValueError("label: prefix is for categories, hours for times of day")
         if self.label == "hours" and not self.time_of_day:
-            raise ValueError("label: hours needs time_of_day = true")
-        if self.numeric is (self.scale in {"digits", "apart"}) and self.scale not in {
-            "auto",
-            "line",
-        }:
-            raise ValueError("scale: circle is for numbers, digits and apart are for categories")
+            raise ValueError('label: hours needs values = "time_of_day"')
         return self
 
     @model_validator(mode="after")
@@ -150,13 +145,13 @@ class AttributeSettings(Group):
         if (self.lo is None) != (self.hi is None):
             raise ValueError("lo and hi must be given together")
         if self.lo is not None and self.hi is not None:
-            if self.values:
+            if self.categories:
                 raise ValueError("must have either lo and hi or values")
             if not self.lo < self.hi:
                 raise ValueError("lo must be below hi")
         elif not self.values and self.hierarchy is None and not self.is_open:
             raise ValueError("the domain must be declared: lo and hi, values, hierarchy, or any")
-        if len(set(self.values)) < len(self.values):
+        if len(set(self.categories)) < len(self.categories):
             raise ValueError("values must hold each category once")
         if self.shown_as in RESERVED:
             raise ValueError("published_as: is a field of the class itself")

@@ -13,14 +13,12 @@ from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath, Step
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.settings.base import (
-    AtLeastOne,
     Group,
     Name,
     NonEmpty,
     NotNegative,
     OutputTopic,
     Positive,
-    Qos,
     Share,
     check_filter,
     is_field,
@@ -30,6 +28,10 @@ from anonymizer.settings.kafka import KafkaTopic, pipeline_topic
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
 
+COUNT_FIELD = "truck_count"
+"""Field of the number of vehicles of a class, in messages of `kaca`; named by the toll API."""
+MOST_OF_A_VEHICLE = 100
+"""Records of one vehicle in a window, where each part is a record; further ones are suppressed."""
 _MAX_AHEAD_S = 5.0
 """How far a vehicle's clock may be ahead of the gateway's: clocks set by radio or network are."""
 MethodName = Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"]
@@ -48,20 +50,16 @@ class SourceSettings(Group):
     is the key of the messages, unless `header` or `vehicle` is set. It needs `streams.kafka`."""
     header: NonEmpty | None = None
     """Name of the header of Kafka's messages that has the identifier of the vehicle."""
-    qos: Qos = 1
     vehicle: PayloadPath | None = None
     """Where the identifier of the vehicle is in the payload, `truck.plate`: text or a whole number.
     The topic then has no `{vehicle}`, and may name `limits.max_ids_per_topic` vehicles in a window.
     A broker's ACL can enforce a topic; nothing can enforce a payload. None: it is in the topic."""
     time: PayloadPath = "ts"
-    """Where the time is in the payload, `exit.at`: a number, or ISO 8601 text."""
-    time_unit: Literal["s", "ms"] = "s"
-    """Unit of a time that is a number: seconds or milliseconds since 1970."""
+    """Where the time is in the payload, `exit.at`: a number of seconds or milliseconds since 1970,
+    or ISO 8601 text."""
     where: Where = Field(default={})
     """Only messages with these values count, by path: `{ "vehicle.type" = ["truck", "bus"] }`. The
     others are counted as `not_selected`."""
-    text_numbers: bool = False
-    """Whether a number may also be written as text, and a category as a whole number."""
     tells: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names of the attributes in the payload; each attribute has one source."""
     needed: bool = False
@@ -164,7 +162,8 @@ class StreamSettings(Group):
     exist. It needs `sources.kafka`."""
     per: Literal["vehicle", "record"] = "vehicle"
     """`vehicle`: the parts of a vehicle in a window are joined into one record. `record`: each
-    part is a record, for example an exit from a motorway; k still counts vehicles."""
+    part is a record, for example an exit from a motorway, up to 100 of a vehicle in a window; k
+    still counts vehicles."""
     window_s: Positive = 300.0
     """Length of a window, in event time."""
     utc_offset_h: Annotated[float, Field(ge=-14, le=14)] = 0.0
@@ -178,8 +177,6 @@ class StreamSettings(Group):
     source whose times are behind those of another. None: `window_s + lateness_s`."""
     max_records: Annotated[int, Field(ge=1, le=50_000_000)] = 200_000
     """Most records in all open windows together; further vehicles are rejected as overload."""
-    max_records_per_vehicle: AtLeastOne = 100
-    """Most records of one vehicle in a window (`per = "record"`); further ones are suppressed."""
     model: Literal["kd", "kld", "kaca", "cells"] = "kd"
     """`kd`: k vehicles and d values. `kld`: l sensitive values as well. `kaca`: k vehicles,
     clustered first and generalized afterwards. `cells`: k vehicles and l sensitive values (`l` is 1
@@ -199,15 +196,10 @@ class StreamSettings(Group):
     """How `cells` generalizes the values of a class: `representative`, the median or the most
     frequent category; `range`, the values that occur, as `kd` does. Left out: `range` where a
     quasi-identifier lasts and `cumulative` is not `report`."""
-    budget_s: Positive = 2.0
+    budget_s: Annotated[Positive, Field(le=28_800)] = 2.0
     """Longest search per window, in seconds."""
     cost: Literal["range", "set", "taxonomy"] = "range"
     """The information loss to minimize. `taxonomy` also publishes labels of hierarchies."""
-    prefer_share: Share = 1.0
-    """A goal, not a promise, of `method = "best"`: in as many classes as possible no value of a
-    quasi-identifier or sensitive attribute has a larger share of the vehicles. It covers the
-    attributes of which no value has more than that in the window. 1: no goal. It may cost 0.1 more
-    information loss of a vehicle for each attribute in which its class is not above."""
     cumulative: Literal["report", "enforce"] | None = None
     """What is done about vehicles whose published classes, intersected over the windows, leave
     fewer than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute:
@@ -215,8 +207,6 @@ class StreamSettings(Group):
     are none, and suppresses whom it cannot protect. It needs d of 2 or more, l where a sensitive
     attribute lasts, and of `cells` the labels `range`. Its classes are those that lose least, as of
     `kd`, unless a tree learns a target."""
-    count_as: Annotated[str, Field(min_length=1, max_length=64)] = "truck_count"
-    """Name of the field with the number of vehicles of a class, in messages of `kaca`."""
     language: Literal["zh", "en"] = "zh"
     """Language of the labels in messages of `kaca`."""
 
@@ -340,7 +330,7 @@ class StreamSettings(Group):
         _each_once("sources", [source.name for source in self.sources])
         _each_once("sources: topic", [source.filter_topic for source in self.sources])
         _each_once("sources: tells", carried)
-        shown = [self.count_as, *(attribute.shown_as for attribute in self.attributes)]
+        shown = [COUNT_FIELD, *(attribute.shown_as for attribute in self.attributes)]
         _each_once("attributes: published_as", shown)
         by_time = {attribute.name for attribute in self.attributes if attribute.time_of_day}
         path_of = {
@@ -386,8 +376,6 @@ class StreamSettings(Group):
             (*shares, p.entropy_l, p.t, p.min_spread) != (1, 1, 1, None, {})
         ):
             raise ValueError('promise: "kaca" supports k, d and l only')
-        if self.prefer_share < 1 and self.method != "best":
-            raise ValueError('prefer_share: requires method = "best"')
         numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
         if not set(p.min_spread) <= numeric:
             raise ValueError("promise.min_spread: must name numeric quasi-identifiers")
@@ -415,7 +403,7 @@ class StreamSettings(Group):
                 "target: is sensitive: requires promise.l of 2 or more, entropy_l or t"
             )
         if any(a.is_open and a.name == self.learned for a in self.attributes):
-            raise ValueError('target: must not have domain = "any"')
+            raise ValueError('target: must not have values = "any"')
         return self
 
     @model_validator(mode="after")
@@ -444,12 +432,18 @@ class StoreSettings(Group):
     """Store of the records of streams, from arrival to publication."""
 
     path: Path = Path("anonymizer-records.sqlite")
-    """A file that only the service's user may read; created if it does not exist."""
+    """A file that only the service's user may read; created if it does not exist. The budget of
+    `[counts]` is kept beside it."""
     keep_published_s: NotNegative = 2_592_000.0
     """How long published classes are kept for queries."""
     min_free_bytes: Annotated[int, Field(ge=0)] = 100_000_000
     """Space to leave on the disk of the store. While less is free, records wait at the broker and
     positions go on."""
+
+    @property
+    def budget_path(self) -> Path:
+        """Where the spent budget of counts is kept."""
+        return self.path.with_name("anonymizer-budget.sqlite")
 
 
 def _keeps_lasting(said: dict[str, Any]) -> bool:

@@ -26,9 +26,8 @@ ESSENTIAL = (
 """In the order of the settings file."""
 EXPERIMENTAL = (
     "current",
-    "forms",
+    "output.forms",
     "region.districts",
-    "streams.prefer_share",
     "watch",
 )
 """Keys and whole tables: what they mean may change between two versions."""

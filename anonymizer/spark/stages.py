@@ -21,7 +21,8 @@ from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import TimeBudget
 from anonymizer.algorithms.records.ranges import at_borders, form, settle, verify
-from anonymizer.app.anonymize.class_labels import Labelling, n_faulty
+from anonymizer.app.anonymize.class_labels import Labelling
+from anonymizer.app.anonymize.label_verification import n_faulty
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries

@@ -105,7 +105,7 @@ class BudgetFile:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._file.execute("ROLLBACK")
-            raise StoreError(f"counts.budget_path: {self._path}: cannot be used: {error}") from None
+            raise StoreError(f"store.path: {self._path}: cannot be used: {error}") from None
         return n + 1
 
     def close(self) -> None:
@@ -115,4 +115,4 @@ class BudgetFile:
     def _unusable(self, error: Exception) -> SettingsError:
         is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
         problem = "is in use by another gateway" if is_locked else f"cannot be used: {error}"
-        return SettingsError(f"counts.budget_path: {self._path}: {problem}")
+        return SettingsError(f"store.path: {self._path}: {problem}")

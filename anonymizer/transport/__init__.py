@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from anonymizer.first_use import on_first_use
 
 if TYPE_CHECKING:
+    from anonymizer.transport.link import MqttLink as MqttLink
     from anonymizer.transport.memory import MemoryBroker as MemoryBroker
     from anonymizer.transport.memory import MemoryLink as MemoryLink
-    from anonymizer.transport.mqtt import MqttLink as MqttLink
 
 __getattr__ = on_first_use(__name__, {
     "memory": ("MemoryBroker", "MemoryLink"),
-    "mqtt": ("MqttLink",),
+    "link": ("MqttLink",),
 })  # fmt: skip

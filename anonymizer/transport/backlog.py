@@ -12,12 +12,11 @@ from math import inf
 
 import numpy as np
 
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing
+from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing, PackedDeliveries
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport.connecting import client_id_of
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 
 _PER_BOUND = 5
 """Probes in the time that input may wait."""
@@ -35,8 +34,10 @@ class Backlog:
     Parameters
     ----------
     broker
-        Settings of the broker; `probe_topic` must be set. The connection of the input must
-        subscribe to it with the largest QoS of the input.
+        Settings of the broker.
+    topic
+        Of the probes. The connection of the input must subscribe to it with the largest QoS of the
+        input.
     key
         Secret for the client id, see `client_id_of`.
     qos
@@ -56,12 +57,12 @@ class Backlog:
         self,
         broker: BrokerSettings,
         *,
+        topic: str,
         key: bytes,
         qos: Iterable[Qos],
         monotonic: Callable[[], float],
     ) -> None:
-        assert broker.probe_topic is not None  # noqa: S101  the caller asked
-        self._topic = broker.probe_topic
+        self._topic = topic
         self._max_s = broker.max_backlog_s
         self._keeps_session = broker.session_expiry_s > 0
         self._monotonic = monotonic
@@ -97,7 +98,7 @@ class Backlog:
             return "broker: not connected for probes, so nobody knows how long positions waited"
         if self.n_returned:
             return f"broker: positions have waited there for more than {self._max_s:g} s"
-        return "broker: no probe comes back; may the gateway use broker.probe_topic?"
+        return f"broker: no probe comes back; may the gateway use {self._topic}?"
 
     @property
     def is_too_old(self) -> bool:

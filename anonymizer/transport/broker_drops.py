@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import client_id_of
-from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.link import MqttLink
 
 
 class BrokerDrops:

@@ -96,7 +96,7 @@ def client_id_of(settings: "BrokerSettings", *, key: bytes, role: str = "") -> s
     Parameters
     ----------
     settings
-        Settings of the broker; without `random_client_id` the random bits are left out.
+        Settings of the broker; a long `client_id` has no other random bits.
     key
         Secret of 16 to 64 random bytes. An equal key, role and `client_id` give an equal id, so a
         changed `client_id` gives other random bits. The id reveals nothing of the key.

@@ -16,8 +16,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.extras import extra
-from anonymizer.pipeline.packed import Packed, PackedDeliveries
-from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
+from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing, Packed, PackedDeliveries
 from anonymizer.settings import InputSettings, KafkaSettings, SourceSettings
 from anonymizer.transport.kafka_messages import KafkaTopics, Message, Piece
 from anonymizer.transport.kafka_offsets import Offsets, Part
@@ -225,7 +224,7 @@ class KafkaLink:
                 reports.note(i, taken=False)
         return await reports.answers(timeout_s)
 
-    def takes(self, message: Outgoing) -> bool:  # noqa: ARG002  as `BrokerLink`
+    def takes(self, message: Outgoing) -> bool:  # noqa: ARG002  as `MqttLink`
         """Return True: Kafka's limit is not known before it refuses a message."""
         return True
 

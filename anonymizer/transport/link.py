@@ -1,10 +1,10 @@
-"""A link to a broker that reconnects by itself, independent of the MQTT client library."""
+"""A link to an MQTT broker that reconnects by itself."""
 
 import asyncio
 import contextlib
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anonymizer.errors import TransportError
@@ -17,7 +17,8 @@ from anonymizer.transport.connecting import (
     reason_of,
 )
 from anonymizer.transport.exactly_once import ExactlyOnce
-from anonymizer.transport.mqtt_session import REST_S, Control, Session, SessionMemory
+from anonymizer.transport.mqtt import PahoControl
+from anonymizer.transport.mqtt_session import REST_S, Session, SessionMemory
 from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
 from anonymizer.transport.quarantine import OnQuarantined, Quarantine
 from anonymizer.transport.unsettled import Receipts
@@ -29,7 +30,7 @@ ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """Retained payloads of the status topic."""
 
 
-class BrokerLink(ABC):
+class MqttLink:
     """A connection to an MQTT broker that reconnects by itself.
 
     Implements `anonymizer.pipeline.ports.Link`. The caller runs `run` in a task of its own; the
@@ -268,14 +269,15 @@ class BrokerLink(ABC):
             raise
 
     def _new_session(self, access: Access) -> Session:
-        def control(session: Session) -> Control:
-            return self._control(
-                session,
-                access=access,
-                subscriptions=self._subscriptions if self._receiving else (),
-                will_topic=self._settings.status_topic if self._announce else None,
-            )
-
+        will = Outgoing(self._settings.status_topic, LOST, retain=True)
+        control = partial(
+            PahoControl,
+            settings=self._settings,
+            client_id=self._client_id,
+            access=access,
+            subscriptions=self._subscriptions if self._receiving else (),
+            will=will if self._announce else None,
+        )
         return Session(
             self._settings,
             control=control,
@@ -286,20 +288,6 @@ class BrokerLink(ABC):
             max_payload_bytes=self._max_payload_bytes,
             rest_s=self._rest_s,
         )
-
-    @abstractmethod
-    def _control(
-        self,
-        session: Session,
-        *,
-        access: Access,
-        subscriptions: Sequence[tuple[str, int]],
-        will_topic: str | None,
-    ) -> Control:
-        """Return the control of a session.
-
-        On `will_topic` the broker publishes `LOST`, retained, when the connection breaks.
-        """
 
     async def _set_status(self, session: Session, status: bytes) -> None:
         if self._announce and session.usable:

@@ -1,4 +1,4 @@
-"""MQTT 5 and 3.1.1 links with paho-mqtt: the only module that knows the client library.
+"""MQTT 5 and 3.1.1 with paho-mqtt: the only module that knows the client library.
 
 paho opens, maintains and ends a session. Its sockets, network loop, threads and queues are not
 used: the bytes come from a `Wire` of the running loop, and packets that carry data bypass paho
@@ -16,10 +16,9 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from anonymizer.pipeline.ports import Loss
+from anonymizer.pipeline.ports import Loss, Outgoing
 from anonymizer.transport.connecting import Access
-from anonymizer.transport.link import LOST, BrokerLink
-from anonymizer.transport.mqtt_session import Control, Session
+from anonymizer.transport.mqtt_session import Session
 from anonymizer.transport.packets import MalformedPacketError
 from anonymizer.transport.wire import Wire
 
@@ -31,27 +30,6 @@ if TYPE_CHECKING:
 
 _TAKEN_OVER = 0x8E
 """Reason with which an MQTT 5 broker disconnects a client whose id another one has used."""
-
-
-class MqttLink(BrokerLink):
-    """A `BrokerLink` whose sessions are controlled by paho-mqtt."""
-
-    def _control(
-        self,
-        session: Session,
-        *,
-        access: Access,
-        subscriptions: Sequence[tuple[str, int]],
-        will_topic: str | None,
-    ) -> Control:
-        return _PahoControl(
-            session,
-            self._settings,
-            client_id=self._client_id,
-            access=access,
-            subscriptions=subscriptions,
-            will_topic=will_topic,
-        )
 
 
 class _PacketSocket:
@@ -102,8 +80,8 @@ class _Client(Client):
         return self._packet_socket
 
 
-class _PahoControl:
-    """Implements `anonymizer.transport.mqtt_session.Control` for one session with paho."""
+class PahoControl:
+    """Handles the packets that carry no data with paho: opens, maintains and ends a session."""
 
     def __init__(
         self,
@@ -113,7 +91,7 @@ class _PahoControl:
         client_id: str,
         access: Access,
         subscriptions: Sequence[tuple[str, int]],
-        will_topic: str | None,
+        will: Outgoing | None,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -122,14 +100,15 @@ class _PahoControl:
         self._socket = _PacketSocket(session.wire)
         self._client = _Client(self._socket, settings, client_id)
         self._client.username_pw_set(settings.username, access.password)
-        if will_topic is not None:
-            self._client.will_set(will_topic, LOST, qos=1, retain=True)
+        if will is not None:
+            self._client.will_set(will.topic, will.payload, qos=1, retain=will.retain)
         # Set before CONNECT: the backlog of a kept session can arrive together with CONNACK.
         self._client.on_connect = self._on_connect
         self._client.on_subscribe = self._on_subscribe
         self._client.on_disconnect = self._on_disconnect
 
     def connect(self) -> None:
+        """Send CONNECT."""
         host, port, keepalive_s = self._access.host, self._access.port, self._settings.keepalive_s
         if self._settings.version != "5":
             self._client.connect(host, port, keepalive_s)
@@ -144,6 +123,7 @@ class _PahoControl:
         )
 
     def take(self, packet: bytes) -> None:
+        """Handle one packet; raise `MalformedPacketError` if it is malformed."""
         self._socket.feed(packet)
         try:
             self._client.loop_read()
@@ -154,9 +134,11 @@ class _PahoControl:
             self._client.loop_write()
 
     def unsubscribe(self) -> None:
+        """Unsubscribe from all topics."""
         self._client.unsubscribe([topic for topic, _ in self._subscriptions])
 
     def disconnect(self) -> None:
+        """Send DISCONNECT, then close the wire."""
         # The wire reports the loss of the connection, after everything has been sent.
         self._client.on_disconnect = None
         self._client.disconnect()

@@ -12,12 +12,20 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from anonymizer.pipeline.packed import Packed, PackedDeliveries
-from anonymizer.pipeline.ports import ONCE, Deliver, Delivery, LinkCounts, Loss, Outgoing
+from anonymizer.pipeline.ports import (
+    ONCE,
+    Deliver,
+    Delivery,
+    LinkCounts,
+    Loss,
+    Outgoing,
+    Packed,
+    PackedDeliveries,
+)
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.packets import (
@@ -42,6 +50,7 @@ from anonymizer.transport.wire import READ_BYTES, Wire
 
 if TYPE_CHECKING:
     from anonymizer.settings import BrokerSettings
+    from anonymizer.transport.mqtt import PahoControl
 
 MOST_PACKET_BYTES = 16 << 20
 """Largest packet of a broker that is held. It is not announced: an MQTT 5 broker would drop what is
@@ -101,22 +110,6 @@ class SessionMemory:
     quarantine: Quarantine
 
 
-class Control(Protocol):
-    """Handles the packets that carry no data: opens, maintains and ends the session."""
-
-    def connect(self) -> None:
-        """Send CONNECT."""
-
-    def take(self, packet: bytes) -> None:
-        """Handle one packet; raise `MalformedPacketError` if it is malformed."""
-
-    def unsubscribe(self) -> None:
-        """Unsubscribe from all topics."""
-
-    def disconnect(self) -> None:
-        """Send DISCONNECT, then close the wire."""
-
-
 class Session:
     """The messages of one connection.
 
@@ -142,7 +135,7 @@ class Session:
         self,
         settings: "BrokerSettings",
         *,
-        control: "Callable[[Session], Control]",
+        control: "Callable[[Session], PahoControl]",
         deliver: Deliver,
         receiving: bool,
         memory: SessionMemory,

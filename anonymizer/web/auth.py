@@ -94,7 +94,7 @@ class RateLimit:
     Parameters
     ----------
     per_minute
-        Capacity of a bucket, and requests added to it in a minute. None: no limit.
+        Capacity of a bucket, and requests added to it in a minute.
     monotonic
         Returns the seconds of a monotonic clock.
 
@@ -104,15 +104,13 @@ class RateLimit:
     10,000 clients are remembered; the least recent is forgotten first, which refills its bucket.
     """
 
-    def __init__(self, per_minute: int | None, *, monotonic: Callable[[], float]) -> None:
+    def __init__(self, per_minute: int, *, monotonic: Callable[[], float]) -> None:
         self._per_minute = per_minute
         self._monotonic = monotonic
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, client: str) -> float:
         """Return 0 if a request of a client is allowed, else the seconds to wait."""
-        if self._per_minute is None:
-            return 0.0
         left, _ = self._now(client)
         return 0.0 if left >= 1 else (1 - left) * _MINUTE_S / self._per_minute
 

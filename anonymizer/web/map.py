@@ -96,13 +96,6 @@ class FrameSource(Protocol):
         """Yield server-sent events, always the newest one, until the gateway stops."""
 
 
-class Tiles(BaseModel):
-    """Map tiles to draw below the roads, from another host."""
-
-    url: str
-    attribution: str
-
-
 class About(BaseModel):
     """Description of the map that the page loads first."""
 
@@ -112,7 +105,7 @@ class About(BaseModel):
     bounds: Bounds
     n_nodes: int
     roads: Literal["whole", "by bounds"]
-    tiles: Tiles | None
+    streets: bool
 
 
 def map_router(
@@ -120,8 +113,8 @@ def map_router(
     outline: Outline,
     *,
     token: str | None = None,
-    tiles: Tiles | None = None,
     demo: bool = False,
+    streets: bool = False,
 ) -> APIRouter:
     """Return the routes of the map.
 
@@ -133,10 +126,10 @@ def map_router(
         The road network.
     token
         Required for everything but the page itself, which contains no data. None: not required.
-    tiles
-        None: the page sends no request to other hosts.
     demo
         Whether the devices are simulated; the page then says so.
+    streets
+        Whether traffic by street can be shown.
     """
     about = About(
         modes=list(source.modes),
@@ -145,7 +138,7 @@ def map_router(
         bounds=outline.bounds,
         n_nodes=len(outline.nodes) // 8,
         roads="whole" if outline.is_small else "by bounds",
-        tiles=tiles,
+        streets=streets,
     )
     router = APIRouter(include_in_schema=False)
     router.include_router(_page_routes())

@@ -174,7 +174,10 @@ class GuessLimit:
         await self._app(scope, receive, watched)
 
 
-_HEADERS = {
+SECURITY_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -182,31 +185,4 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "geolocation=(), camera=(), microphone=(), payment=(), usb=()",
 }
-
-
-def content_security_policy(tiles_from: str | None = None) -> str:
-    """Return the policy: nothing from other hosts, nothing inline, no framing.
-
-    Parameters
-    ----------
-    tiles_from
-        One further origin from which images may be loaded. None: there is none.
-    """
-    pictures = " ".join(filter(None, ("'self' data:", tiles_from)))
-    return "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            f"img-src {pictures}",
-            "connect-src 'self'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    )
-
-
-def security_headers(tiles_from: str | None = None) -> dict[str, str]:
-    """Return the headers of every response; see `content_security_policy`."""
-    return _HEADERS | {"Content-Security-Policy": content_security_policy(tiles_from)}
+"""Of every response: nothing from other hosts, nothing inline, no framing."""

@@ -24,11 +24,11 @@ from anonymizer.settings import HttpSettings
 from anonymizer.web.auth import RateLimit, bearer, is_operator
 from anonymizer.web.connections import LIMITS, Limits, protocol
 from anonymizer.web.middleware import (
+    SECURITY_HEADERS,
     BodyLimit,
     GuessLimit,
     HostCheck,
     RequestLimit,
-    security_headers,
 )
 
 _GRACE_S = 1
@@ -104,7 +104,7 @@ class HttpServer:
                 timeout_keep_alive=_IDLE_S,
                 server_header=False,
                 # Of the server, not of the application: an answer to no request has them, too.
-                headers=list(security_headers(settings.tiles_origin).items()),
+                headers=list(SECURITY_HEADERS.items()),
             )
         )
 

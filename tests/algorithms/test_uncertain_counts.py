@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.uncertain_counts import (
@@ -25,7 +25,6 @@ def naive(devices: list[tuple[float, int]]) -> FloatArray:
 
 
 @given(DEVICES)
-@settings(max_examples=50)
 def test_the_distribution_is_that_of_one_device_after_another(
     devices: list[tuple[float, int]],
 ) -> None:
@@ -47,7 +46,6 @@ def test_the_window_moves_with_the_mean() -> None:
 
 
 @given(DEVICES, st.sampled_from([0.5, 0.9, 0.95]))
-@settings(max_examples=50)
 def test_an_interval_is_the_shortest_that_leaves_little_on_each_side(
     devices: list[tuple[float, int]], level: float
 ) -> None:
@@ -66,7 +64,6 @@ def test_a_device_that_is_somewhere_for_sure_has_no_error() -> None:
 
 
 @given(SHARES, SHARES)
-@settings(max_examples=50)
 def test_moves_have_the_shares_before_and_after_as_their_margins(
     before: list[int], after: list[int]
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.windows import NEVER, Seen, WindowRule, Windows
 from anonymizer.domain.outcomes import Outcome
+from tests.examples import many
 
 FAR = 1e9
 Part = tuple[int, float]
@@ -154,6 +155,7 @@ def test_parts_that_are_not_accepted_do_not_keep_their_source_active() -> None:
 hostile_parts = st.lists(st.tuples(st.integers(0, 1), st.integers(-40, 10)), min_size=0, max_size=3)
 
 
+@many(3)
 @given(
     st.lists(hostile_parts, min_size=30, max_size=60),
     st.integers(1, 9),
@@ -229,6 +231,7 @@ def test_a_restart_changes_nothing_that_is_stored() -> None:
         assert windows.n_open == 1
 
 
+@many(3)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60).map(float)), max_size=60),
     st.integers(1, 9),
@@ -271,6 +274,7 @@ timelines = st.lists(
 )
 
 
+@many(3)
 @given(timelines, st.integers(1, 9), st.integers(0, 9))
 def test_a_part_is_late_exactly_if_the_naive_twin_finds_it_late(
     parts: list[Part], length_s: int, lateness_s: int
@@ -302,6 +306,7 @@ def floors_of(rule: WindowRule, parts: Sequence[Part], *, n: int) -> list[int]:
     return floors[1:]
 
 
+@many(3)
 @given(timelines, st.integers(1, 9), st.integers(0, 9), st.integers(1, 12), st.integers(0, 2))
 def test_windows_are_held_as_long_as_the_naive_twin_holds_them(
     parts: list[Part], length_s: int, lateness_s: int, silence_s: int, braking: int
@@ -366,6 +371,7 @@ def test_how_long_a_window_is_held_is_part_of_the_state() -> None:
     assert again.due(at_s=6) == before.due(at_s=6) == [0]
 
 
+@many(3)
 @given(timelines, st.integers(1, 9), st.data())
 def test_any_order_within_the_lateness_gives_the_same_windows(
     parts: list[Part], length_s: int, data: st.DataObject
@@ -393,6 +399,7 @@ def test_any_order_within_the_lateness_gives_the_same_windows(
     assert closed == sorted(w for w in held if (w + 1) * length_s <= reached)
 
 
+@many(3)
 @given(timelines, st.integers(1, 9))
 def test_every_window_closes_exactly_once(parts: list[Part], length_s: int) -> None:
     windows = Windows(WindowRule(length_s=length_s, silence_s=5, max_open=100), [-inf] * 3, at_s=0)
@@ -409,6 +416,7 @@ def test_every_window_closes_exactly_once(parts: list[Part], length_s: int) -> N
     assert windows.n_open == 0
 
 
+@many(3)
 @given(timelines, st.integers(1, 9), st.lists(st.booleans(), min_size=40, max_size=40))
 def test_two_that_place_parts_and_one_that_merges_them_close_what_one_closes(
     parts: list[Part], length_s: int, firsts: list[bool]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.methods import MODELS, Model, Task
-from anonymizer.app.anonymize.class_labels import labelling_of, n_faulty
+from anonymizer.app.anonymize.class_labels import labelling_of
+from anonymizer.app.anonymize.label_verification import n_faulty
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
 from anonymizer.app.anonymize.table_anonymization import Anonymized, anonymize

@@ -16,6 +16,7 @@ from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.readings import SAFE_STATISTICS
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import read_trace
@@ -369,7 +370,13 @@ def test_without_an_auditor_s_map_nobody_is_told_who_was_who(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [out]
 
 
-SPEED: dict[str, Any] = {"name": "speed", "lo": 0, "hi": 40, "step": 1, "per_pseudonym": True}
+SPEED: dict[str, Any] = {
+    "name": "speed",
+    "lo": 0,
+    "hi": 40,
+    "step": 1,
+    "statistics": [*SAFE_STATISTICS, "each"],
+}
 BATTERY: dict[str, Any] = {"name": "battery", "lo": 0, "hi": 100, "statistics": ["count", "max"]}
 
 
@@ -518,7 +525,7 @@ def test_taxis_of_san_francisco_are_cloaked_truly(tmp_path: Path) -> None:
 
 def test_nothing_of_a_zone_or_of_the_ends_of_trips_is_in_a_release(tmp_path: Path) -> None:
     zone = {"circle": {"lat": GRID.lat[7], "lon": GRID.lon[7], "radius_m": 30}}
-    trips = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 10}
+    trips = {"enabled": True, "ends_m": 50, "ends_s": 1, "delay_s": 10}
     settings = Settings.model_validate(TWO.model_dump() | {"zones": [zone], "trips": trips})
     # Two devices down a street of five nodes together, ten seconds a node.
     street = (2, 7, 12, 17, 22)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anonymizer.app import compilation
-from anonymizer.pipeline import packed
+from anonymizer.pipeline import ports
 from anonymizer.transport import packets
 
 WARM_UP = """
@@ -20,7 +20,7 @@ def warm_up():
         tables = {
             "network": {"source": "city:100"},
             "region": {"mode": mode},
-            "http": {"enabled": False},
+            "http": {"host": ""},
         }
         Gateway(Settings.model_validate(tables), network).warm_up()
 """
@@ -105,7 +105,7 @@ def test_after_the_jobs_the_first_tick_compiles_nothing_of_their_modules(tmp_pat
 
 
 def test_jobs_that_are_missing_are_done_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = {packed.__name__, packets.__name__}
+    missing = {ports.__name__, packets.__name__}
     monkeypatch.setattr(compilation, "is_compiled", lambda module: module not in missing)
     steps: list[tuple[int, int]] = []
     compilation.compile_kernels(lambda done, n: steps.append((done, n)))

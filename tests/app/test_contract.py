@@ -14,6 +14,7 @@ from anonymizer.app.contract import Channel, asyncapi, channels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.codecs import ENCODERS, native
 from anonymizer.domain.fixes import Fix
+from anonymizer.domain.readings import SAFE_STATISTICS
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
@@ -22,27 +23,22 @@ from tests.end_to_end import Seen, client, eventually, quick, send, witness
 
 LAT, LON = float(NETWORK.lat[210]), float(NETWORK.lon[210])
 EVERYTHING: dict[str, Any] = {
-    "counts": {"enabled": True, "every_s": 0.4, "k": 3, "cells": 16},
+    "counts": {"privacy": "k", "every_s": 0.4, "k": 3, "cells": 16},
     "current": {"every_s": 0.1},
-    "trips_out": {"every_s": 0.4, "k": 3},
+    "trips_out": {"every_s": 0.4},
     "trips": {"gap_s": 0.2, "dwell_s": 0.2},
     "presence": {"max_behind_s": 0.5, "ttl_s": 120.0},
-    "device_zones": {"enabled": True},
-    "forms": {
-        "cloudevents": True,
-        "home_assistant": "homeassistant",
-        "ngsi_ld_topic": "cloaked/entities",
-    },
+    "device_zones": {"topic": "zones/{device}"},
     "adka": {"density_steps": [], "k_values": [3]},
-    "output": {"qos": 1},
+    "output": {"qos": 1, "forms": ["cloudevents", "home_assistant", "ngsi_ld"]},
     "readings": [
         {"name": "no2", "lo": 0.0, "hi": 400.0},
-        {"name": "speed_mps", "lo": 0.0, "hi": 40.0, "per_pseudonym": True},
+        {"name": "speed_mps", "lo": 0.0, "hi": 40.0, "statistics": [*SAFE_STATISTICS, "each"]},
     ],
     "inputs": [
         {"topic": "positions/{device}", "echo": "cloaked/echo/{pseudonym}"},
         {"topic": "air/{device}", "kind": "fixed"},
-        {"topic": "weather/{device}", "kind": "fixed", "publish": "public"},
+        {"topic": "weather/{device}", "kind": "public"},
     ],
 }
 OUT = {
@@ -101,7 +97,7 @@ def check(message: Seen, settings: Settings) -> None:
 async def test_every_message_on_every_topic_is_as_the_contract_says(
     broker: LocalBroker, form: str, shape: str
 ) -> None:
-    more = {"output": {"form": form, "qos": 1}, "shapes": {"regions": shape}}
+    more = {"output": EVERYTHING["output"] | {"form": form}, "shapes": {"regions": shape}}
     tables = quick(broker.url, **EVERYTHING | more)
     settings = Settings.model_validate(tables)
     body = json.dumps({"lat": LAT, "lon": LON, "readings": {"no2": 12, "speed_mps": 3}}).encode()

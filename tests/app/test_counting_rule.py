@@ -58,8 +58,7 @@ def test_a_group_that_ends_with_a_longer_epoch_keeps_what_it_has_said() -> None:
     """At the start nobody knows how often devices report, and the longest epoch is assumed."""
     tables: dict[str, Any] = {
         "adka": {"density_steps": [], "k_values": [3]},
-        "presence": {"follow_intervals": True},
-        "session": {"epoch_s": 50.0, "cells": 2, "settle_s": 1.0},
+        "session": {"cells": 2, "settle_s": 1.0},
     }
     frame, n_counted = published_once(wanderers(every_s=20), tables)
     first = frame.filter(pl.col("time") < 20)["pseudonym"].unique()

@@ -225,6 +225,28 @@ def test_an_analyst_reads_days_and_patterns_of_what_was_written(
     assert in_process(main, *command, "--out", "trace.parquet").returncode == 2
 
 
+@pytest.mark.parametrize("out", ["traffic", "traffic.csv", "traffic.parquet", "traffic.geojson"])
+def test_a_second_export_of_a_day_with_another_k_or_length_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    drives().write_parquet("trace.parquet")
+    for k in (5, 6):
+        Path(f"k{k}.toml").write_text(f"[counts]\nk = {k}\n")
+    command = ("anonymizer", "traffic", "trace.parquet", "--network", "grid:8x8", "--out", out)
+    assert in_process(main, *command, "--config", "k5.toml").returncode == 0
+    first = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert in_process(main, *command, "--config", "k5.toml").returncode == 0, "the same again"
+    for other in (("k6.toml",), ("k5.toml", "--every", "1800")):
+        done = in_process(main, *command, "--config", *other)
+        assert done.returncode == 2
+        assert "can be played against each other" in done.stderr
+    assert {path: path.read_bytes() for path in first} == first
+    drives().with_columns(pl.col("ts") + 86400.0).write_parquet("trace.parquet")
+    done = in_process(main, *command, "--config", "k6.toml")
+    assert done.returncode == (0 if out == "traffic" else 2), "another day is another file"
+
+
 def test_a_folder_of_days_keeps_the_days_that_are_not_written_again(tmp_path: Path) -> None:
     def table(*days: str) -> Table:
         return Table({"time": np.array(days, "datetime64[ms]"), "n": np.arange(len(days))})

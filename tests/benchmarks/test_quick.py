@@ -53,6 +53,7 @@ def test_the_gateway_and_the_relays_carry_a_little_load_through_mosquitto(tmp_pa
     assert runs["bare"]["published/s"] == ""
 
 
+@pytest.mark.soak
 def test_the_benchmark_of_freshness_measures_cloaked_positions(tmp_path: Path) -> None:
     [run] = quick_run(tmp_path, "freshness")["benchmarks"]["freshness"][0]["rows"]
     assert run["published/s"] > 50

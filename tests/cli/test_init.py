@@ -39,7 +39,7 @@ def test_all_methods_are_one_file_that_check_takes(tmp_path: Path) -> None:
     told = anonymizer("init", "--out", out, *flags)
     assert (told.returncode, told.stderr) == (0, "")
     tables = tomllib.loads(out.read_text())
-    assert [each.get("kind", "mobile") for each in tables["inputs"]] == ["mobile", "fixed"]
+    assert [each.get("kind", "mobile") for each in tables["inputs"]] == ["mobile", "public"]
     models = {each["name"]: each["model"] for each in tables["streams"]}
     assert models == {"fleet": "kd", "drivers": "kld", "health": "cells", "toll": "kaca"}
     checked = anonymizer("check", "-c", out)

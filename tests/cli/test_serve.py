@@ -166,7 +166,7 @@ def test_the_example_states_every_key_and_the_defaults_as_they_are() -> None:
     chosen = {
         "broker": {
             "drops_topic": "$SYS/broker/publish/messages/dropped",
-            "probe_topic": "anonymizer/probe",
+            "max_backlog_s": 10.0,
         },
         "adka": {"k_floor": 5},
         "output": {"silence_s": 20.0},  # what follows from the default beat

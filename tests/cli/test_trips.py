@@ -59,7 +59,7 @@ def test_on_a_network_trips_have_cells_and_roads(tmp_path: Path) -> None:
     far = [f"watch,{START + t},{network.lat[0]},{network.lon[0]}" for t in (0, 3000)]
     path.write_text("\n".join(["device_id,ts,lat,lon", *lines, *far]) + "\n")
     config = tmp_path / "gateway.toml"
-    config.write_text("[trips_out]\nk = 2\n")
+    config.write_text("[counts]\nk = 2\n")
     done = anonymizer("trips", path, "--out", out, "--network", "grid:8x8", "--config", config)
     assert done.returncode == 0, done.stderr
     table = pl.read_csv(out)

@@ -59,35 +59,8 @@ def test_devices_are_means_over_the_intervals_with_bounds_that_need_no_density(
     assert (list(both["low"]), list(both["high"])) == ([1, 0], [8.5, 7])
 
 
-def test_moves_are_chained_and_what_was_not_published_is_not_known(tmp_path: Path) -> None:
-    halves_of = [run(0, 1, 4), run(2, 3, 4)]
-    counts = read(
-        tmp_path,
-        line(60, halves_of),
-        line(120, [run(0, 1, 4, (0, 1, 2)), run(2, 3, 4, (0, 1, 2), (2, 3, 4))]),
-        line(180, [run(0, 1, 2), run(2, 3, 6, (0, 1, 4), (2, 3, 2))]),
-    )
-    once = counts.moves(HALVES, start=60, end=120)
-    rows = list(zip(once["origin"], once["destination"], once["devices"], strict=True))
-    assert [row[:2] for row in rows] == [
-        ("west", "west"), ("west", "east"), ("west", None),
-        ("east", "west"), ("east", "east"), ("east", None),
-    ]  # fmt: skip
-    # Of 4.5 in the west, 2.5 stayed and 2.5 went: as many as there are. All of the east stayed.
-    assert [row[2] for row in rows] == pytest.approx([2.25, 2.25, 0, 0, 4.5, 0])
-    assert list(once["high"]) == [5, 5, 5, 5, 5, 5]
-    twice = counts.moves(HALVES, start=60, end=180)
-    # Then all of the west go east, and 2.5 of the 4.5 of the east stay.
-    east = 2.25 + 2.25 * 2.5 / 4.5
-    assert twice["devices"][:3] == pytest.approx([0, east, 4.5 - east])
-    assert list(twice["high"]) == [3, 5, 5, 3, 5, 5]
-
-
-def test_gaps_and_spans_without_counts_are_refused(tmp_path: Path) -> None:
+def test_spans_without_counts_are_refused(tmp_path: Path) -> None:
     counts = read(tmp_path, line(60, [run(0, 3, 8)]), line(240, [run(0, 3, 8)]))
-    for start, end in ((60, 240), (60, 61), (240, 60)):
-        with pytest.raises(InputError, match="moves"):
-            counts.moves(HALVES, start=start, end=end)
     with pytest.raises(InputError, match="no counts"):
         counts.devices(HALVES, start=70, end=80)
     other = client.read_network("grid:3x3")
@@ -116,24 +89,10 @@ def test_noise_makes_means_of_many_intervals_sure(tmp_path: Path) -> None:
     reach = 1.959964 * 5 * np.sqrt(2 / 25)
     assert table["low"] == pytest.approx([40 - reach, 16 - reach])
     assert table["high"] == pytest.approx([40 + reach, 16 + reach])
-    with pytest.raises(InputError, match="trip_areas"):
-        counts.moves(HALVES, start=60, end=120)
-
-
-def test_trips_of_areas_with_noise_are_chained_likewise(tmp_path: Path) -> None:
-    trips = [[10, 10], [-3, 20]]
-    counts = read(
-        tmp_path,
-        private(60, [10, 10, 10, 10], trips=trips),
-        private(120, [5, 5, 20, 10], trips=trips),
-    )
-    moves = counts.moves(HALVES, start=60, end=120)
-    assert moves["devices"] == pytest.approx([10, 10, 0, 0, 20, 0])
-    assert (moves["low"] <= moves["devices"]).all()
 
 
 @given(st.data())
-def test_bounds_hold_for_any_devices_and_moves(data: st.DataObject) -> None:
+def test_bounds_hold_for_any_devices(data: st.DataObject) -> None:
     n = data.draw(st.integers(0, 30))
     cells = st.lists(st.integers(0, 3), min_size=n, max_size=n)
     was, now = (np.array(data.draw(cells), np.int64) for _ in range(2))
@@ -156,12 +115,6 @@ def test_bounds_hold_for_any_devices_and_moves(data: st.DataObject) -> None:
         table = counts.devices(HALVES, start=at - 60, end=at)
         true = np.bincount(cell // 2, minlength=2)
         assert ((table["low"] <= true) & (true <= table["high"])).all()
-    moves = counts.moves(HALVES, start=60, end=120)
-    moved = np.zeros((2, 3))
-    np.add.at(moved, (was // 2, now // 2), 1)
-    known = np.array([each is not None for each in moves["destination"]])
-    assert (moves["low"][known] <= moved.ravel()[known]).all()
-    assert (moved.ravel()[known] <= moves["high"][known]).all()
 
 
 def test_files_that_are_no_counts_of_this_network_are_refused(tmp_path: Path) -> None:

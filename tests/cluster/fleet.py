@@ -15,14 +15,13 @@ from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.stage import Stage
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import Outgoing, PackedDeliveries
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic
 from tests.pipeline.records.tolls import TOLL, exits
 
-N_JOINERS, N_RANGES = 2, 2
+N_PARTS = 2
 SECRET = bytes(range(32))
 TOKEN = "of-this-test"  # noqa: S105  of no value
 WAIT_S = 15.0
@@ -54,8 +53,7 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         [broker]
         url = "{broker or "mqtt://127.0.0.1:1"}"
         reconnect_max_s = 0.2
-        client_id = "cluster"
-        random_client_id = false
+        client_id = "cluster-0123456789abcdef0123456789abcdef"
         session_expiry_s = 600
         [store]
         path = "{folder}/releases-{port}.sqlite"
@@ -64,16 +62,14 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         interval_s = {TICK_S}
         drain_s = 5
         [http]
-        map = false
+        map = "none"
         port = {port}
         token = "{TOKEN}"
         [kafka]
         servers = "{kafka}"
         [cluster]
         prefix = "{prefix}"
-        n_sources = 2
-        n_joiners = {N_JOINERS}
-        n_ranges = {N_RANGES}
+        n_parts = 2
         records_per_range = 100
         wait_s = {WAIT_S}
         secret_file = "{secret}"
@@ -109,7 +105,7 @@ def raws_of(parts: Sequence[Sent], settings: Settings) -> list[Raws]:
     ticks = groupby(parts, key=lambda part: int((part.ts - START_S) // (LENGTH_S / 10)))
     for n, (_, of_tick) in enumerate(ticks):
         packed = PackedDeliveries.of(deliveries(list(of_tick)))
-        joiner_of = routing.parts_of(packed, N_JOINERS)
+        joiner_of = routing.parts_of(packed, N_PARTS)
         at_s = began + n * TICK_S
         tick = int(at_s // TICK_S)
         values = [
@@ -121,14 +117,14 @@ def raws_of(parts: Sequence[Sent], settings: Settings) -> list[Raws]:
                     [Arrivals(at_s, packed.copied((joiner_of == j).nonzero()[0]))],
                 )
             )
-            for j in range(N_JOINERS)
+            for j in range(N_PARTS)
         ]
         found.append(Raws(at_s, values))
     # Ticks without records: what was sent is stated, and time goes on.
     for _ in range(int(2 * WAIT_S / TICK_S)):
         at_s = found[-1].at_s + TICK_S
         raw = Raw("bridge", int(at_s // TICK_S), False, [])
-        found.append(Raws(at_s, [encode_raw(raw)] * N_JOINERS))
+        found.append(Raws(at_s, [encode_raw(raw)] * N_PARTS))
     return found
 
 
@@ -140,12 +136,12 @@ class OneProcess:
         joiners = joiner_stages(settings, streams, secret=SECRET)
         planners = planner_stages(settings, streams, secret=SECRET)
         ranges = range_stages(settings, streams, secret=SECRET)
-        self.joiners = [joiners(number) for number in range(N_JOINERS)]
+        self.joiners = [joiners(number) for number in range(N_PARTS)]
         self._stages: dict[tuple[str, int], Stage] = {
             ("planner", n): planners(n) for n in range(len(streams))
         }
         self._stages |= {("joiner", n): stage for n, stage in enumerate(self.joiners)}
-        self._stages |= {("range", n): ranges(n) for n in range(N_RANGES)}
+        self._stages |= {("range", n): ranges(n) for n in range(N_PARTS)}
         self.published: list[Outgoing] = []
 
     def take(self, raws: Raws) -> None:

@@ -37,7 +37,6 @@ mode = "session"
 districts = {n_lanes}
 min_nodes = 1
 place_devices = 1
-area_devices = 1
 [session]
 epoch_s = 4
 settle_s = 1
@@ -46,36 +45,33 @@ cells = 4
 [presence]
 ttl_s = 9
 max_behind_s = 5
-follow_intervals = false
 [adka]
 density_steps = []
 k_values = [2]
 [trips]
 enabled = true
-start_m = 0
-start_s = 0
-end_m = 0
-end_s = 0
+ends_m = 0
+ends_s = 0
 delay_s = 3
 gap_s = 5
 [[zones]]
 circle = {{lat = {lat}, lon = {lon}, radius_m = 120}}
 [counts]
-enabled = true
+privacy = "k"
 every_s = 5
 k = 3
 cells = 16
 [tick]
 interval_s = 1
 [http]
-map = false
+map = "none"
 port = {port}
 token = "{token}"
 [kafka]
 servers = "{kafka}"
 [cluster]
 prefix = "{prefix}"
-n_sources = {n_sources}
+n_parts = {n_sources}
 wait_s = {wait_s}
 secret_file = "{secret}"
 """
@@ -100,8 +96,7 @@ topic = "fleet/+/{device}"
 topic = "sensors/{device}"
 kind = "fixed"
 [fixed]
-ttl_s = 12
-epoch_s = 3
+ttl_s = 18
 """
 """Settings of what one stage publishes for all."""
 

@@ -52,4 +52,5 @@ if __name__ == "__main__":
             )
         ],
         commit_s=0.2,
+        longest_take_s=3 * transactions.TRANSACTION_S,
     ).run()

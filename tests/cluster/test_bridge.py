@@ -24,6 +24,7 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from tests.cluster.fleet import toml
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
     DEADLINE_S,
@@ -33,6 +34,7 @@ from tests.cluster.processes import (
     processes,
     wait_until,
 )
+from tests.pipeline.records.made import FLEET
 
 N_SOURCES = 2
 TICK_S = 0.05
@@ -62,19 +64,18 @@ def settings_file(
         [broker]
         url = "{broker.url}"
         reconnect_max_s = 0.2
-        client_id = "bridge"
-        random_client_id = false
+        client_id = "bridge-0123456789abcdef0123456789abcdef"
         session_expiry_s = 600
         [kafka]
         servers = "{kafka.address}"
         [cluster]
         prefix = "{prefix}"
-        n_sources = {N_SOURCES}
+        n_parts = {N_SOURCES}
         [tick]
         interval_s = {TICK_S}
         drain_s = {drain_s}
         [http]
-        enabled = false
+        host = ""
         {more}
     """)
     return file
@@ -172,13 +173,20 @@ async def test_messages_of_a_topic_come_to_one_source_and_ticks_are_stated_to_al
             assert ticks == sorted(ticks)
 
 
-async def test_each_bridge_passes_zones_of_devices_on_to_the_source_of_their_positions(
-    broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path
+@pytest.mark.parametrize("kind", ["source", "joiner"])
+async def test_each_bridge_passes_zones_on_to_the_source_of_the_device_and_to_all_joiners(
+    broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path, kind: str
 ) -> None:
-    file = settings_file(tmp_path, broker, kafka, prefix, "[device_zones]\nenabled = true")
+    file = settings_file(
+        tmp_path, broker, kafka, prefix, '[device_zones]\ntopic = "zones/{device}"'
+    )
+    if kind == "joiner":
+        file.write_text(f"streams = [{toml(FLEET)}]\n{file.read_text()}")
     settings = load_settings(file)
     ensure_topics(settings)
-    topic = topics_of(settings).sources
+    topics = topics_of(settings)
+    topic = topics.sources if kind == "source" else topics.parts
+    n_copies = 2 if kind == "source" else 2 * topic.n_partitions
     stop = asyncio.Event()
     bridges = [Bridge(settings, name=name) for name in ("one", "two")]
     devices = range(20)
@@ -198,28 +206,31 @@ async def test_each_bridge_passes_zones_of_devices_on_to_the_source_of_their_pos
             ]
 
         def n_said() -> int:
-            return sum(len(said(source)) for source in range(N_SOURCES))
+            return sum(len(said(part)) for part in range(topic.n_partitions))
 
         async with device(broker) as link:
             first = [Outgoing(f"zones/{i}", b"[]", retain=True) for i in devices]
             await link.publish(first, qos=1, timeout_s=DEADLINE_S)
             running = [asyncio.create_task(bridge.run(stop)) for bridge in bridges]
-            await until(lambda: n_said() == 2 * len(devices), "what was retained")
+            await until(lambda: n_said() == n_copies * len(devices), "what was retained")
             withdrawn = Outgoing("zones/0", b"", retain=True)
             await link.publish([withdrawn], qos=1, timeout_s=DEADLINE_S)
-            await until(lambda: n_said() == 2 * len(devices) + 2, "the withdrawal")
+            await until(lambda: n_said() == n_copies * (len(devices) + 1), "the withdrawal")
         stop.set()
         await asyncio.gather(*running)
     of_bridge: Counter[tuple[str, str, bytes]] = Counter()
-    for source in range(N_SOURCES):
-        for bridge, each in said(source):
+    for part in range(topic.n_partitions):
+        for bridge, each in said(part):
             of_bridge[bridge, each.topic, each.payload] += 1
             device_id = each.topic.removeprefix("zones/").encode()
-            assert crc32(device_id) % N_SOURCES == source, "that of its positions"
+            assert kind == "joiner" or crc32(device_id) % N_SOURCES == part, "of its positions"
+    assert topic.n_partitions > 1
     assert of_bridge == Counter(
-        (bridge, each.topic, each.payload)
-        for bridge in ("one", "two")
-        for each in [*first, withdrawn]
+        {
+            (bridge, each.topic, each.payload): n_copies // 2
+            for bridge in ("one", "two")
+            for each in [*first, withdrawn]
+        }
     )
 
 
@@ -378,8 +389,8 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     (tmp_path / "kafka").mkdir()
     kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
     config = settings_file(tmp_path, broker, kafka, prefix, drain_s=5.0)
-    http = f'port = {port}\n        token = "{TOKEN}"\n        map = false'
-    config.write_text(config.read_text().replace("enabled = false", http))
+    http = f'port = {port}\n        token = "{TOKEN}"\n        map = "none"'
+    config.write_text(config.read_text().replace('host = ""', http))
     topic = topics_of(load_settings(config)).sources
     bridges.start("one", "anonymizer", "bridge", "-c", str(config), "--name", "one")
 
@@ -421,6 +432,6 @@ async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(
 
 
 def test_settings_that_a_cluster_cannot_do_are_refused() -> None:
-    settings = Settings.model_validate({"forms": {"home_assistant": "x"}})
+    settings = Settings.model_validate({"output": {"forms": ["home_assistant"]}})
     with pytest.raises(SettingsError, match=r"forms\.home_assistant"):
         asyncio.run(bridge_module.run_bridge(settings, name="one"))

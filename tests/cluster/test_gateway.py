@@ -65,13 +65,13 @@ class Bus:
             [region]
             mode = "snapshot"
             [http]
-            enabled = false
+            host = ""
             [presence]
+            max_devices = {10 * self.queue_limit}
             max_behind_s = 100
             [tick]
             interval_s = 1.0  # on a loaded machine shorter ticks are late, and then few are decoded
             drain_s = 60
-            queue_limit = {self.queue_limit}
         """)
 
     def send(self, n: int, *, seed: int = 1) -> None:

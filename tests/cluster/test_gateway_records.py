@@ -52,7 +52,7 @@ class Depot:
             "inputs": [],
             "kafka": {"servers": kafka.address, "group": prefix},
             "broker": {"url": "mqtt://127.0.0.1:1"},
-            "http": {"enabled": False},
+            "http": {"host": ""},
             "tick": {"drain_s": 60},
             "store": {"path": str(self.store)},
             "streams": [{**FLEET, "idle_s": 600, "kafka": self.out, "sources": sources}],

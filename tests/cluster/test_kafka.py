@@ -1,8 +1,10 @@
 """Access to Kafka, and its topics."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from anonymizer.pipeline.packed import receipts_of
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclOperation,
@@ -20,10 +22,11 @@ from anonymizer.cluster.kafka import ensure_topics, secret_of
 from anonymizer.cluster.worker_metrics import Deletions
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.devices import key_of
-from anonymizer.settings import Settings
+from anonymizer.settings import InputSettings, KafkaSettings, Settings
+from anonymizer.transport.kafka import KafkaLink
 from tests.cluster.denials import denied
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import wait_until
+from tests.cluster.processes import DEADLINE_S, wait_until
 
 
 def settings(address: str, prefix: str, **cluster: int) -> Settings:
@@ -34,10 +37,10 @@ def settings(address: str, prefix: str, **cluster: int) -> Settings:
 def test_topics_are_created_once_and_other_partitions_are_refused(
     kafka: Kafka, prefix: str
 ) -> None:
-    ensure_topics(settings(kafka.address, prefix, n_sources=2))
-    ensure_topics(settings(kafka.address, prefix, n_sources=2))
+    ensure_topics(settings(kafka.address, prefix, n_parts=2))
+    ensure_topics(settings(kafka.address, prefix, n_parts=2))
     with pytest.raises(SettingsError, match=rf"{prefix}.sources has 2 partitions"):
-        ensure_topics(settings(kafka.address, prefix, n_sources=3))
+        ensure_topics(settings(kafka.address, prefix, n_parts=3))
 
 
 def retention_of(kafka: Kafka, topic: str, *, put: str | None = None) -> str:
@@ -57,7 +60,7 @@ def test_inputs_are_kept_without_a_limit_also_in_topics_of_before(
     kafka: Kafka, prefix: str
 ) -> None:
     sources, out = f"{prefix}.sources", f"{prefix}.out"
-    made = settings(kafka.address, prefix, n_sources=2)
+    made = settings(kafka.address, prefix, n_parts=2)
     ensure_topics(made)
     assert (retention_of(kafka, sources), retention_of(kafka, out)) == ("-1", "3600000")
     retention_of(kafka, sources, put="3600000")
@@ -114,3 +117,41 @@ def test_a_secret_is_long_and_secret(tmp_path: Path) -> None:
     file.chmod(0o644)
     with pytest.raises(SettingsError, match="others can read"):
         secret_of(file)
+
+
+async def test_no_more_deliveries_wait_than_the_limit(kafka: Kafka, prefix: str) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    [made] = admin.create_topics([NewTopic(prefix, 1)]).values()
+    made.result()
+    producer = Producer({"bootstrap.servers": kafka.address})
+    for _ in range(2000):
+        producer.produce(prefix, b"x", "device")
+    producer.flush()
+    receipts: list[int] = []
+    link = KafkaLink(
+        KafkaSettings(servers=kafka.address, group=prefix),
+        inputs=[InputSettings(kafka=prefix)],
+        outputs={},
+        deliver=lambda some: receipts.extend(receipts_of(some)),
+        on_state=lambda *_: None,
+        timeout_s=10.0,
+        most_waiting=400,
+        max_payload_bytes=100,
+    )
+
+    async def receives(n: int) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while len(receipts) < n:  # noqa: ASYNC110  another thread reads
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert len(receipts) == n
+
+    running = asyncio.create_task(link.run())
+    await receives(400)
+    link.acknowledge(receipts[:200])
+    await receives(600)
+    link.acknowledge(receipts[200:])
+    await receives(1000)
+    link.acknowledge(receipts[600:])
+    await link.close()
+    await running

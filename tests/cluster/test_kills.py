@@ -73,7 +73,6 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         districts = 4
         min_nodes = 1
         place_devices = 1
-        area_devices = 1
         [session]
         epoch_s = 4
         settle_s = 1
@@ -82,15 +81,13 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         [presence]
         ttl_s = 9
         max_behind_s = 5
-        follow_intervals = false
         [adka]
         density_steps = []
         k_values = [{K["positions"]}]
         [broker]
         url = "{broker}"
         reconnect_max_s = 0.2
-        client_id = "cluster"
-        random_client_id = false
+        client_id = "cluster-0123456789abcdef0123456789abcdef"
         session_expiry_s = 3600
         [store]
         path = "{folder}/{name}.sqlite"
@@ -99,16 +96,14 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         interval_s = 1
         drain_s = 5
         [http]
-        map = false
+        map = "none"
         port = {port}
         token = "{TOKEN}"
         [kafka]
         servers = "{kafka}"
         [cluster]
         prefix = "{prefix}"
-        n_sources = 2
-        n_joiners = 2
-        n_ranges = 2
+        n_parts = 2
         records_per_range = 100
         wait_s = 15
         secret_file = "{secret}"

@@ -112,9 +112,7 @@ metadata.broker.list={kafka.address}
 """)
     assert anonymizer("init", "--like", theirs, "--out", config).returncode == 0
     # Port 8080 may be taken, and a loaded machine delays messages.
-    config.write_text(
-        config.read_text() + "[http]\nenabled = false\n[presence]\nmax_behind_s = 100\n"
-    )
+    config.write_text(config.read_text() + '[http]\nhost = ""\n[presence]\nmax_behind_s = 100\n')
     gateways.start("one", "anonymizer", "serve", "-c", str(config))
     wait_until(lambda: "broker connected" in gateways.said("one"), "ready")
     drive(kafka.address, raw, places)

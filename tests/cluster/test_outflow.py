@@ -81,8 +81,8 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
 
 
 async def test_a_bridge_publishes_the_forms_that_one_process_publishes(broker: LocalBroker) -> None:
-    asked = {"forms": {"cloudevents": True, "ngsi_ld_topic": "out/entities"}}
-    settings = Settings.model_validate(asked | {"output": {"topic": "out/groups"}})
+    asked = {"output": {"forms": ["cloudevents", "ngsi_ld"], "topic": "out/groups"}}
+    settings = Settings.model_validate(asked)
     forms = OtherForms(settings)
     messages = [Outgoing("out/groups", msgspec.json.encode(GROUP | {"time": i})) for i in range(3)]
     messages.append(Outgoing("out/cells", b"{}", retain=True))

@@ -69,7 +69,7 @@ class Fleet:
         config.write_text(f"""
             inputs = [
                 {{kafka = "{self.by_key}"}},
-                {{kafka = "{self.by_header}", device_from = "header", header = "car"}},
+                {{kafka = "{self.by_header}", device_from = "header:car"}},
             ]
             streams = [{toml(stream | {"idle_s": 36_000, "lateness_s": 3600})}]
             [network]
@@ -84,24 +84,22 @@ class Fleet:
             districts = 2
             min_nodes = 1
             place_devices = 1
-            area_devices = 1
             [session]
             epoch_s = 4
             settle_s = 1
             beat_s = 2
             cells = 4
             [presence]
+            max_devices = {10 * queue_limit}
             ttl_s = 100
             max_behind_s = 100
-            follow_intervals = false
             [adka]
             density_steps = []
             k_values = [2]
             [tick]
             interval_s = 1
-            queue_limit = {queue_limit}
             [http]
-            map = false
+            map = "none"
             port = {self._port_of.get(name, 0)}
             token = "{TOKEN}"
             [kafka]
@@ -109,9 +107,7 @@ class Fleet:
             {f"schema_registry = {{ json = '{self.registry}' }}" if self.registry else ""}
             [cluster]
             prefix = "{self.prefix}"
-            n_sources = 2
-            n_joiners = 2
-            n_ranges = 2
+            n_parts = 2
             secret_file = "{secret}"
         """)
         return config

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.cluster import resident as module
@@ -168,7 +168,6 @@ def sent_alone(inputs: Sequence[Input]) -> tuple[Sums, list[Send]]:
 
 
 @given(LOGS, STEPS)
-@settings(max_examples=100, deadline=None)
 def test_what_is_committed_equals_an_uninterrupted_run(
     log: list[tuple[int, int, int, bytes]], steps: list[tuple[str, int]]
 ) -> None:

@@ -16,10 +16,10 @@ from tests.cluster.test_unreadable_inputs import KINDS, makers
 KNOWN = {
     "source": "41a5e37dc11f1497",
     "lane": "96cb300762f64839",
-    "joiner": "a56a662504e30a55",
+    "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "7afcd66b0785b786",
+    "messages": "e9b084b941b2ec7e",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 

@@ -61,10 +61,11 @@ class Taxis(Bus):
             group = "{self.group}"
             options = {{"session.timeout.ms" = "{1000 * session_s}"}}
             [http]
-            enabled = false
+            host = ""
+            [presence]
+            max_devices = {10 * queue_limit}
             [tick]
             drain_s = 60
-            queue_limit = {queue_limit}
         """)
 
     @property

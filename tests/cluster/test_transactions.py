@@ -16,6 +16,7 @@ def member(assigned: list[tuple[Places, Places]]) -> Transactions:
         {"bootstrap.servers": "127.0.0.1:1"},
         group="g",
         name="a",
+        silent_s=240.0,
         assigned=lambda places, same: assigned.append((places, same)),
         revoked=lambda: None,
         statistics=lambda _: None,

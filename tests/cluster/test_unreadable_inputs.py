@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.recorder import declared_streams
@@ -65,7 +65,6 @@ def refuses(kind: str, value: bytes) -> None:
 
 @ANY_KIND
 @given(st.sampled_from(b"RZPBDTCVNWMSAPQHKF"), st.binary(max_size=60))
-@settings(max_examples=60, deadline=None)
 def test_bytes_of_others_change_nothing(kind: str, first: int, rest: bytes) -> None:
     refuses(kind, b"")
     refuses(kind, bytes([first]) + b"\xc1" + rest)  # no value of msgpack begins so
@@ -80,7 +79,6 @@ def test_bytes_of_others_change_nothing(kind: str, first: int, rest: bytes) -> N
         max_leaves=20,
     ),
 )
-@settings(max_examples=60, deadline=None)
 def test_values_that_are_none_of_a_message_change_nothing(
     kind: str, first: int, value: object
 ) -> None:

@@ -39,7 +39,10 @@ def test_settings_that_a_cluster_can_run_are_fine_without_a_connection(config: P
 @pytest.mark.parametrize(
     ("more", "named"),
     [
-        ('[forms]\nhome_assistant = "x"', "forms.home_assistant: is not possible in a cluster"),
+        (
+            '[output]\nforms = ["home_assistant"]',
+            'output.forms = "home_assistant": is not possible in a cluster',
+        ),
     ],
 )
 def test_what_bridges_and_workers_refuse_is_refused(config: Path, more: str, named: str) -> None:

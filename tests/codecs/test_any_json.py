@@ -6,7 +6,7 @@ from math import isnan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -26,6 +26,7 @@ from tests.codecs.samples import (
     SCHEMA,
 )
 from tests.codecs.test_hostile import ANY_JSON, NESTED
+from tests.examples import many
 
 NOT_SELECTED = Outcome.INVALID__NOT_SELECTED
 
@@ -45,7 +46,7 @@ NESTED_GPS = {
     "readings": {"speed_mps": "gps.speed", "battery_percent": "status.battery.percent"},
     "where": {"_type": "location", "gps": {"fix": [2, 3]}},
 }
-TEXTS = {"lat": "lat", "lon": "lon", "time": "time", "text_numbers": True, "readings": {"a": "a"}}
+TEXTS = {"lat": "lat", "lon": "lon", "time": "time", "readings": {"a": "a"}}
 ISO = {"lat": "lat", "lon": "lon", "time": "when", "time_unit": "iso8601"}
 GEOJSON = {
     "positions": "features",
@@ -92,7 +93,7 @@ SAMPLES: list[tuple[str, Any, list[Fix | Outcome]]] = [
     ("flat", {"lat": 1.5, "lng": -2, "id": ""}, [NO_DEVICE]),
     ("flat", {"lat": None, "lng": -2}, [NO_FIX]),
     ("flat", {"lng": -2}, [SCHEMA]),
-    ("flat", {"lat": "1.5", "lng": -2}, [SCHEMA]),
+    ("flat", {"lat": "1.5 ", "lng": -2}, [SCHEMA]),
     ("flat", {"lat": True, "lng": -2}, [SCHEMA]),
     ("flat", {"lat": 91, "lng": -2}, [OUT_OF_RANGE]),
     ("flat", {"lat": 0, "lng": 0}, [NULL_ISLAND]),
@@ -129,7 +130,7 @@ SAMPLES: list[tuple[str, Any, list[Fix | Outcome]]] = [
         Fix(1.5, -2.0, 9.5), NOT_SELECTED,
     ]),
     ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": [1]}}]}, [SCHEMA]),
-    ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": ["1", 2]}}]}, [SCHEMA]),
+    ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": ["x", 2]}}]}, [SCHEMA]),
     ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": None}}]}, [NO_FIX]),
     ("geojson", {"features": []}, [EMPTY]),
     ("geojson", {"features": None}, [NO_FIX]),
@@ -154,14 +155,13 @@ def test_a_position_is_where_the_settings_say(
 CODECS = {name: codec_of(shape) for name, shape in SHAPES.items()}
 
 
-@settings(deadline=None, max_examples=100)
 @given(payload=st.binary(max_size=60))
 def test_no_bytes_make_it_raise(payload: bytes) -> None:
     for codec in CODECS.values():
         assert_sound(codec, payload)
 
 
-@settings(deadline=None, max_examples=300)
+@many(3)
 @given(data=st.data(), sample=st.sampled_from(SAMPLES), part=st.sampled_from(HOSTILE) | ANY_JSON)
 def test_no_hostile_part_makes_it_raise(data: st.DataObject, sample: Any, part: object) -> None:  # noqa: ANN401  drawn
     shape, message, _ = sample
@@ -294,7 +294,7 @@ def test_a_number_is_found_by_its_digits_and_dots_in_brackets_are_no_steps() -> 
 
 
 def test_coordinates_in_steps_are_scaled_to_degrees_without_an_error() -> None:
-    codec = codec_of({"lat": "lat", "lon": "lon", "scale": 1e-7, "text_numbers": True})
+    codec = codec_of({"lat": "lat", "lon": "lon", "scale": 1e-7})
     body = {"lat": 601699123, "lon": "-249384001"}
     assert codec(json.dumps(body).encode()) == [Fix(60.1699123, -24.9384001)]
     assert codec(b'{"lat": 900000001, "lon": 1}') == [OUT_OF_RANGE]

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from google.transit.gtfs_realtime_pb2 import FeedMessage
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.codecs import CODECS
 from anonymizer.domain.outcomes import Outcome
 from tests.codecs.hostile import HOSTILE, assert_sound, paths, with_part
 from tests.codecs.samples import SAMPLES
+from tests.examples import many
 
 JSON_CODECS = sorted(set(CODECS) - {"gtfs_rt", "msgpack"})
 
@@ -28,14 +29,14 @@ ANY_JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@many(1.5)
 @given(payload=st.binary(max_size=60))
 def test_no_bytes_make_a_codec_raise(payload: bytes) -> None:
     for codec in CODECS:
         assert_sound(codec, payload)
 
 
-@settings(deadline=None, max_examples=150)
+@many(1.5)
 @given(message=ANY_JSON)
 def test_no_json_makes_a_codec_raise(message: object) -> None:
     payload = json.dumps(message).encode()
@@ -43,7 +44,7 @@ def test_no_json_makes_a_codec_raise(message: object) -> None:
         assert_sound(codec, payload)
 
 
-@settings(deadline=None, max_examples=400)
+@many(4)
 @given(data=st.data(), sample=st.sampled_from(SAMPLES), part=st.sampled_from(HOSTILE) | ANY_JSON)
 def test_no_hostile_part_in_a_good_message_makes_its_codec_raise(
     data: st.DataObject, sample: Any, part: object  # noqa: ANN401  drawn by hypothesis
@@ -52,7 +53,7 @@ def test_no_hostile_part_in_a_good_message_makes_its_codec_raise(
     assert_sound(sample.codec, json.dumps(with_part(sample.message, path, part)).encode())
 
 
-@settings(deadline=None, max_examples=300)
+@many(3)
 @given(
     sample=st.sampled_from(SAMPLES),
     cut=st.tuples(st.integers(0, 400), st.integers(0, 400)),
@@ -65,7 +66,7 @@ def test_no_damage_to_a_good_message_makes_its_codec_raise(
     assert_sound(sample.codec, sample.payload[:start] + junk + sample.payload[end:])
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(
     floats=st.tuples(st.floats(width=32), st.floats(width=32)),
     times=st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.codecs import CODECS
@@ -15,6 +15,7 @@ from anonymizer.domain.fixes import Fix
 from tests.codecs.hostile import assert_sound
 from tests.codecs.samples import EMPTY, MALFORMED, OUT_OF_RANGE, SAMPLES, SCHEMA
 from tests.codecs.test_native import MESSAGES
+from tests.examples import many
 
 decode = CODECS["msgpack"]
 pack = msgspec.msgpack.encode
@@ -29,7 +30,7 @@ def fits(message: object) -> bool:
     return True
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(MESSAGES.filter(fits))
 def test_a_message_means_what_it_means_in_json(message: object) -> None:
     assert decode(pack(message)) == CODECS["native"](json.dumps(message).encode())
@@ -71,7 +72,7 @@ def test_readings_that_are_not_finite_are_left_out() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(MESSAGES.filter(fits), st.integers(0, 80), st.integers(0, 80), st.binary(max_size=4))
 def test_no_damage_makes_the_codec_raise(
     message: object, start: int, length: int, junk: bytes

@@ -14,6 +14,7 @@ from anonymizer.codecs.native import _Record
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from tests.codecs.samples import EMPTY, MALFORMED, NO_DEVICE, NULL_ISLAND, OUT_OF_RANGE, SCHEMA
+from tests.examples import many
 
 decode = CODECS["native"]
 
@@ -82,7 +83,7 @@ def naive_decode(payload: bytes) -> list[Fix | Outcome]:
     return [naive_fix(message)]
 
 
-@settings(deadline=None, max_examples=300)
+@many(3)
 @given(message=MESSAGES, ascii_only=st.booleans(), indent=st.sampled_from([None, 2]))
 def test_native_equals_its_naive_twin(
     message: object, ascii_only: bool, indent: int | None  # noqa: FBT001  drawn by hypothesis

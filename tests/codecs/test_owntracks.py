@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nacl.secret import SecretBox
 from nacl.utils import random
@@ -14,6 +14,7 @@ from anonymizer.codecs.owntracks import decrypting
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from tests.codecs.hostile import HOSTILE, assert_sound
+from tests.examples import many
 
 SECRET, OTHER = b"open sesame", b"thirty-two bytes are the longest"
 LOCATION = {"_type": "location", "lat": 1.5, "lon": -2, "tst": 9}
@@ -59,7 +60,7 @@ def test_a_box_that_was_tampered_with_is_not_opened() -> None:
         assert isinstance(decode(other)[0], Outcome)
 
 
-@settings(deadline=None, max_examples=150)
+@many(1.5)
 @given(data=st.sampled_from(HOSTILE) | st.text(max_size=80) | st.binary(max_size=80))
 def test_no_data_makes_it_raise(data: object) -> None:
     text = b64encode(data).decode() if isinstance(data, bytes) else data

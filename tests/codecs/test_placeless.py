@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from math import isfinite, isnan
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.codecs import CODECS
@@ -14,6 +14,7 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from tests.codecs.hostile import HOSTILE, paths, with_part
 from tests.codecs.test_hostile import ANY_JSON
+from tests.examples import many
 
 native = or_placeless("native", CODECS["native"])
 ttn = or_placeless("ttn", CODECS["ttn"])
@@ -105,14 +106,14 @@ def assert_sound(codec: str, payload: bytes) -> None:
             assert one.device is None or one.device
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(payload=st.binary(max_size=60) | ANY_JSON.map(json.dumps).map(str.encode))
 def test_no_payload_makes_it_raise_or_return_what_is_not_finite(payload: bytes) -> None:
     for codec in CODECS:
         assert_sound(codec, payload)
 
 
-@settings(deadline=None, max_examples=300)
+@many(3)
 @given(
     data=st.data(),
     body=st.sampled_from(

@@ -111,6 +111,13 @@ CASES = [
         True,
         labels=FLEET,
     ),
+    Case(
+        "PromiseBroken",
+        {'anonymizer_trip_classes_total{reason="unverified"}': "0+0x55 1+0x20"},
+        True,
+        labels={"reason": "unverified"},
+    ),
+    Case("PromiseBroken", {'anonymizer_trip_classes_total{reason=""}': "0+1x80"}, False),
     Case("PromiseBroken", {suppressed("unverified"): "3+0x80", suppressed("x"): "0+1x80"}, False),
     Case(
         "SourceSilent",

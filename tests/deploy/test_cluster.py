@@ -1,6 +1,7 @@
 """Bridges and workers on Kafka: what can be told of their files without an engine."""
 
 import re
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from anonymizer.cli.main import app
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkDone, WorkerCollector
+from anonymizer.errors import SettingsError
 from anonymizer.settings import load_settings
 from tests.deploy.files import DEPLOY, dashboard_queries, read_yaml
 
@@ -106,6 +108,9 @@ def test_the_settings_of_the_pods_are_settings_of_a_cluster(tmp_path: Path) -> N
         each["name"]: secret["stringData"][each["valueFrom"]["secretKeyRef"]["key"]]
         for each in container["env"]
     }
+    with pytest.raises(SettingsError, match="client_id of 32 random characters"):
+        load_settings(file, environment)  # the example is to be changed
+    environment["ANONYMIZER__BROKER__CLIENT_ID"] = secrets.token_hex(16)
     settings = load_settings(file, environment)
     check_cluster(settings)
     assert settings.kafka.options["security.protocol"].get_secret_value() == "ssl"
@@ -120,7 +125,7 @@ def test_the_settings_of_the_pods_are_settings_of_a_cluster(tmp_path: Path) -> N
         assert str(path.parent) == "/run/secrets/anonymizer"
         assert path.name in secret["stringData"]
     [autoscaler] = manifest("autoscaling")
-    most = settings.cluster.n_sources + settings.region.districts
+    most = settings.cluster.n_parts + settings.region.districts
     assert autoscaler["spec"]["maxReplicas"] <= most
     [metric] = autoscaler["spec"]["metrics"]
     assert metric["pods"]["metric"]["name"] in exported()

@@ -218,6 +218,6 @@ def test_the_annotated_settings_hold_the_defaults_for_the_broker() -> None:
         tomllib.loads((DEPLOY / "gateway.toml").read_text())["broker"]["allow_plaintext"] is False
     )
     broker = load_settings(DEPLOY / "gateway.toml", {}).broker
-    own = dict.fromkeys(("drops_topic", "probe_topic"))
+    own = {"drops_topic": None, "max_backlog_s": 0.0}
     assert all(getattr(broker, key) for key in own)
     assert broker.model_copy(update=own) == Settings().broker

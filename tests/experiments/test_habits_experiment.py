@@ -17,7 +17,8 @@ CITY = load_network("city:400")
 @pytest.fixture(scope="module")
 def scores() -> Sequence[Score]:
     with pytest.MonkeyPatch.context() as few:
-        chosen = {name: habits_experiment.RELEASES[name] for name in ("session",)}
+        names = ("session", "session, smallest places")
+        chosen = {name: habits_experiment.RELEASES[name] for name in names}
         few.setattr(habits_experiment, "RELEASES", chosen)
         return run_habits(CITY, n_people=240, seed=1)
 
@@ -45,6 +46,23 @@ def test_the_default_names_nobody_more_often_than_one_in_k(scores: Sequence[Scor
     assert name["high"] < name["promised"]
     place = of(scores, "habits: where", "session")
     assert place["success"] < 2 * place["control"]
+
+
+@pytest.mark.soak
+def test_cloaked_days_tell_habits_if_their_places_are_small(scores: Sequence[Score]) -> None:
+    name = of(scores, "habits cloaked in the smallest places: name", "raw, a name a day")
+    assert name["low"] > 2 * name["control"], "the attack works on days that say much"
+    session = of(scores, "cloaked habits: name", "session")
+    assert session["high"] < session["promised"]
+
+
+@pytest.mark.soak
+def test_noise_hides_habits_and_without_it_they_are_found(scores: Sequence[Score]) -> None:
+    noisy, nearly = (
+        of(scores, "habits: there on a day", f"counts, ε = {e} an hour") for e in (1, 100)
+    )
+    assert noisy["low"] < noisy["control"], "no more than chance"
+    assert nearly["low"] > nearly["control"]
 
 
 @pytest.mark.soak

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from anonymizer.algorithms.positions.trip_classes import CellSpan, TripClass, WindowTrips
 from anonymizer.networks import load_network
 from experiments import membership, membership_tables
 from experiments.membership import (
@@ -14,6 +15,7 @@ from experiments.membership import (
     train,
 )
 from experiments.membership_tables import read_table, run_tables
+from experiments.membership_trips import read_trips, run_trips
 from experiments.scores import Score
 
 CITY = load_network("city:200")
@@ -69,6 +71,26 @@ def test_what_a_table_says_of_a_row_is_counted() -> None:
     ranges = np.array([[[1.0, 4.0]], [[1.0, 4.0]], [[5.0, 5.0]]])
     found = read_table(ranges, np.array([0, 1, 1]), np.array([[2.0], [5.0]]), np.array([1, 0]))
     assert found.tolist() == [[2, 0.5, 1, 0.25], [1, 1, 0, 0]]
+
+
+def test_whoever_knows_trips_finds_them_one_by_one_and_seldom_in_classes() -> None:
+    # A network of 200 nodes has eight cells: there, many trips are alike.
+    scores = run_trips(load_network("city:1000"), n_people=120, n_shadows=20, seed=1)
+    alone, control = rates(scores, "trips, one by one")
+    hidden, _ = rates(scores, "trips")
+    assert alone > 0.6
+    assert control < 0.06
+    assert hidden < alone / 4
+
+
+def test_what_classes_say_of_a_trip_is_counted() -> None:
+    half, all_steps = CellSpan(0, 1), CellSpan(0, 3)
+    told = [TripClass(half, half, all_steps, 8, np.array([5]))]
+    trips = WindowTrips(
+        np.arange(2), np.array([0, 2]), np.array([1, 1]), np.zeros(2, np.int64),
+        [np.array([5, 6]), np.array([5])],
+    )  # fmt: skip
+    assert read_trips(told, trips).tolist() == [[1, 0.5, 1 / 16, 0.5], [0, 0, 0, 0]]
 
 
 def test_the_ratio_tells_targets_by_how_much_their_numbers_change() -> None:

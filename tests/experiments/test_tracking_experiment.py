@@ -13,16 +13,30 @@ from experiments.tracking_experiment import Choice, Point, run_tracking
 from experiments.tracking_results import rows_of, write_results
 
 CITY = load_network("city:400")
-CHOICES = (Choice("session", 1, 1, 4), Choice("session", 3, 6, 4), Choice("snapshot", 1, 1, 4))
+CHOICES = (Choice("session", 1, 4), Choice("session", 3, 4), Choice("snapshot", 1, 4))
 
 
 @pytest.fixture(scope="module")
-def points() -> list[Point]:
-    return run_tracking(CITY, sizes=[40], choices=CHOICES, n_fleets=1, seconds=420, seed=1)
+def told() -> tuple[list[Point], list[tuple[float, str]]]:
+    """The points of a few devices, and what was said of the progress."""
+    said: list[tuple[float, str]] = []
+    points = run_tracking(
+        CITY,
+        sizes=[30],
+        choices=CHOICES[:1],
+        n_fleets=2,
+        seconds=400,
+        seed=2,
+        progress=lambda done, what: said.append((done, what)),
+    )
+    return points, said
 
 
-def test_larger_places_say_less_about_where_somebody_is(points: list[Point]) -> None:
-    small, large, snapshot = points
+@pytest.mark.soak
+def test_larger_places_say_less_about_where_somebody_is() -> None:
+    small, large, snapshot = points = run_tracking(
+        CITY, sizes=[40], choices=CHOICES, n_fleets=1, seconds=420, seed=1
+    )
     assert small.nodes < large.nodes
     # They publish at different moments, from which the targets are known.
     assert small.strongest / small.belief["none"] > large.strongest / large.belief["none"]
@@ -32,23 +46,17 @@ def test_larger_places_say_less_about_where_somebody_is(points: list[Point]) -> 
     assert small.strongest == max(small.belief[name] for name in ("regions", "pieces", "followed"))
 
 
-def test_progress_says_what_comes_next_and_how_much_is_done() -> None:
-    said: list[tuple[float, str]] = []
-    run_tracking(
-        CITY,
-        sizes=[30],
-        choices=CHOICES[:1],
-        n_fleets=2,
-        seconds=400,
-        seed=2,
-        progress=lambda done, what: said.append((done, what)),
-    )
+def test_progress_says_what_comes_next_and_how_much_is_done(
+    told: tuple[list[Point], list[tuple[float, str]]],
+) -> None:
+    _, said = told
     assert said == [(0.0, "30 devices, session"), (0.5, "30 devices, session")]
 
 
 def test_the_files_hold_the_points_and_are_equal_on_every_run(
-    points: list[Point], tmp_path: Path
+    told: tuple[list[Point], list[tuple[float, str]]], tmp_path: Path
 ) -> None:
+    points, _ = told
     report = {"network": "city:400", "points": rows_of(points)}
     files = []
     for folder in (tmp_path / "one", tmp_path / "two"):

@@ -12,6 +12,7 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.observe.public_record_metrics import PublicRecordCollector
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.inbox import RecordInbox
+from anonymizer.settings.streams import MOST_OF_A_VEHICLE
 from tests.observe.test_record_metrics import Watched, samples
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, traffic
 from tests.pipeline.records.support import Rig
@@ -152,7 +153,7 @@ def test_a_refused_class_is_shown_even_if_it_is_small(tmp_path: Path) -> None:
     each.rig.store.close()
 
 
-def with_many_records_of_a_vehicle(folder: Path, *, most: int) -> Scraped:
+def with_many_records_of_a_vehicle(folder: Path) -> Scraped:
     source = {"name": "gantry", "tells": [name for of in FLEET["sources"] for name in of["tells"]]}
     attributes = [{**a, "lasting": False} for a in FLEET["attributes"]]
     return Scraped(
@@ -160,26 +161,25 @@ def with_many_records_of_a_vehicle(folder: Path, *, most: int) -> Scraped:
         per="record",
         sources=[source],
         attributes=attributes,
-        max_records_per_vehicle=most,
     )
 
 
 def test_a_part_of_a_source_that_may_send_many_records_moves_nothing(tmp_path: Path) -> None:
-    each = with_many_records_of_a_vehicle(tmp_path, most=9)
+    each = with_many_records_of_a_vehicle(tmp_path)
     received = "anonymizer_record_parts_received_total", "fleet"
-    each.rig.take_raw([Delivery("records/gantry/v", b"{", 0)] * (9 * K - 1))
+    each.rig.take_raw([Delivery("records/gantry/v", b"{", 0)] * (MOST_OF_A_VEHICLE * K - 1))
     assert each.turn()[received] == 0
     each.rig.take_raw([Delivery("records/gantry/v", b"{", 0)])
-    assert each.turn()[received] == 9 * K
+    assert each.turn()[received] == MOST_OF_A_VEHICLE * K
     each.rig.store.close()
 
 
 def test_one_vehicle_with_all_its_records_of_a_window_moves_nothing(tmp_path: Path) -> None:
-    each = with_many_records_of_a_vehicle(tmp_path, most=9)
+    each = with_many_records_of_a_vehicle(tmp_path)
     values = {"type": "car", "region": "north", "age": 30, "speed": 10, "fault": "none"}
     before = each.turn()
-    each.rig.take(*(Sent("v", "gantry", float(i), values) for i in range(9)))
-    assert each.rig.state.records.n_records == 9
+    each.rig.take(*(Sent("v", "gantry", float(i), values) for i in range(MOST_OF_A_VEHICLE)))
+    assert each.rig.state.records.n_records == MOST_OF_A_VEHICLE
     assert each.turn() == before
     each.rig.store.close()
 

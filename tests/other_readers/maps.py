@@ -80,8 +80,8 @@ async def echoes(broker: LocalBroker, codec: str) -> AsyncIterator[dict[str, dic
         "adka": {"density_steps": [], "k_values": [3]},
         # One pseudonym for each phone, however long it takes to look at them.
         "session": {"settle_s": 1, "epoch_s": 1e6, "beat_s": 1, "cells": 1},
-        "presence": {"follow_intervals": False, "ttl_s": 2.5e6},
-        "http": {"enabled": False},
+        "presence": {"ttl_s": 2.5e6},
+        "http": {"host": ""},
     }
     tree = tables["inputs"][0]["echo"].partition("{")[0]
     at = np.random.default_rng(3).integers(NETWORK.n_nodes, size=N_PHONES)

@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import FINAL, Ledger
+from tests.examples import many
 
 finals = st.sampled_from(FINAL)
 
 
+@many(3)
 @given(st.lists(st.lists(finals) | finals))
 def test_single_outcomes_and_batches_of_them_add_up_alike(
     steps: list[list[Outcome] | Outcome],

@@ -32,7 +32,7 @@ def test_a_key_of_others_names_no_stage(key: bytes) -> None:
 
 def test_there_are_as_many_partitions_as_stages() -> None:
     settings = Settings.model_validate(
-        {"cluster": {"prefix": "city", "n_sources": 3}, "region": {"districts": 8}}
+        {"cluster": {"prefix": "city", "n_parts": 3}, "region": {"districts": 8}}
     )
     assert topics_of(settings)[:3] == (("city.sources", 3), ("city.lanes", 8), ("city.out", 3))
     assert set(topic_by_kind(settings)) == {"source", "lane", "out", "dropped"}
@@ -63,18 +63,18 @@ def test_a_cluster_needs_bridges_if_anything_is_of_mqtt() -> None:
 def test_records_alone_need_no_topics_of_positions() -> None:
     settings = Settings.model_validate(
         {
-            "cluster": {"prefix": "city", "n_joiners": 3, "n_ranges": 2},
+            "cluster": {"prefix": "city", "n_parts": 3},
             "inputs": [],
             "streams": [STREAM],
         }
     )
     check_cluster(settings)
     assert topic_by_kind(settings) == {
-        "out": ("city.out", 4),
+        "out": ("city.out", 3),
         "joiner": ("city.parts", 3),
         "planner": ("city.plans", 1),
-        "range": ("city.ranges", 2),
-        "release": ("city.releases", 2),
+        "range": ("city.ranges", 3),
+        "release": ("city.releases", 3),
         "dropped": ("city.dropped", 1),
     }
 
@@ -98,8 +98,8 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize(
     ("key", "tables"),
     [
-        ("forms.home_assistant", {"forms": {"home_assistant": "homeassistant"}}),
-        ("trips_out", {"trips_out": {"every_s": 3600}}),
+        ('output.forms = "home_assistant"', {"output": {"forms": ["home_assistant"]}}),
+        ("counts.streets_s", {"counts": {"streets_s": 3600}}),
         ("trips.learn_days", {"trips": {"learn_days": 2}}),
         (
             "a message can match both cars/\\+/{device} and cars/#",
@@ -119,10 +119,10 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
 @pytest.mark.parametrize(
     "tables",
     [
-        {"counts": {"enabled": True, "privacy": "dp"}},
-        {"counts": {"enabled": True, "privacy": "w-event"}},
+        {"counts": {"privacy": "dp"}},
+        {"counts": {"privacy": "w-event"}},
         {"current": {"every_s": 1}},
-        {"forms": {"cloudevents": True, "ngsi_ld_topic": "entities"}},
+        {"output": {"forms": ["cloudevents", "ngsi_ld"]}},
         {"inputs": [{"kind": "fixed"}]},
         {"inputs": [{"topic": "a/{device}"}, {"topic": "b/+/{device}/#"}]},
         {"inputs": [{"topic": "a/+", "device_from": "payload"}, {}]},
@@ -141,6 +141,6 @@ def test_what_one_process_can_do_is_accepted(tables: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("mobile", [[], [{}]])
 def test_public_devices_and_readings_are_accepted(mobile: list[dict[str, Any]]) -> None:
-    public = {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}
+    public = {"topic": "sensors/{device}", "kind": "public"}
     readings = [{"name": "no2", "lo": 0.0, "hi": 100.0}]
     check_cluster(Settings.model_validate({"inputs": [*mobile, public], "readings": readings}))

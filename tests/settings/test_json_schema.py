@@ -83,7 +83,7 @@ def test_every_tier_names_keys_that_there_are_and_the_schema_marks_them() -> Non
 def test_a_short_file_has_the_essential_keys_and_what_was_chosen_and_is_as_good() -> None:
     chosen: dict[str, dict[str, Any]] = {
         "network": {"source": "grid:5x5"},
-        "limits": {"max_positions": 7},
+        "limits": {"max_payload_bytes": 7000},
     }
     text = settings_text(chosen, all_keys=False)
     assert len(text.splitlines()) < 100
@@ -94,7 +94,7 @@ def test_a_short_file_has_the_essential_keys_and_what_was_chosen_and_is_as_good(
         "broker.ca_file",
         "http.token_file",
     }
-    assert shown == set(ESSENTIAL) - without_default | {"limits.max_positions"}
+    assert shown == set(ESSENTIAL) - without_default | {"limits.max_payload_bytes"}
     expected = Settings.model_validate(chosen)
     assert Settings.model_validate(tomllib.loads(text)) == expected
     assert Settings.model_validate(uncommented(text)) == expected

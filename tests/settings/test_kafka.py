@@ -19,7 +19,7 @@ def made(inputs: list[dict[str, Any]], **more: object) -> Settings:
     ("more", "device"),
     [
         ({}, "car%2F1"),
-        ({"device_from": "header", "header": "id"}, "car%2F1"),
+        ({"device_from": "header:id"}, "car%2F1"),
         ({"device_from": "payload", "codec": "j2735"}, None),
     ],
 )
@@ -40,10 +40,9 @@ def test_messages_of_kafka_find_their_input(more: dict[str, str], device: str | 
         ([RAW | {"topic": "a/{device}"}], {"output": OUT}, "either topic or kafka"),
         ([RAW | {"device_from": "topic"}], {"output": OUT}, "names no device"),
         ([{"device_from": "key"}], {}, "are for kafka"),
-        ([RAW | {"device_from": "header"}], {"output": OUT}, "needs it"),
-        ([RAW | {"header": "id"}], {"output": OUT}, "needs it"),
+        ([RAW | {"device_from": "header"}], {"output": OUT}, "must match|header:NAME|pattern"),
         ([RAW | {"kind": "fixed"}], {"output": OUT}, "needs MQTT"),
-        ([RAW], {"output": OUT, "counts": {"enabled": True}}, "needs MQTT"),
+        ([RAW], {"output": OUT, "counts": {"privacy": "k"}}, "needs MQTT"),
         ([{"kafka": "a/b"}], {"output": OUT}, "kafka"),
     ],
 )

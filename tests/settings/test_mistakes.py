@@ -64,8 +64,8 @@ WRONG = [
         "inputs (no. 1): echo: no array of more than 1000 places is written",
     ),
     (
-        '[[inputs]]\nkind="fixed"\npublish="public"\necho="cloaked/own"\n',
-        'inputs (no. 1): echo: what publish = "public" publishes is not coarse',
+        '[[inputs]]\nkind="public"\necho="cloaked/own"\n',
+        'inputs (no. 1): echo: what is published of kind = "public" is not coarse',
     ),
     (
         '[[inputs]]\necho="cloaked/x-{pseudonym}"\n',
@@ -270,7 +270,10 @@ WRONG = [
     ('[[readings]]\nname="speed"\n', "readings (no. 1).lo: must be stated (and 1 more)"),
     (
         '[[readings]]\nname="speed"\nlo=0\nhi=1\nstatistics=["avg"]\n',
-        "readings (no. 1).statistics (no. 1): must be count, mean, min, max, or p1 to p99 (and 1 more)",
+        (
+            "readings (no. 1).statistics (no. 1): must be count, mean, min, max, p1 to p99, or"
+            " each (and 1 more)"
+        ),
     ),
     (
         "[http]\nport=2026-01-01\n",
@@ -384,13 +387,20 @@ def test_a_setting_of_an_earlier_version_is_refused_with_what_holds_in_its_place
         attribute: dict[str, object] = {"name": "a", "lo": 0, "hi": 1}
         stream: dict[str, object] = {
             "name": "s",
-            "sources": [{"name": "t", "tells": ["a"]}],
             "attributes": [attribute],
         }
+        source: dict[str, object] = {"name": "t", "tells": ["a"]}
         promise: dict[str, object] = {}
-        stream["promise"] = promise
-        {"attributes": attribute, "promise": promise}.get(path[-1], stream)[name] = 1
+        stream |= {"sources": [source], "promise": promise}
+        tables = {"attributes": attribute, "promise": promise, "sources": source}
+        tables.get(path[-1], stream)[name] = 1
         table = {"streams": [stream]}
+    elif path == ["inputs", "payload"]:
+        table = {"inputs": [{"codec": "json", "payload": {"lat": "a", "lon": "b"} | table}]}
+    elif path == ["readings"]:
+        table = {"readings": [{"name": "a", "lo": 0, "hi": 1} | table]}
+    elif path == ["inputs"]:
+        table = {"inputs": [table]}
     elif path:
         table = {path[0]: table}
     with pytest.raises(SettingsError, match="there is no such setting; ") as caught:
@@ -407,14 +417,13 @@ def test_a_setting_of_an_earlier_version_is_refused_with_what_holds_in_its_place
         ('[[inputs]]\ntopic = "cloaked/raw/{device}"', "inputs (no. 1): "),
         ('[[inputs]]\ntopic = "anonymizer/raw/{device}"', "inputs (no. 1): "),
         ('[[inputs]]\ntopic = "ok/{device}"\n[[inputs]]\ntopic = "+/+/{device}"', "inputs (no. 2)"),
-        ('[device_zones]\nenabled = true\ntopic = "public/{device}"', "device_zones: "),
+        ('[device_zones]\ntopic = "public/{device}"', "device_zones: "),
         ('[broker]\nstatus_topic = "positions/gateway"', "inputs (no. 1): "),
         (
             '[[inputs]]\ntopic = "own/{device}"\n[broker]\nstatus_topic = "own/status"',
             "inputs (no. 1): ",
         ),
         ('[[inputs]]\ntopic = "out/{device}"\n[output]\ntopic = "out/regions"', "inputs (no. 1): "),
-        ('[forms]\nngsi_ld_topic = "positions"', "inputs (no. 1): "),
         ('[[inputs]]\necho = "positions/{pseudonym}"\n[output]\nqos = 1', "inputs (no. 1): "),
         ('[[inputs]]\necho = "positions"\n[output]\nqos = 1', "inputs (no. 1): "),
     ],

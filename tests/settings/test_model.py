@@ -17,7 +17,6 @@ SECRET = "s3cret"  # noqa: S105  a word to look for
         ("adka", {"k_values": [2, 5, 10]}, "k_values must not rise"),
         ("adka", {"k_floor": 1}, "greater than or equal to 2"),
         ("presence", {"ttl_s": 59, "max_behind_s": 60}, "max_behind_s must not exceed ttl_s"),
-        ("fixed", {"ttl_s": 60, "epoch_s": 60}, "epoch_s must be below ttl_s"),
         ("broker", {"url": "http://broker"}, "must be mqtt://"),
         ("broker", {"url": "mqtt://"}, "must be mqtt://"),
         ("broker", {"url": "broker:1883"}, "must be mqtt://"),
@@ -35,7 +34,7 @@ SECRET = "s3cret"  # noqa: S105  a word to look for
         ("broker", {"key_file": "key.pem"}, "key_file needs cert_file"),
         ("output", {"topic": "cloaked/#"}, "should match pattern"),
         ("broker", {"status_topic": ""}, "at least 1 character"),
-        ("limits", {"max_positions": 0}, "greater than or equal to 1"),
+        ("limits", {"max_payload_bytes": 0}, "greater than or equal to 16"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_without_their_value(
@@ -83,9 +82,8 @@ def test_an_input_says_who_is_speaking_in_one_place(given: dict[str, str], said:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"publish": "public"}, "publish: only devices of kind"),
         ({"registry": "sensors.csv"}, "registry: only devices of kind"),
-        ({"kind": "parked"}, "Input should be 'mobile' or 'fixed'"),
+        ({"kind": "parked"}, "Input should be 'mobile', 'fixed' or 'public'"),
     ],
 )
 def test_only_devices_that_are_said_to_stand_still_can_be_public_or_registered(
@@ -114,29 +112,24 @@ def test_a_message_for_each_device_is_published_with_acknowledgements(mode: str)
     ],
 )
 def test_zones_that_could_be_those_of_no_device_are_refused(inputs: list[str], zones: str) -> None:
-    tables: dict[str, Any] = {
-        "inputs": [{"topic": topic} for topic in inputs],
-        "device_zones": {"topic": zones},
-    }
+    tables: dict[str, Any] = {"inputs": [{"topic": topic} for topic in inputs]}
     Settings.model_validate(tables)
-    tables["device_zones"]["enabled"] = True
+    tables["device_zones"] = {"topic": zones}
     with pytest.raises(ValidationError, match="device_zones: topic must name the levels"):
         Settings.model_validate(tables)
 
 
-@pytest.mark.parametrize(
-    "fixed", [{"public_topic": "cloaked/positions"}, {"public_topic": "cloaked/fixed"}]
-)
-def test_fixed_and_mobile_devices_are_not_published_on_one_topic(fixed: dict[str, str]) -> None:
-    with pytest.raises(ValidationError, match="must differ from each other and from what"):
-        Settings.model_validate({"fixed": fixed})
+@pytest.mark.parametrize("topic", ["public/fixed", "cloaked/fixed", "cloaked/counts"])
+def test_fixed_and_mobile_devices_are_not_published_on_one_topic(topic: str) -> None:
+    with pytest.raises(ValidationError, match="must differ from the other topics"):
+        Settings.model_validate({"output": {"topic": topic}})
 
 
 @pytest.mark.parametrize(
     "tables",
     [
-        {"inputs": [{"kind": "fixed", "publish": "public", "registry": "sensors.csv"}]},
-        {"fixed": {"ttl_s": 10.0, "epoch_s": 5.0}},
+        {"inputs": [{"kind": "public", "registry": "sensors.csv"}]},
+        {"fixed": {"ttl_s": 10.0}},
         {"adka": {"density_steps": [], "k_values": [7]}},
         {"adka": {"k_values": [5, 5, 5]}},
         {"presence": {"ttl_s": 61, "max_behind_s": 61}},
@@ -150,11 +143,11 @@ def test_fixed_and_mobile_devices_are_not_published_on_one_topic(fixed: dict[str
                 {"topic": "sensors/{device}", "kind": "fixed"},
                 {"topic": "feed", "device_from": "payload"},
             ],
-            "device_zones": {"enabled": True, "topic": "zones/{user}/{device}"},
+            "device_zones": {"topic": "zones/{user}/{device}"},
         },
         {
             "inputs": [{"topic": "positions/{car}"}],
-            "device_zones": {"enabled": True},
+            "device_zones": {"topic": "zones/{device}"},
         },
     ],
 )
@@ -191,9 +184,9 @@ def test_a_broker_elsewhere_is_spoken_to_in_the_clear_only_when_that_is_said(
 
 def test_a_lasting_session_without_a_store_needs_an_id_of_the_operator() -> None:
     broker = {"session_expiry_s": 60}
-    with pytest.raises(ValidationError, match="random_client_id = false"):
+    with pytest.raises(ValidationError, match="32 random characters"):
         Settings.model_validate({"broker": broker})
-    Settings.model_validate({"broker": broker | {"random_client_id": False}})
+    Settings.model_validate({"broker": broker | {"client_id": "x" * 32}})
 
 
 @pytest.mark.parametrize(
@@ -220,7 +213,7 @@ def test_the_ids_of_fixed_devices_do_not_change() -> None:
 
 
 def test_no_bound_for_each_id_is_taken_for_one_of_a_vehicle() -> None:
-    counts = {"enabled": True, "privacy": "dp", "device_intervals": 9}
+    counts = {"privacy": "dp", "device_intervals": 9}
     inputs = [{"ids_change_s": 300}]
     with pytest.raises(ValidationError, match="device_intervals bounds what an id adds"):
         Settings.model_validate({"inputs": inputs, "counts": counts})

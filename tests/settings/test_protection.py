@@ -66,15 +66,15 @@ def test_trips_are_not_protected_unless_asked_for_and_then_by_the_rule_s_own_def
 
 def test_all_reports_of_a_delay_can_wait() -> None:
     assert TripSettings(delay_s=600).rule.max_held == 6000
-    assert TripSettings(end_s=1, delay_s=1).rule.max_held == 600
+    assert TripSettings(ends_s=1, delay_s=1).rule.max_held == 600
 
 
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"delay_s": 59.9}, "delay_s must not be below end_s"),
-        ({"end_s": 120.1}, "delay_s must not be below end_s"),
-        ({"start_m": -1}, "greater than or equal to 0"),
+        ({"delay_s": 59.9}, "delay_s must be 0, or at least ends_s"),
+        ({"ends_s": 120.1}, "delay_s must be 0, or at least ends_s"),
+        ({"ends_m": -1}, "greater than or equal to 0"),
         ({"gap_s": 0}, "greater than 0"),
         ({"dwell_s": float("inf")}, "finite number"),
     ],
@@ -85,5 +85,10 @@ def test_trip_settings_that_could_not_protect_are_refused(table: dict[str, Any],
 
 
 def test_a_delay_of_just_the_protected_time_is_taken() -> None:
-    trips = TripSettings.model_validate({"enabled": True, "end_s": 30, "delay_s": 30, "end_m": 0})
-    assert (trips.rule.end_s, trips.rule.delay_s, trips.rule.end_m) == (30, 30, 0)
+    trips = TripSettings.model_validate({"enabled": True, "ends_s": 30, "delay_s": 30})
+    assert (trips.rule.end_s, trips.rule.delay_s, trips.rule.end_m) == (30, 30, 200)
+
+
+def test_without_a_delay_the_starts_of_trips_alone_are_protected() -> None:
+    rule = TripSettings(enabled=True, delay_s=0).rule
+    assert (rule.start_m, rule.start_s, rule.end_m, rule.end_s) == (200, 60, 0, 0)

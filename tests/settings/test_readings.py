@@ -55,7 +55,7 @@ def test_values_are_rounded_unless_the_settings_say_otherwise(
 
 def test_everything_that_may_be_asked_for_reaches_the_algorithms() -> None:
     asked = ("count", "mean", "min", "max", "p1", "p50", "p99")
-    table = SPEED | {"step": 0.5, "statistics": list(asked), "per_pseudonym": True}
+    table = SPEED | {"step": 0.5, "statistics": [*asked, "each"]}
     assert ReadingSettings.model_validate(table).attribute == ReadingAttribute(
         "speed_mps", 0.0, 50.0, 0.5, asked, per_pseudonym=True
     )

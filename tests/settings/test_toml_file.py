@@ -159,8 +159,7 @@ def test_dots_in_texts_and_comments_are_no_levels(tmp_path: Path) -> None:
     dots = "." * 100
     text = f"""# {dots}
         [http]  # {dots}
-        tiles = "http://x/{{z}}/{{x}}/{{y}}{dots}"
-        tiles_attribution = '''{dots}'''
+        token_file = '''{dots}'''
         host = '{dots}'
         """
     assert load(text, tmp_path).http.host == dots
@@ -172,7 +171,7 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
         tmp_path,
         ANONYMIZER__HTTP__PORT="2",
         ANONYMIZER__ADKA__K_VALUES="[12, 6, 3]",
-        ANONYMIZER__HTTP__ENABLED="false",
+        ANONYMIZER__HTTP__HOST="",
         ANONYMIZER__BROKER__URL="mqtts://elsewhere",
         ANONYMIZER__BROKER__VERSION="5",
         ANONYMIZER__INPUTS='[{topic = "x/{device}"}]',

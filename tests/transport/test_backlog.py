@@ -9,8 +9,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport import MemoryBroker, MemoryLink, MqttLink
@@ -29,8 +28,8 @@ class Clock:
 
 
 def backlog(clock: Clock, *, qos: Sequence[Qos] = (0,), kept_s: int = 0) -> Backlog:
-    settings = BrokerSettings(probe_topic=TOPIC, session_expiry_s=kept_s, max_backlog_s=10)
-    return Backlog(settings, key=bytes(32), qos=qos, monotonic=clock)
+    settings = BrokerSettings(session_expiry_s=kept_s, max_backlog_s=10)
+    return Backlog(settings, topic=TOPIC, key=bytes(32), qos=qos, monotonic=clock)
 
 
 def delivery(probe: Outgoing, receipt: int = 0) -> Delivery:
@@ -144,7 +143,8 @@ def test_probes_that_the_broker_drops_take_no_memory() -> None:
 async def test_probes_come_back_over_the_connection_of_the_input() -> None:
     broker = MemoryBroker()
     measured = Backlog(
-        BrokerSettings(probe_topic=TOPIC, max_backlog_s=0.1),
+        BrokerSettings(max_backlog_s=0.1),
+        topic=TOPIC,
         key=bytes(32),
         qos=(0, 1),
         monotonic=time.monotonic,
@@ -173,6 +173,6 @@ def test_what_is_wrong_depends_on_whether_any_probe_ever_came_back(
     measured = backlog(Clock())
     assert measured.problem.startswith("broker: not connected for probes")
     monkeypatch.setattr(MqttLink, "connected", True)
-    assert "may the gateway use broker.probe_topic?" in measured.problem
+    assert "may the gateway use anonymizer/probe?" in measured.problem
     measured.without_probes([delivery(measured._probe(0))])
     assert measured.problem == "broker: positions have waited there for more than 10 s"

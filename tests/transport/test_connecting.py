@@ -128,7 +128,10 @@ def test_connections_of_one_gateway_and_changed_settings_have_ids_with_nothing_i
     assert len({each.rpartition("-")[2] for each in ids}) == len(ids)
 
 
-def test_a_client_id_of_the_settings_is_used_as_it_is_on_request() -> None:
-    broker = BrokerSettings(client_id="gateway", random_client_id=False)
-    assert client_id_of(broker, key=bytes(32)) == "gateway"
-    assert client_id_of(broker, key=bytes(32), role="records") == "gateway-records"
+def test_a_client_id_of_the_settings_is_used_as_it_is_if_it_is_long() -> None:
+    chosen = "0123456789abcdef" * 2
+    broker = BrokerSettings(client_id=chosen)
+    assert client_id_of(broker, key=bytes(32)) == chosen
+    assert client_id_of(broker, key=bytes(32), role="records") == f"{chosen}-records"
+    shorter = BrokerSettings(client_id=chosen[1:])
+    assert client_id_of(shorter, key=bytes(32)).startswith(f"{chosen[1:]}-")

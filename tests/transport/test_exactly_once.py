@@ -13,6 +13,7 @@ from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.local_brokers import LocalBroker
 from anonymizer.transport.unsettled import Receipts
 from tests.end_to_end import client
+from tests.examples import many
 from tests.transport.peers import Server, served
 from tests.transport.support import Inbox, running, settings
 from tests.transport.test_mqtt import VERSIONS
@@ -197,6 +198,7 @@ STEPS = st.lists(
 )
 
 
+@many(3)
 @given(steps=STEPS)
 def test_whatever_happens_a_receipt_is_acknowledged_once_and_only_while_it_is_held(
     steps: Sequence[tuple[object, ...]],

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.ports import Outgoing
@@ -247,7 +246,6 @@ PACKETS = st.builds(
 )
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
 @given(packets=st.lists(PACKETS, max_size=4), accepted=st.booleans(), version5=st.booleans())
 def test_whatever_a_peer_sends_the_link_survives_and_can_be_closed(
     *, packets: list[bytes], accepted: bool, version5: bool

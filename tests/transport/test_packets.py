@@ -25,6 +25,7 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from anonymizer.transport.packets import Packet as AnyPacket
+from tests.examples import many
 
 TOPIC = st.text(min_size=1, max_size=20).filter(
     lambda t: not set("+#\x00") & set(t) and t.isprintable()
@@ -58,6 +59,7 @@ def read(stream: bytes) -> list[Packet]:
     return unpacked(reader(version5=True).feed(stream))
 
 
+@many(3)
 @given(message=MESSAGE, mid=MID, version5=st.booleans())
 def test_paho_decodes_an_encoded_publish(*, message: Outgoing, mid: int, version5: bool) -> None:
     packet = encode_publish(message, mid=mid, version5=version5)
@@ -76,6 +78,7 @@ def test_paho_decodes_an_encoded_publish(*, message: Outgoing, mid: int, version
     assert (decoded.mid, decoded.qos, decoded.dup) == (mid, int(mid > 0), False)
 
 
+@many(3)
 @given(sent=st.lists(st.tuples(MESSAGE, MID), max_size=8), version5=st.booleans(), data=st.data())
 def test_packets_are_the_same_however_the_bytes_are_chunked(
     *, sent: list[tuple[Outgoing, int]], version5: bool, data: st.DataObject
@@ -216,6 +219,7 @@ def test_a_stream_that_breaks_the_protocol_is_refused_with_the_reason(
         read(stream)
 
 
+@many(3)
 @given(stream=st.binary(max_size=200), version5=st.booleans())
 def test_whatever_arrives_is_read_or_refused(*, stream: bytes, version5: bool) -> None:
     one = reader(version5=version5, limit_bytes=100)

@@ -18,6 +18,7 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from anonymizer.transport.quarantine import MOST_ENDS, Quarantine
+from tests.examples import many
 from tests.transport.peers import ACCEPTED, Serve, peer, read_packet, served
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 from tests.transport.test_packets import unpacked
@@ -35,6 +36,7 @@ def reader(*, version5: bool = True, quarantine: Quarantine | None = None) -> Pa
     )
 
 
+@many(3)
 @given(
     sizes=st.lists(st.integers(0, 3 * LIMIT), min_size=1, max_size=5),
     qos=st.integers(0, 2),

@@ -1,7 +1,7 @@
 """Unsettled deliveries: as a dict from receipts to packet identifiers would keep them."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.transport.unsettled import Receipts, Unsettled
@@ -10,7 +10,6 @@ mids = st.lists(st.integers(0, 9), max_size=6)
 receipts = st.lists(st.integers(0, 40), max_size=8)
 
 
-@settings(max_examples=60)
 @given(steps=st.lists(st.tuples(mids, receipts), max_size=8))
 def test_each_delivery_is_acknowledged_once_and_nothing_else_is(
     steps: list[tuple[list[int], list[int]]],

@@ -16,7 +16,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import HttpSettings
 from anonymizer.web.auth import read_token
-from anonymizer.web.map import Tiles, map_router, read_assets
+from anonymizer.web.map import map_router, read_assets
 from anonymizer.web.network_outline import Outline
 from anonymizer.web.server import create_application
 from tests.observe.test_metrics import busy_rig, registry_of
@@ -49,12 +49,12 @@ class Show:
         yield b"event: frame\ndata: 2\n\n"
 
 
-def site(show: Show, *, token: str | None = None, tiles: Tiles | None = None) -> httpx.AsyncClient:
+def site(show: Show, *, token: str | None = None) -> httpx.AsyncClient:
     application: FastAPI = create_application(
         registry_of(busy_rig()),
         alive=list,
         ready=list,
-        more=[map_router(show, OUTLINE, token=token, tiles=tiles)],
+        more=[map_router(show, OUTLINE, token=token)],
     )
     return httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://gateway")
 
@@ -85,12 +85,6 @@ def test_the_vendored_library_has_its_licence_beside_it() -> None:
     assert {"vendor/leaflet/leaflet.js", "vendor/leaflet/leaflet.css"} <= assets.keys()
     licence = (ROOT / "anonymizer/web/static/vendor/leaflet/LICENSE").read_text()
     assert "BSD 2-Clause" in licence
-
-
-async def test_where_there_are_tiles_the_page_is_told_whose_they_are() -> None:
-    tiles = Tiles(url="https://tiles.example/{z}/{x}/{y}.png", attribution="somebody")
-    async with site(Show(), tiles=tiles) as http:
-        assert (await http.get("/map/about")).json()["tiles"]["attribution"] == "somebody"
 
 
 async def test_what_there_is_to_see_is_told_and_streamed() -> None:
@@ -217,14 +211,10 @@ def test_the_token_is_the_first_line_of_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "about"),
     [
-        ({"raw_view": True}, "raw_view needs"),
-        ({"raw_view": True, "token": "x", "map": False}, "raw_view needs"),
+        ({"map": "raw"}, "needs token_file"),
+        ({"map": False}, "'published', 'raw' or 'none'"),
         ({"token": "x", "token_file": "y"}, "not both"),
         ({"token": " "}, "must not be empty"),
-        ({"tiles": "https://tiles.example/"}, "tiles"),
-        ({"tiles": "ftp://tiles.example/{z}/{x}/{y}"}, "tiles"),
-        ({"tiles": "https://a;script-src *//{z}/{x}/{y}"}, "tiles"),
-        ({"tiles": "https://user:word@tiles.example/{z}/{x}/{y}"}, "tiles"),
     ],
 )
 def test_settings_that_would_show_too_much_are_refused(
@@ -235,7 +225,7 @@ def test_settings_that_would_show_too_much_are_refused(
 
 
 def test_the_token_is_in_no_text_of_the_settings() -> None:
-    assert TOKEN not in repr(HttpSettings.model_validate({"token": TOKEN, "raw_view": True}))
+    assert TOKEN not in repr(HttpSettings.model_validate({"token": TOKEN, "map": "raw"}))
 
 
 def test_the_page_and_its_library_are_in_the_wheel(tmp_path: Path) -> None:

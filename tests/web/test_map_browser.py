@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from anonymizer.algorithms.positions.street_hours import Passages
+from anonymizer.app.street_hours import safe_hours, streets_of
+from anonymizer.files.feature_collection import feature_collection
+from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, running, write_settings
 from tests.web.browsing import Viewer, opened_browser, running_demo, take_picture
@@ -359,7 +364,7 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
         {
             "network": {"source": "grid:8x8"},
             "broker": {"url": "mqtt://127.0.0.1:1"},  # there is none, and none is needed
-            "http": {"port": port, "token": "open sesame", "raw_view": True},
+            "http": {"port": port, "token": "open sesame", "map": "raw"},
         },
     )
     look = asyncio.to_thread
@@ -386,3 +391,39 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
         await look(browser.until, lambda: browser.state() == "live")
     browser.script("sessionStorage.clear()")
     browser.complaints()
+
+
+def test_the_traffic_of_the_last_hour_is_drawn_where_the_gateway_tells_it(viewer: Viewer) -> None:
+    assert not viewer.is_shown("#streets-toggle"), "the demo tells none"
+    columns, geometry = safe_hours(
+        Passages(np.full(24, 3), np.repeat([0, 9], 12), np.arange(24), np.full(24, 8.0)),
+        range(3, 4),
+        streets_of(load_network("city:400")),
+        k=10,
+        every_s=3600.0,
+    )
+    assert len(geometry) == 2
+    told = json.dumps(feature_collection(columns, geometry).decode())
+    # As a gateway answers: first that there is no hour yet.
+    viewer.script(
+        "const real = window.fetch; window.told = null;"
+        "window.fetch = (path, options) => path !== '/api/streets' ? real(path, options) :"
+        " Promise.resolve(new Response(window.told, {status: window.told ? 200 : 404}));"
+        "document.getElementById('streets-toggle').hidden = false"
+    )
+    drawn = (
+        "return Object.values(document.getElementById('map').city.map._layers)"
+        ".filter((each) => each.feature).map((each) => each.getTooltip().getContent())"
+    )
+    viewer.element("#streets").click()
+    viewer.until(lambda: viewer.text("#streets-said"), lambda said: "No whole hour" in said)
+    viewer.element("#streets").click()
+    viewer.script(f"window.told = {told}")
+    viewer.element("#streets").click()
+    viewer.until(lambda: viewer.text("#streets-said"), lambda said: "published once (k=10)" in said)
+    said = viewer.script(drawn)
+    assert len(said) == 2
+    assert all(re.search(r"^10 to 19 devices on .*, 8\.0 m/s \(7\.", each) for each in said)
+    viewer.element("#streets").click()
+    assert viewer.script(drawn) == []
+    assert viewer.text("#streets-said") == ""

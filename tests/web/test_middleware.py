@@ -147,15 +147,6 @@ async def _breaks() -> None:
     raise RuntimeError("of this test")
 
 
-async def test_where_tiles_are_set_their_host_alone_is_allowed_and_for_pictures_alone() -> None:
-    settings = HttpSettings(port=0, tiles="https://tiles.example:8443/{z}/{x}/{y}.png")
-    server = HttpServer(FastAPI(), settings)
-    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient(timeout=60) as client:
-        policy = (await client.get(server.url)).headers["content-security-policy"]
-    [rule] = [rule for rule in policy.split("; ") if "https:" in rule]
-    assert rule == "img-src 'self' data: https://tiles.example:8443"
-
-
 class Clock:
     """Stands still until it is set."""
 

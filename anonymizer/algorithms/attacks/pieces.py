@@ -71,7 +71,9 @@ def read_regions(observed: Observed, piece_of: IntArray | None = None) -> PieceR
 def read_pieces(observed: Observed, class_of: IntArray, piece_of: IntArray | None) -> PieceRegions:
     """Return the published regions as sets of pieces, as whoever knows the algorithm reads them.
 
-    Where pseudonyms are published in groups, the pieces of a region may be of several levels.
+    The pieces of a region may be of several levels, and it has no more of them than devices: the
+    pseudonyms of the largest class that publishes it, where they are published in groups that can
+    be followed, else those that publish it at one tick, or its k if that is more.
 
     Parameters
     ----------
@@ -80,10 +82,17 @@ def read_pieces(observed: Observed, class_of: IntArray, piece_of: IntArray | Non
     piece_of
         As in `read_regions`.
     """
-    if piece_of is None or piece_of.ndim == 1 or not in_groups(observed, class_of):
+    if piece_of is None or piece_of.ndim == 1:
         return read_regions(observed, piece_of)
     n_members = np.zeros(observed.n_regions, np.int64)
-    np.maximum.at(n_members, observed.region_of, _n_alike(observed, class_of))
+    if in_groups(observed, class_of):
+        np.maximum.at(n_members, observed.region_of, _n_alike(observed, class_of))
+    else:
+        together, n = np.unique(
+            observed.tick_of * observed.n_regions + observed.region_of, return_counts=True
+        )
+        np.maximum.at(n_members, together % observed.n_regions, n)
+        np.maximum.at(n_members, observed.region_of, observed.k)
     return read_mixed_regions(observed, piece_of, n_members)
 
 

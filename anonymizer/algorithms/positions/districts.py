@@ -168,6 +168,7 @@ def network_of(network: RoadNetwork, districts: Districts, district: int) -> Roa
         shapes=None,
         way_of=None,
         load_at=None,
+        layers=(),
     )
     return replace(alone, component_of=_components(alone, alone.component_of))
 

@@ -5,7 +5,7 @@ device appears, reappears after a silence or moves on after dwelling, and ends w
 silence or dwelling begins. So a stop of minutes in the middle is an end.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -149,6 +149,29 @@ class LiveTrips:
             self._stay_of[row] = len(route)
         self._route_of[row] = route
         return ended
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick. It holds where devices are."""
+        rows = list(self._route_of)
+        return {
+            "begins_s": self._begins_s,
+            "state": self._state.view(np.uint8),
+            "row": np.array(rows, np.int32),
+            "stay": np.array([self._stay_of[row] for row in rows], np.int32),
+            "length": np.array([len(self._route_of[row]) for row in rows], np.int64),
+            "node": np.array([node for row in rows for node in self._route_of[row]], np.int32),
+        }
+
+    @classmethod
+    def restored(cls, rule: TripRule, state: dict[str, Any]) -> Self:
+        """Return what goes on from a state."""
+        found = cls(rule, begins_s=state["begins_s"])
+        found._state = state["state"].view(_STATE)
+        rows = state["row"].tolist()
+        found._stay_of = dict(zip(rows, state["stay"].tolist(), strict=True))
+        routes = np.split(state["node"], np.cumsum(state["length"])[:-1]) if rows else []
+        found._route_of = {row: each.tolist() for row, each in zip(rows, routes, strict=True)}
+        return found
 
     def _make_room(self, n_rows: int) -> None:
         have = len(self._state)

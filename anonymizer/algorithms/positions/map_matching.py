@@ -107,6 +107,52 @@ class NodeLocator:
         return number
 
 
+class LayeredLocator:
+    """Finds positions on a network, and where it consists of several, on that of their device.
+
+    Parameters
+    ----------
+    network, limit_m
+        See `NodeLocator`.
+    """
+
+    def __init__(self, network: RoadNetwork, *, limit_m: float) -> None:
+        self._layers = network.layers
+        alone = [network.alone(layer) for layer in network.layers] or [network]
+        self._locators = [NodeLocator(each, limit_m=limit_m) for each in alone]
+
+    def locate(
+        self,
+        lat: FloatArray,
+        lon: FloatArray,
+        heading: FloatArray | None = None,
+        layer: Int8Array | None = None,
+    ) -> Int32Array:
+        """Return the node of each position, or `OFF_GRAPH`; see `NodeLocator.locate`.
+
+        Parameters
+        ----------
+        layer
+            Index of the network of each device, shape (n,), negative for none: it is off the graph.
+
+        Raises
+        ------
+        ValueError
+            If there are several networks, and nobody says which is whose.
+        """
+        if not self._layers:
+            return self._locators[0].locate(lat, lon, heading)
+        if layer is None:
+            raise ValueError("positions on several networks cannot be told apart")
+        node = np.full(len(lat), OFF_GRAPH, np.int32)
+        for number, (each, locator) in enumerate(zip(self._layers, self._locators, strict=True)):
+            rows = np.flatnonzero(layer == number)
+            toward = None if heading is None else heading[rows]
+            found = locator.locate(lat[rows], lon[rows], toward)
+            node[rows] = np.where(found == OFF_GRAPH, OFF_GRAPH, found + np.int32(each.nodes.start))
+        return node
+
+
 def _directions(lat: FloatArray, lon: FloatArray, heading: FloatArray) -> FloatArray:
     """Return the unit vectors of headings at their places, in degrees, shape (n, 3)."""
     phi, lam, turn = np.radians(lat), np.radians(lon), np.radians(heading)

@@ -70,6 +70,37 @@ class PublishedStretches(NamedTuple):
     spread_mps: FloatArray
 
 
+class PassageSums(NamedTuple):
+    """Passages before their speeds are known, by interval, road and device.
+
+    Attributes
+    ----------
+    key
+        Interval, road and device, shape (3, passages).
+    sums
+        Metres and seconds between positions, shape (2, passages).
+    """
+
+    key: IntArray
+    sums: FloatArray
+
+    def __repr__(self) -> str:
+        """Reveal no device and no place."""
+        return f"PassageSums({self.key.shape[1]})"
+
+    def at(self, chosen: BoolArray) -> "PassageSums":
+        """Return some of them."""
+        return PassageSums(self.key[:, chosen], self.sums[:, chosen])
+
+    def passages(self) -> Passages:
+        """Return the passages with their speeds."""
+        total_m, total_s = self.sums
+        speed = np.full(len(total_m), np.nan)
+        np.divide(total_m, total_s, out=speed, where=total_s > 0)
+        interval, road, device = self.key
+        return Passages(interval, road, device, np.minimum(speed, MOST_SPEED_MPS))
+
+
 def passages_of(
     device: IntArray,
     ts: FloatArray,
@@ -92,22 +123,47 @@ def passages_of(
     """
     order = np.lexsort((ts, device))
     order = order[road[order] >= 0]
-    device, road = device[order].astype(np.int64), road[order].astype(np.int64)
-    ts, lat, lon = ts[order], lat[order], lon[order]
+    sums = passage_sums(
+        *(device[order], ts[order], lat[order], lon[order], road[order]),
+        every_s=every_s,
+        gap_s=gap_s,
+    )
+    return sums.passages()
+
+
+def passage_sums(
+    device: IntArray,
+    ts: FloatArray,
+    lat: FloatArray,
+    lon: FloatArray,
+    road: IntArray,
+    *,
+    every_s: float,
+    gap_s: float,
+) -> PassageSums:
+    """Return the sums of positions on roads, by device and time; see `passages_of`."""
+    device, road = device.astype(np.int64), road.astype(np.int64)
     interval = np.floor(ts / every_s).astype(np.int64)
-    key = np.stack([interval, road, device])
-    found, of = np.unique(key, axis=1, return_inverse=True)
+    key, of = np.unique(np.stack([interval, road, device]), axis=1, return_inverse=True)
     of = of.ravel()
     seconds = np.diff(ts)
     linked = np.flatnonzero((np.diff(device) == 0) & (seconds > 0) & (seconds <= gap_s))
     metres = haversine_m(lat[linked], lon[linked], lat[linked + 1], lon[linked + 1])
-    total_m, total_s = np.zeros((2, found.shape[1]))
+    sums = np.zeros((2, key.shape[1]))
     for end in (of[linked], of[linked + 1]):
-        np.add.at(total_m, end, metres)
-        np.add.at(total_s, end, seconds[linked])
-    speed = np.full(len(total_m), np.nan)
-    np.divide(total_m, total_s, out=speed, where=total_s > 0)
-    return Passages(found[0], found[1], found[2], np.minimum(speed, MOST_SPEED_MPS))
+        np.add.at(sums[0], end, metres)
+        np.add.at(sums[1], end, seconds[linked])
+    return PassageSums(key, sums)
+
+
+def together(parts: Sequence[PassageSums]) -> PassageSums:
+    """Return the sums of parts of the positions, at least one, as those of all of them."""
+    keys = np.concatenate([each.key for each in parts], axis=1)
+    key, of = np.unique(keys, axis=1, return_inverse=True)
+    sums = np.zeros((2, key.shape[1]))
+    for total, each in zip(sums, np.concatenate([p.sums for p in parts], axis=1), strict=True):
+        np.add.at(total, of.ravel(), each)
+    return PassageSums(key, sums)
 
 
 def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
 from anonymizer.algorithms.records.methods import Method, Task, TimeBudget, searches
@@ -20,6 +20,9 @@ from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import CodedTable
 from anonymizer.files.tables import TextTable
+
+if TYPE_CHECKING:
+    from anonymizer.algorithms.kaca.features import Feature
 
 COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
 _TRIALS = 8
@@ -53,7 +56,7 @@ def form_classes(
     plan: ReleasePlan,
     method: Method,
     *,
-    features: Sequence[Feature],
+    features: "Sequence[Feature]",
     clock: Callable[[], float],
     progress: Callable[..., None],
 ) -> FormedClasses:

@@ -1,24 +1,23 @@
-"""Labels of the classes of a table, and their verification before publishing."""
+"""Labels of the classes of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anonymizer.algorithms.kaca.features import Feature, Scale
 from anonymizer.algorithms.records.classes import classes_of, join_identical
 from anonymizer.algorithms.records.generalization import Generalized, generalize
 from anonymizer.algorithms.records.generalized_values import Form, LabelStyle, Language
 from anonymizer.algorithms.records.problem import Cost
-from anonymizer.algorithms.records.published_values import ValueReader, uncovered
-from anonymizer.algorithms.records.verification import short_classes
 from anonymizer.app.table_options import LabelForm, LanguageName
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared
 
-_SCALE_OF = {Form.PREFIX: Scale.DIGITS, Form.HOURS: Scale.LINE}
+if TYPE_CHECKING:
+    from anonymizer.algorithms.kaca.features import Feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,15 @@ class Labelling:
     language: Language = Language.ZH
 
     @property
-    def features(self) -> list[Feature]:
+    def features(self) -> "list[Feature]":
         """The features by which KACA compares records, as in its source."""
-        return [Feature(_SCALE_OF.get(style.form)) for style in self.styles]
+        from anonymizer.algorithms.kaca.features import (  # noqa: PLC0415  no other model compares so
+            Feature,
+            Scale,
+        )
+
+        scale_of = {Form.PREFIX: Scale.DIGITS, Form.HOURS: Scale.LINE}
+        return [Feature(scale_of.get(style.form)) for style in self.styles]
 
     def texts(self, general: Generalized, j: int) -> list[str]:
         """Return the published label of quasi-identifier j in each class."""
@@ -74,34 +79,3 @@ def joined(coded: CodedTable, class_of: Int32Array, cost: Cost, labelling: Label
     return join_identical(
         class_of, [labelling.texts(general, j) for j in range(len(labelling.styles))]
     )
-
-
-def n_faulty(
-    coded: CodedTable,
-    class_of: Int32Array,
-    columns: list[list[str]],
-    k: int,
-    labelling: Labelling,
-) -> int:
-    """Return how many classes are below k or have a label that does not cover every member.
-
-    A class counts once for each such label. Independent of the code that makes classes and labels.
-
-    Parameters
-    ----------
-    class_of
-        Published class of each record, negative where it has none.
-    columns
-        For each quasi-identifier, the published label of each class.
-    """
-    faults = len(short_classes(class_of, coded.records.person, k))
-    each = zip(coded.schema.qis, columns, labelling.styles, strict=True)
-    for j, (qi, published, style) in enumerate(each):
-        reader = ValueReader(
-            qi,
-            areas_first=style.form is Form.PREFIX,
-            per_day=style.per_day,
-            midnight=style.midnight,
-        )
-        faults += len(uncovered(coded.records.qi[:, j], class_of, published, reader))
-    return faults

@@ -4,6 +4,7 @@ Measured on the published classes, independently of the method that formed them.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Literal
 
@@ -11,8 +12,11 @@ from anonymizer import __version__
 from anonymizer.algorithms.attacks.linkability import Homogeneity, Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import publish as as_seen
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
+from anonymizer.algorithms.records.methods import Model
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.app.anonymize.class_forming import COSTS, FormedClasses, form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
+from anonymizer.app.anonymize.publication import Publication
 from anonymizer.app.anonymize.release_report import (
     AnonymizeReport,
     ClassSizes,
@@ -35,37 +39,36 @@ HALF = 0.5
 
 
 def report_of(
+    table: TextTable,
     coded: CodedTable,
-    class_of: Int32Array,
+    declared: Declared,
+    plan: ReleasePlan,
+    publication: Publication,
     *,
-    promise: Promise,
-    settings: ReleaseSettings,
-    warnings: tuple[str, ...],
-    share: float = HALF,
-    n_chosen: int = 0,
+    model: Model,
+    formed: FormedClasses,
+    n_withheld: int,
 ) -> AnonymizeReport:
-    """Measure and attack a release, and return the report.
-
-    `share` is the one above which a value is counted as a majority. `n_chosen` of the suppressed
-    records were chosen under a limit.
-    """
+    """Measure and attack the release of a table; `n_withheld` means were left out."""
+    class_of = publication.class_of
+    share = plan.prefer_share if plan.prefer_share < 1 else HALF
     records, schema = coded.records, coded.schema
     modal = modal_shares(records, schema, class_of, share)
     found = measure(records, schema, class_of)
     published = as_seen(
-        records, schema, class_of, by_hierarchy=settings.cost == Cost.TAXONOMY.name.lower()
+        records, schema, class_of, by_hierarchy=plan.cost == Cost.TAXONOMY.name.lower()
     )
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
     n_without = coded.n_rows - records.n
     suppressed = {
         "no_identifier": n_without,
-        "limit": n_chosen,
-        "promise": found.n_suppressed - n_chosen,
+        "limit": formed.n_chosen,
+        "promise": found.n_suppressed - formed.n_chosen,
     }
     return AnonymizeReport(
-        asked=_asked(promise),
-        settings=settings,
+        asked=_asked(plan.promise),
+        settings=settings_of(table, declared, plan),
         n=coded.n_rows,
         n_published=found.n - found.n_suppressed,
         suppressed={reason: n for reason, n in suppressed.items() if n},
@@ -84,8 +87,37 @@ def report_of(
         share=modal.share,
         n_above=modal.n_above_any,
         leaks=tuple(_leak(schema, leak) for leak in leaks),
-        warnings=warnings,
+        warnings=warnings_of(
+            coded,
+            declared,
+            plan,
+            in_time=formed.in_time,
+            n_withheld=n_withheld,
+            times_hilbert=_times_hilbert(table, coded, plan, model, formed.class_of),
+        ),
     )
+
+
+def _times_hilbert(
+    table: TextTable, coded: CodedTable, plan: ReleasePlan, model: Model, class_of: Int32Array
+) -> float:
+    """Return how many times the loss of `hilbert` the classes of `mondrian` lose; else 1."""
+    if plan.method != "mondrian" or "hilbert" not in model.methods:
+        return 1.0
+    beside = form_classes(
+        table,
+        coded,
+        replace(plan, method="hilbert", weights={}),
+        model.methods["hilbert"],
+        features=(),
+        clock=lambda: 0.0,
+        progress=lambda *_: None,
+    )
+    own, its = (
+        measure(coded.records, coded.schema, each).gcp[COSTS[plan.cost]]
+        for each in (class_of, beside.class_of)
+    )
+    return own / its if its else 1.0
 
 
 def _asked(promise: Promise) -> RequestedCriteria:

@@ -2,14 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from math import isfinite
-from typing import TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias
 
 from anonymizer.algorithms.records.criteria import ROUNDING
-from anonymizer.algorithms.records.measures import measure as measure_loss
 from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
@@ -20,18 +18,18 @@ from anonymizer.algorithms.records.methods import (
 )
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.class_forming import COSTS, form_classes
-from anonymizer.app.anonymize.class_labels import Labelling, joined, labelling_of, n_faulty
+from anonymizer.app.anonymize.class_labels import joined, labelling_of
 from anonymizer.app.anonymize.plan import ReleasePlan, with_bands
-from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
-from anonymizer.app.anonymize.release_report import AnonymizeReport
-from anonymizer.app.anonymize.report_figures import HALF, report_of, settings_of, warnings_of
+from anonymizer.app.anonymize.publication import Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries
-from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import check_cells_promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
-from anonymizer.files.coded_table import CodedTable, Declared, code_table
+from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import TextTable
+
+if TYPE_CHECKING:
+    from anonymizer.app.anonymize.release_report import AnonymizeReport
 
 Progress: TypeAlias = Callable[[str, float, float | None], None]
 """Called with the step, the seconds it has taken so far, and the information loss so far."""
@@ -39,12 +37,27 @@ MOST_CLASSES = 100
 """Largest number of values of a target."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Anonymized:
-    """A verified release, and the report on it."""
+    """A verified release.
 
-    publication: Publication
-    report: AnonymizeReport
+    Parameters
+    ----------
+    publication
+        The published rows.
+    measure
+        Returns the report on it. It holds the records until it was called.
+    """
+
+    def __init__(self, publication: Publication, measure: "Callable[[], AnonymizeReport]") -> None:
+        self.publication = publication
+        self._measure = measure
+
+    @cached_property
+    def report(self) -> "AnonymizeReport":
+        """The report on the release: it is measured and attacked when this is first asked for."""
+        report = self._measure()
+        del self._measure
+        return report
 
 
 def anonymize(
@@ -93,12 +106,11 @@ def anonymize(
             coded,
             plan,
             model.methods[plan.method],
-            features=labelling.features,
+            features=labelling.features if model.has_labels else (),
             clock=steps.clock,
             progress=steps.report,
         )
         class_of = formed.class_of
-        times_hilbert = _times_hilbert(table, coded, plan, model, class_of)
         if model.has_labels:
             class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
     with steps.timed("verify"):
@@ -112,54 +124,33 @@ def anonymize(
         publication, n_withheld = publish(coded, class_of, COSTS[plan.cost], labelling), 0
         _check_limit(table, plan, n=coded.records.n, n_published=len(publication.frame))
         if model.has_labels:
-            _check_labels(table, coded, publication, plan, labelling)
+            from anonymizer.app.anonymize.label_verification import (  # noqa: PLC0415  few models have labels
+                check_labels,
+            )
+
+            check_labels(table, coded, publication, plan.promise.k, labelling)
         if model.has_labels or plan.measures:
             frame, n_withheld = with_summaries(
                 publication, coded, measure, plan.measures, k=plan.promise.k
             )
             means = [name for name in declared.qis if name in plan.measures]
             publication = replace(publication, frame=frame.drop(means))
-    with steps.timed("measure"):
-        report = report_of(
-            coded,
-            publication.class_of,
-            promise=plan.promise,
-            settings=settings_of(table, declared, plan),
-            share=plan.prefer_share if plan.prefer_share < 1 else HALF,
-            warnings=warnings_of(
-                coded,
-                declared,
-                plan,
-                in_time=formed.in_time,
-                n_withheld=n_withheld,
-                times_hilbert=times_hilbert,
-            ),
-            n_chosen=formed.n_chosen,
+
+    def measure_release() -> "AnonymizeReport":
+        from anonymizer.app.anonymize.report_figures import (  # noqa: PLC0415  who asks for no report needs none
+            report_of,
         )
-    return Anonymized(publication, report.model_copy(update={"seconds": dict(steps.seconds)}))
 
+        with steps.timed("measure"):
+            report = report_of(
+                *(table, coded, declared, plan, publication),
+                model=model,
+                formed=formed,
+                n_withheld=n_withheld,
+            )
+        return report.model_copy(update={"seconds": dict(steps.seconds)})
 
-def _times_hilbert(
-    table: TextTable, coded: CodedTable, plan: ReleasePlan, model: Model, class_of: Int32Array
-) -> float:
-    """Return how many times the loss of `hilbert` the classes of `mondrian` lose; else 1."""
-    if plan.method != "mondrian" or "hilbert" not in model.methods:
-        return 1.0
-    beside = form_classes(
-        table,
-        coded,
-        replace(plan, method="hilbert", weights={}),
-        model.methods["hilbert"],
-        features=(),
-        clock=lambda: 0.0,
-        progress=lambda *_: None,
-    )
-    cost = COSTS[plan.cost]
-    own, its = (
-        measure_loss(coded.records, coded.schema, each).gcp[cost]
-        for each in (class_of, beside.class_of)
-    )
-    return own / its if its else 1.0
+    return Anonymized(publication, measure_release)
 
 
 class _Steps:
@@ -277,22 +268,4 @@ def _check_limit(table: TextTable, plan: ReleasePlan, *, n: int, n_published: in
         raise InputError(
             f"{table.path}: the promise cannot be kept: {n - n_published:,} of {n:,} rows fit in no"
             f" class, and {plan.suppress:.1%} may be left out"
-        )
-
-
-def _check_labels(
-    table: TextTable,
-    coded: CodedTable,
-    publication: Publication,
-    plan: ReleasePlan,
-    labelling: Labelling,
-) -> None:
-    """Read the labels of each class back from the rows to be published, and verify them."""
-    first = np.unique(publication.frame[CLASS_COLUMN].to_numpy(), return_index=True)[1]
-    columns = [publication.frame[qi.name].gather(first).to_list() for qi in coded.schema.qis]
-    faults = n_faulty(coded, publication.class_of, columns, plan.promise.k, labelling)
-    if faults:
-        raise GuaranteeError(
-            f"{table.path}: {faults} labels do not cover their class, or it is below k: "
-            "nothing is published"
         )

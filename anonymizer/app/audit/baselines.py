@@ -30,7 +30,7 @@ class SafeCounts:
     """Reads what `[counts]` publishes by default about the reports."""
 
     def __init__(self, reports: Reports, network: RoadNetwork, times: FloatArray) -> None:
-        settings = CountSettings(enabled=True, every_s=EVERY_S)
+        settings = CountSettings(privacy="k", every_s=EVERY_S)
         self.messages = safe_counts(reports, network, times, settings)
         self.cell_of_node = compact_parts(network, settings.cells)
 

@@ -29,6 +29,7 @@ from anonymizer.codecs import CODECS
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import NodeIndex, RoadNetwork
+from anonymizer.domain.trace import check_one_network
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined
@@ -131,6 +132,7 @@ def _tracks(
     """Return where each vehicle truly was."""
     inputs = [each for each in settings.inputs if each.kind == "mobile" and each.codec in CODECS]
     inputs = [each for each in inputs if each.device_from != "payload"]
+    check_one_network(network)
     if not inputs:
         raise SettingsError("inputs: none has positions that the audit can read")
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)

@@ -11,7 +11,7 @@ from anonymizer.algorithms.attacks.observed import Observed, extent_m
 from anonymizer.algorithms.attacks.presence import covered_in_zones
 from anonymizer.algorithms.attacks.truth import follow_devices, follow_in_districts
 from anonymizer.algorithms.attacks.value_linking import last_sensed
-from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.algorithms.positions.trip_classes import n_cells_of
 from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues, TripsCase
@@ -36,7 +36,7 @@ from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.trace import Trace, named_nodes
+from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.decode.headings import headings_in
@@ -241,8 +241,8 @@ def _published_trips(
     return TripsCase(
         published_rule(settings),
         out.every_s,
-        out.k + settings.region.k_extra,
-        n_cells_of(network, out.k),
+        settings.counts.k + settings.region.k_extra,
+        n_cells_of(network, settings.counts.k),
         Reports(reports.device[far], reports.ts[far], reports.node[far]),
     )
 
@@ -258,8 +258,9 @@ def reports_of(trace: Trace, network: RoadNetwork, settings: Settings) -> Report
     """Return the reports of a trace with valid coordinates, at their nodes."""
     node = named_nodes(trace, network)
     if node is None:
-        locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
-        node = locator.locate(trace.lat, trace.lon, headings_in(trace))
+        locator = LayeredLocator(network, limit_m=settings.network.snap_limit_m)
+        layer = layers_of(trace, network)
+        node = locator.locate(trace.lat, trace.lon, headings_in(trace), layer)
     valid = is_valid(trace)
     return Reports(trace.device_of[valid], trace.ts[valid], node[valid])
 

@@ -121,7 +121,7 @@ def check_labels(stream: Stream) -> None:
     if settings.model == "cells" and settings.labels == "representative":
         raise SettingsError(f"{where}the labels of cells do not say what a class holds")
     if stream.open_columns:
-        raise SettingsError(f'{where}domain = "any" has other codes in every window')
+        raise SettingsError(f'{where}values = "any" has other codes in every window')
 
 
 def published_labels(published: Path, stream: Stream) -> dict[int, list[ReleasedLabels]]:

@@ -432,7 +432,7 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
         figures = {
             "mode": report.mode,
             "records": f"{report.n_records:,}",
-            "suppressed": f"{report.suppressed_share:.1%}",
+            "suppressed": f"{report.suppressed_share:.1%}" if report.suppressed_share else "None",
             "pseudonyms": f"{report.n_pseudonyms:,}",
             "devices": f"{report.n_devices:,}",
             "nodes": f"{report.regions.nodes_mean:,.0f}",
@@ -458,7 +458,9 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
             "classes": f"{report.n_classes:,}",
         }
         left_out = tuple(
-            f"{n:,} {why.replace('_', ' ')}" for why, n in report.left_out.items() if n
+            f"{n:,} recorded messages ({why.replace('_', ' ')})"
+            for why, n in report.left_out.items()
+            if n
         )
     else:
         kind = "counts"

@@ -40,6 +40,8 @@ DARK = {
 }  # fmt: skip
 """Colours on a dark screen."""
 
+_NUMBERS = ("success", "95%", "control", "most exposed")
+"""Columns of the tables of attacks; on narrow screens a row is a list, and names those it has."""
 
 _STYLE = """
 body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: var(--ink);
@@ -66,6 +68,13 @@ th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid var(--line);
   text-align: left; vertical-align: top; overflow-wrap: normal; }
 th { font-weight: 600; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .hash { font-family: ui-monospace, monospace; font-size: 0.8rem; overflow-wrap: anywhere; }
+@media screen and (max-width: 40rem) {
+  body { margin: 1rem auto; } .attacks thead { display: none; }
+  .attacks :is(table, tbody, tr, td) { display: block; } .attacks td:empty { display: none; }
+  .attacks td, .attacks td.n { border: 0; padding: 0.1rem 0; text-align: left; }
+  .attacks tr { border-bottom: 1px solid var(--line); padding: 0.4rem 0; }
+  .attacks td[data-is]::before { content: attr(data-is) ": "; font-weight: 600; }
+}
 @media print {
   body { max-width: none; margin: 0; font-size: 11pt; print-color-adjust: exact;
     -webkit-print-color-adjust: exact; }
@@ -126,12 +135,13 @@ def _verdict(evidence: EvidenceReport) -> str:
     if broken:
         said = f'<p class="verdict bad">A promise is broken: {escape(succeeds(broken))}.</p>'
     elif above:
-        said = f'<p class="verdict bad">No promise is broken. But {escape(succeeds(above))}, '
-        said += "more than the limit. That is not promised.</p>"
+        said = '<p class="verdict bad">No promise is broken. But attacks succeed against which '
+        said += f"nothing is promised: {escape(succeeds(above))}.</p>"
     n = sum(each.promised and each.holds is not None for each in evidence.results)
     said += f"<p>Of {len(evidence.results)} attacks and checks, "
     said += f"{n} are about what is promised" if n else "none is about a promise"
-    said += f"; {kept if broken else 'all'} of these turned out well." if n else "."
+    said += f"; {kept if broken else 'all'} of these turned out well" if n else ""
+    said += f", and {n - kept} failed." if broken else "."
     if broken and above:
         said += f" Not promised, and above the limit: {escape(succeeds(above))}."
     for each in evidence.apart:
@@ -203,7 +213,6 @@ def _attacks(evidence: EvidenceReport, criterion: Criterion) -> str:
     mine = [each for each in evidence.results if each.criterion is criterion]
     if not mine:
         return ""
-    headings = ("attack", "success", "95%", "control", "most exposed", "verdict")
     title = f"{criterion.capitalize()}: attacks beside their controls"
     drawn = [lane for lane in lanes(mine) if lane.success or lane.control]
     drawn.sort(key=lambda lane: (lane.control or 0.0) - lane.success)
@@ -212,9 +221,9 @@ def _attacks(evidence: EvidenceReport, criterion: Criterion) -> str:
         f"<h2>{escape(criterion.capitalize())}</h2><p>{escape(ASKS[criterion])}</p>"
         + (drawing(drawn, title=title) if drawn else "")
         + (f"<p>Never: {escape(names_of(never))}.</p>" if never else "")
-        + '<div class="scroll" tabindex="0" role="region" '
+        + '<div class="scroll attacks" tabindex="0" role="region" '
         f'aria-label="attacks: {escape(criterion)}"><table><thead><tr>'
-        + "".join(f"<th scope=col>{each}</th>" for each in headings)
+        + "".join(f"<th scope=col>{each}</th>" for each in ("attack", *_NUMBERS, "verdict"))
         + "</tr></thead><tbody>"
         + "".join(_row(each) for each in mine)
         + "</tbody></table></div>"
@@ -225,7 +234,10 @@ def _row(result: Result) -> str:
     numbers = (percent(result.success), interval(result), control(result), exposed(result))
     return (
         f"<tr><td><b>{escape(name_of(result))}</b><br>{escape(result.asks)}</td>"
-        + "".join(f"<td class=n>{escape(each)}</td>" for each in numbers)
+        + "".join(
+            f'<td class=n data-is="{name}">{escape(each)}</td>'
+            for name, each in zip(_NUMBERS, numbers, strict=True)
+        )
         + f"<td>{escape(verdict(result))}</td></tr>"
     )
 

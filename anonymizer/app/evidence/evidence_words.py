@@ -27,7 +27,7 @@ MOST_CHECKS = 3
 
 ANSWERS = {
     Conclusion.BROKEN: "a promise is broken",
-    Conclusion.ABOVE: "more than the limit, which is not promised",
+    Conclusion.ABOVE: "more than the limit; nothing is promised",
     Conclusion.HELD: "within all limits",
     Conclusion.REPORTED: "measured, no limit is set",
     Conclusion.OPEN: "not tried",
@@ -43,14 +43,14 @@ gets the data, and what else they have.""".splitlines()
 
 _MODES = {
     "session": "Promised (session): for as long as a device keeps a made-up name, at least k "
-    "devices share all of its areas; each message says how many k is. Not promised: to hide "
+    "devices share all of its areas; each message states its k. Not promised: to hide "
     "roughly where a device is, when it reports, or that it is among these devices.",
     "snapshot": "Promised (snapshot): at each moment, at least k devices publish the same area; "
-    "each message says how many k is. Not promised: that this lasts. Whoever knows where a device "
+    "each message states its k. Not promised: that this lasts. Whoever knows where a device "
     "was at some moments can find its made-up name, and follow it for as long as it keeps that "
     "name.",
-    "bfs": "Promised (bfs): each area contains at least k devices; each message says how many k "
-    "is. Not promised: that a device is hidden among these. Whoever knows how areas are made can "
+    "bfs": "Promised (bfs): each area contains at least k devices; each message states its k. "
+    "Not promised: that a device is hidden among these. Whoever knows how areas are made can "
     "work out from an area which device it was made for, and follow that device for as long as it "
     "keeps its made-up name. Do not give this to anybody who must not know where a device is.",
 }

@@ -49,10 +49,12 @@ def kept(settings: Settings) -> dict[str, str]:
             f"in memory, the last of each device for {ttl:g} s (more where devices report rarely)"
             + (f", and all for {waits:g} s while trip ends are protected" if waits else "")
         )
-        if settings.trips_out.every_s:
-            found["trips"] = (
-                f"in memory, until their window of {settings.trips_out.every_s:g} s is published"
-            )
+        every_s = {"trips": settings.trips_out.every_s, "passages": settings.counts.streets_s}
+        found |= {
+            name: f"in memory, until their window of {window_s:g} s is published"
+            for name, window_s in every_s.items()
+            if window_s
+        }
         if settings.watch.evidence_s:
             found["traffic for attacks"] = (
                 f"in memory for {settings.watch.evidence_s:g} s, by device key and node"
@@ -61,7 +63,7 @@ def kept(settings: Settings) -> dict[str, str]:
         if settings.region.mode == "session":
             lasts = f"{settings.session.epoch_s:g} s (more where devices report rarely)"
         found["a pseudonym"] = f"at most {lasts}; its key is in memory alone, new at every start"
-    if any(each.kind == "fixed" for each in settings.inputs):
+    if any(each.kind != "mobile" for each in settings.inputs):
         found["readings of fixed devices"] = f"in memory for {settings.fixed.ttl_s:g} s"
     if settings.broker.session_expiry_s:
         queued = settings.broker.session_expiry_s
@@ -88,7 +90,7 @@ def _k_of(settings: Settings) -> str:
 
 
 def _positions(settings: Settings) -> Iterator[Output]:
-    if all(each.kind == "fixed" for each in settings.inputs):
+    if all(each.kind != "mobile" for each in settings.inputs):
         return
     region, k = settings.region, _k_of(settings)
     where = f"`{settings.output.kafka or settings.output.topic}`"
@@ -120,8 +122,7 @@ def _positions(settings: Settings) -> Iterator[Output]:
     )
     forms = [f"`{topic}`" for topic in settings.echoes]
     forms += [f"`{settings.topics.current}`"] if settings.current.every_s else []
-    ngsi = settings.forms.ngsi_ld_topic
-    forms += [f"`{ngsi}`"] if ngsi else []
+    forms += [f"`{settings.topics.entities}`"] if "ngsi_ld" in settings.output.forms else []
     if forms:
         yield Output("the same positions in other forms", ", ".join(forms), "the same", "the same")
     for each in settings.readings:
@@ -139,18 +140,18 @@ def _reading(reading: ReadingSettings, where: str) -> Output:
 
 
 def _fixed(settings: Settings) -> Iterator[Output]:
-    ways = {each.publish for each in settings.inputs if each.kind == "fixed"}
-    if "cloaked" in ways:
+    kinds = {each.kind for each in settings.inputs}
+    if "fixed" in kinds:
         yield Output(
             "positions of fixed devices",
             f"`{settings.topics.fixed}`",
             f"as of mobile ones in mode `{settings.region.mode}`, among fixed devices",
             "that the place of a device which never moves stays unknown",
         )
-    if "public" in ways:
+    if "public" in kinds:
         yield Output(
             "fixed devices as they are",
-            f"`{settings.fixed.public_topic}`",
+            f"`{settings.topics.public}`",
             "none",
             "anything: id, exact position and readings are public",
         )
@@ -161,7 +162,11 @@ def _counts(settings: Settings) -> Iterator[Output]:
     if counts.enabled and counts.privacy == "k":
         promise = f"at least {counts.k + extra} devices in each figure and in each difference"
         yield Output(
-            "counts by place", f"`{counts.topic}`", promise, "differential privacy", "counts"
+            "counts by place",
+            f"`{settings.topics.counts}`",
+            promise,
+            "differential privacy",
+            "counts",
         )
     elif counts.enabled:
         which = "any " if counts.slides else ""
@@ -170,12 +175,21 @@ def _counts(settings: Settings) -> Iterator[Output]:
             f"ε = {counts.epsilon:g}, δ = {counts.delta:g}"
         )
         but = "more than that: budgets of several periods add up"
-        yield Output("counts by place", f"`{counts.topic}`", promise, but, "counts")
+        yield Output("counts by place", f"`{settings.topics.counts}`", promise, but, "counts")
+    if counts.streets_s:
+        yield Output(
+            "traffic by street of the last hour",
+            "HTTP",
+            f"at least {counts.k + extra} devices in each figure, and none told on a road with"
+            " fewer",
+            "differential privacy",
+            "counts",
+        )
     if settings.trips_out.every_s:
         yield Output(
             "trips from place to place",
             f"`{settings.topics.trips}`",
-            f"at least {settings.trips_out.k + extra} devices in each class and on each road",
+            f"at least {settings.counts.k + extra} devices in each class and on each road",
             "that the place to which a device goes stays unknown where all of its class go there",
             "positions",
         )

@@ -64,9 +64,9 @@ class NetworkTopics:
         settings, network, found = self._settings, self._network, []
         cells: dict[str, int] = {}
         if settings.counts.enabled:
-            cells[settings.counts.topic] = settings.counts.cells
+            cells[settings.topics.counts] = settings.counts.cells
         if settings.trips_out.every_s:
-            cells[settings.topics.trips] = n_cells_of(network, settings.trips_out.k)
+            cells[settings.topics.trips] = n_cells_of(network, settings.counts.k)
         if cells:
             version = network_version(network)
             found += [cells_message(*each, network, version=version) for each in cells.items()]

@@ -10,10 +10,14 @@ from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Queries
 from anonymizer.settings import Settings, StreamSettings
+from anonymizer.settings.streams import COUNT_FIELD
 from anonymizer.store import ReleaseReader
 from anonymizer.web.answers import SHOWN
 from anonymizer.web.auth import RateLimit, read_token
 from anonymizer.web.toll import toll_router
+
+_REQUESTS_PER_MINUTE = 300
+"""Of one address; an IPv6 network of 64 bits counts as one."""
 
 
 def toll_queries(settings: Settings, streams: Sequence[Stream]) -> Queries | None:
@@ -37,7 +41,7 @@ def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
         ReleaseReader(settings.store.path),
         streams,
         token=read_token(settings.http),
-        limit=RateLimit(settings.http.requests_per_minute, monotonic=time.monotonic),
+        limit=RateLimit(_REQUESTS_PER_MINUTE, monotonic=time.monotonic),
     )
 
 
@@ -61,5 +65,5 @@ async def serve_tools(settings: Settings) -> None:
 
 def _answers(settings: StreamSettings) -> bool:
     names = [a.shown_as for a in settings.attributes if a.role != "sensitive"]
-    shown = {*names, settings.count_as}
+    shown = {*names, COUNT_FIELD}
     return settings.model == "kaca" and shown == set(SHOWN) and len(names) == len(SHOWN) - 1

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
 from functools import partial
@@ -14,24 +14,23 @@ import structlog
 
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.input_watch import InputArrivals, InputWatch
+from anonymizer.app.gateway.own_metrics import OwnMetrics
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
+from anonymizer.app.gateway.readiness import Readiness
 from anonymizer.app.gateway.services import Service, Services
 from anonymizer.app.gateway.zones_link import ZonesLink
-from anonymizer.app.live_map.frames import Viewer, map_routes
+from anonymizer.app.live_map.frames import Viewer
 from anonymizer.app.live_map.rates import SPAN_S
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.networks.publication import geojson
-from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import log_quarantined
-from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of
 from anonymizer.pipeline.positions.counts.public_counts import (
     Figures,
@@ -53,12 +52,10 @@ from anonymizer.transport.connecting import client_id_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from prometheus_client.registry import Collector, CollectorRegistry
 
+    from anonymizer.app.gateway.live_streets import LiveStreets
     from anonymizer.app.gateway.own_evidence import OwnEvidence
     from anonymizer.app.gateway.recorder import Recorder
-    from anonymizer.observe.public_record_metrics import PublicRecordCollector
-    from anonymizer.observe.record_metrics import RecordCollector
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.store.budget_file import BudgetFile
     from anonymizer.transport.kafka import KafkaLink
@@ -73,7 +70,6 @@ _REST_S = 0.025
 """Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
 _RESTS_IN_A_TICK = 4
 """At least: the end of a tick then finds little to be read."""
-_STALLED_S = 10.0
 _LOOK_S = 1.0
 """Time between two looks at the counts for what is wrong with the input."""
 
@@ -125,7 +121,7 @@ class Gateway:
         self._log = structlog.get_logger()
         self.ledger = Ledger()
         self.inbox = Inbox(
-            settings.tick.queue_limit,
+            settings.presence.queue_limit,
             self.ledger,
             is_shared=shared_topics(settings.inputs),
             is_awaited=settings.in_kafka,
@@ -180,13 +176,6 @@ class Gateway:
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._backlog = _backlog(settings, key=key)
         self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
-        self._reports = OwnReports(
-            settings,
-            self._public,
-            self._link,
-            ready=lambda: not self._why_not_ready(),
-            silent=lambda: self._watch.silent,
-        )
         self._network_topics = (
             NetworkTopics(settings, network, self._link)
             if settings.inputs and not settings.in_kafka
@@ -210,16 +199,41 @@ class Gateway:
             ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
         )
         self._evidence = self._own_evidence()
-        collectors = _record_metrics(self.records)
-        self._public_records = collectors[1] if collectors else None
-        exact: list[Collector] = [collectors[0]] if collectors else []
-        if self._evidence:
-            exact.append(self._evidence.metrics())
-        self.registry = self._new_registry(self._figures, exact)
-        self._own_http = http is None
-        self._application = (
-            self._http_application(network, streams, demo=demo) if settings.http.enabled else None
+        self.flow.streets = self._streets = self._live_streets(network)
+        self._metrics = OwnMetrics(
+            self.flow,
+            self.inbox,
+            n_queued_ticks=self._ticks.qsize,
+            connected=lambda: self._link.connected,
+            figures=self._figures,
+            public=self._public,
+            links=self._link_counts(),
+            n_dropped=lambda: self._drops.n if self._drops else None,
+            records=self.records,
+            more=[self._evidence.metrics()] if self._evidence else [],
         )
+        self.registry = self._metrics.exact
+        self._readiness = Readiness(
+            settings.tick,
+            self.flow,
+            self._link,
+            zones=self._zones,
+            backlog=self._backlog,
+            records=self.records,
+            watch=self._watch,
+            stopping=lambda: self._phase is not _Phase.SERVING,
+        )
+        self._reports = OwnReports(
+            settings,
+            self._public,
+            self._link,
+            figures=self._figures,
+            watch=self._watch,
+            of_records=self._metrics.records,
+            ready=lambda: not self._readiness.why_not_ready(),
+        )
+        self._own_http = http is None
+        self._application = self._http_application(network, streams, demo=demo)
         self.http = http or self._http_server()
 
     # What only some gateways need is imported where it is made: records and HTTP take longer to
@@ -237,6 +251,14 @@ class Gateway:
 
         return OwnEvidence(self._settings, self.flow.mobile.engine.network, self.flow.sample)
 
+    def _live_streets(self, network: RoadNetwork) -> "LiveStreets | None":
+        if not self._settings.counts.streets_s:
+            return None
+        from anonymizer.app.gateway.live_streets import LiveStreets  # noqa: PLC0415  see above
+
+        flow = self.flow
+        return LiveStreets(self._settings, network, flow.mobile.devices.keys, flow.device_zones)
+
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it
         from anonymizer.transport.kafka import KafkaLink  # noqa: PLC0415  it needs an extra
@@ -250,7 +272,7 @@ class Gateway:
             deliver=self._deliver,
             on_state=self._on_state,
             timeout_s=settings.tick.drain_s,
-            most_waiting=settings.tick.queue_limit,
+            most_waiting=settings.presence.queue_limit,
             max_payload_bytes=settings.limits.max_payload_bytes,
             has_room=lambda: self.inbox.has_room,
         )
@@ -258,8 +280,8 @@ class Gateway:
     def _mqtt_link(self, *, key: bytes) -> MqttLink:
         settings = self._settings
         subscriptions = [(subscription(i.topic), i.qos) for i in settings.inputs]
-        if self._backlog and settings.broker.probe_topic:
-            subscriptions.append((settings.broker.probe_topic, max(self._backlog.qos)))
+        if self._backlog:
+            subscriptions.append((settings.topics.probe, max(self._backlog.qos)))
         return MqttLink(
             settings.broker,
             client_id=client_id_of(settings.broker, key=key),
@@ -279,40 +301,14 @@ class Gateway:
             await self._zones.until_connected()
         await self._link.run()
 
-    def _new_registry(
-        self,
-        figures: Callable[[], Figures],
-        more: "Sequence[Collector]",
-        *,
-        step: Callable[[], int] = lambda: 1,
-    ) -> "CollectorRegistry":
-        """Return the metrics of this gateway, with these of positions, and more.
-
-        What the broker has dropped is counted in multiples of `step`.
-        """
-
-        def n_dropped() -> int | None:
-            n = self._drops.n if self._drops else None
-            return None if n is None else n - n % step()
-
-        return new_registry(
-            FlowCollector(
-                self.flow,
-                self.inbox,
-                n_queued_ticks=self._ticks.qsize,
-                connected=lambda: self._link.connected,
-                figures=figures,
-            ),
-            LinkCollector(
-                {"positions": self._link.counts}
-                | ({"zones": self._zones.counts} if self._zones else {})
-                | (self.records.link_counts if self.records else {})
-                | ({"drops": self._drops.counts} if self._drops else {})
-                | ({"probes": self._backlog.counts} if self._backlog else {}),
-                drops=n_dropped,
-            ),
-            *more,
-        )
+    def _link_counts(self) -> dict[str, LinkCounts]:
+        """Return the counts of all connections."""
+        found = {"positions": self._link.counts}
+        if self._zones:
+            found["zones"] = self._zones.counts
+        found |= self.records.link_counts if self.records else {}
+        found |= {"drops": self._drops.counts} if self._drops else {}
+        return found | ({"probes": self._backlog.counts} if self._backlog else {})
 
     def _figures(self) -> Figures:
         return exact_figures(self.flow, self.ledger, n_waiting=self.inbox.n_waiting)
@@ -326,39 +322,22 @@ class Gateway:
 
     def _http_application(
         self, network: RoadNetwork, streams: "Sequence[Stream]", *, demo: bool
-    ) -> "FastAPI":
-        from anonymizer.web import create_application  # noqa: PLC0415  see above
-        from anonymizer.web.auth import read_token  # noqa: PLC0415  see above
+    ) -> "FastAPI | None":
+        if not self._settings.http.enabled:
+            return None
+        from anonymizer.app.gateway.http_side import application  # noqa: PLC0415  see above
 
-        settings, routes = self._settings, []
-        if settings.http.map and settings.inputs:
-            routes.append(map_routes(self._viewer, network, settings.http, demo=demo))
-        if settings.public_network.enabled and settings.inputs:
-            from anonymizer.web.network_file import network_router  # noqa: PLC0415  see above
-
-            routes.append(network_router(lambda: geojson(network), token=read_token(settings.http)))
-        token = read_token(settings.http)
-        if self._evidence and token is not None:
-            from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  see above
-
-            evidence = self._evidence
-            routes.append(evidence_router(evidence.page, ask=evidence.ask, token=token))
-        if streams:
-            from anonymizer.app.gateway.api import api_routes  # noqa: PLC0415  see above
-
-            routes.append(api_routes(settings, streams))
-        return create_application(
-            self._new_registry(
-                lambda: self._public.shown,
-                [self._public_records] if self._public_records else [],
-                step=lambda: self._public.step,
-            ),
-            exact=self.registry,
-            token=token,
-            alive=self._why_dead,
-            ready=self._why_not_ready,
+        return application(
+            self._settings,
+            network,
+            streams,
+            viewer=self._viewer,
+            demo=demo,
+            metrics=self._metrics,
+            readiness=self._readiness,
+            evidence=self._evidence,
+            streets=self._streets,
             acknowledge=self.records.session.acknowledge if self.records else None,
-            more=routes,
         )
 
     def warm_up(self) -> None:
@@ -370,8 +349,10 @@ class Gateway:
     def adopt(self, settings: Settings) -> None:
         """Apply other settings, as far as they may change: see `settings.reload`."""
         self._settings = settings
-        self.inbox.limit(settings.tick.queue_limit)
         self.flow.adopt(settings)
+        self._reports.adopt(settings)
+        if self._streets:
+            self._streets.adopt(settings)
         self._public.step = public_step(settings)
         every_s = settings.output.rejected_every_s
         self._public.share = public_share(settings, within_s=every_s)
@@ -416,12 +397,14 @@ class Gateway:
         if self._current:
             current = self._current_topic(self._current)
             yield Service("current topic", current.run, last=current.close)
-        yield Service("own reports", self._report_on_itself, last=self._report_at_the_end)
+        yield Service("own reports", self._reports.run, last=self._report_at_the_end)
         yield Service("link", self._receive, close=self._link.close)
         if self._zones:
             yield Service("zones link", self._zones.run, close=self._zones.close)
         if self._evidence:
             yield Service("evidence", self._evidence.run)
+        if self._streets:
+            yield Service("streets", self._streets.run)
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 
@@ -445,22 +428,8 @@ class Gateway:
             on_late=self._on_late,
         )
 
-    async def _report_on_itself(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.output.rejected_every_s)
-            self._public.turn(self._figures())
-            if self._public_records:
-                self._public_records.turn()
-            self._watch.turn()
-            await self._reports.publish_rejected()
-            await self._reports.publish_silence()
-            await self._reports.publish_state()
-
     async def _report_at_the_end(self) -> None:
-        self._public.turn(self._figures())
-        self._public.flush()
-        await self._reports.publish_rejected()
-        await self._reports.publish_silence(over=True)
+        await self._reports.close()
         self._phase = _Phase.LEAVING
 
     async def _watch_input(self) -> None:
@@ -520,41 +489,17 @@ class Gateway:
         elif self._phase is _Phase.SERVING:
             self._log.warning("no broker for records", reason=reason)
 
-    def _why_dead(self) -> list[str]:
-        silent_s = time.monotonic() - self.flow.stats.last_tick_s
-        # A broker that accepts nothing delays a tick by up to the deadline of publishing.
-        patience_s = self._settings.tick.interval_s + self._settings.tick.drain_s + _STALLED_S
-        return [f"no tick for {silent_s:.0f} s"] if silent_s > patience_s else []
-
-    def _why_not_ready(self) -> list[str]:
-        problems = self._why_dead()
-        if not self._link.connected:
-            problems.append("broker: not connected")
-        if self._zones and not self._zones.connected:
-            problems.append("broker: not connected for zones")
-        if self._zones and self._zones.full:
-            problems.append(
-                "zones: there is no room for those of some devices, so these are hidden everywhere"
-            )
-        if self.records and not self.records.connected:
-            problems.append("broker: not connected for records")
-        if self.records and not self.records.usable:
-            problems.append("store: cannot be used, so records wait at the broker")
-        if self.records and self.records.session.problem:
-            problems.append(self.records.session.problem)
-        if self._backlog and self._link.connected and self._backlog.is_too_old:
-            problems.append(self._backlog.problem)
-        problems += self._watch.problems
-        if self._phase is not _Phase.SERVING:
-            problems.append("stopping")
-        return problems
-
 
 def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
-    if settings.broker.probe_topic is None or settings.in_kafka or not settings.inputs:
+    if not settings.broker.max_backlog_s or settings.in_kafka or not settings.inputs:
         return None
-    qos = [i.qos for i in settings.inputs]
-    return Backlog(settings.broker, key=key, qos=qos, monotonic=time.monotonic)
+    return Backlog(
+        settings.broker,
+        topic=settings.topics.probe,
+        key=key,
+        qos=[i.qos for i in settings.inputs],
+        monotonic=time.monotonic,
+    )
 
 
 def _budget(settings: Settings) -> "BudgetFile | None":
@@ -563,18 +508,4 @@ def _budget(settings: Settings) -> "BudgetFile | None":
         return None
     from anonymizer.store.budget_file import BudgetFile  # noqa: PLC0415  as the above
 
-    return BudgetFile(counts.budget_path, plan_of(counts), held_s=held_s_of(counts))
-
-
-def _record_metrics(
-    records: "Recorder | None",
-) -> "tuple[RecordCollector, PublicRecordCollector] | None":
-    """Return the exact metrics of records, and the public ones; None: there are no records."""
-    if records is None:
-        return None
-    from anonymizer.observe.public_record_metrics import (  # noqa: PLC0415  as the above
-        PublicRecordCollector,
-    )
-    from anonymizer.observe.record_metrics import RecordCollector  # noqa: PLC0415  likewise
-
-    return RecordCollector(records), PublicRecordCollector(records)
+    return BudgetFile(settings.store.budget_path, plan_of(counts), held_s=held_s_of(counts))

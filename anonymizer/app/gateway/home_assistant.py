@@ -53,8 +53,8 @@ class GatewayState(msgspec.Struct, frozen=True):
 
 
 def discovery_topic(settings: Settings) -> str:
-    """Return the topic on which the device is described."""
-    return f"{settings.forms.home_assistant}/device/{_id_of(settings)}/config"
+    """Return the topic on which the device is described, below the prefix that is usual."""
+    return f"homeassistant/device/{_id_of(settings)}/config"
 
 
 def _id_of(settings: Settings) -> str:

@@ -3,18 +3,21 @@
 Their counts are public ones, see `public_counts`.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from anonymizer.app.gateway.input_watch import InputWatch
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.counts.public_counts import PublicCounts
+from anonymizer.pipeline.positions.counts.public_counts import Figures, PublicCounts
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 
 if TYPE_CHECKING:
+    from anonymizer.observe.public_record_metrics import PublicRecordCollector
     from anonymizer.transport.kafka import KafkaLink
 
 _TIMEOUT_S = 1.0
@@ -36,10 +39,14 @@ class OwnReports:
         Public counts of the gateway.
     link
         Where to publish.
+    figures
+        Returns the exact figures.
+    watch
+        Knows why nothing is published.
+    of_records
+        Public metrics of records; None: there are none.
     ready
         Returns whether the gateway is ready.
-    silent
-        Returns why nothing is published, empty if there is nothing to say.
     """
 
     def __init__(
@@ -48,19 +55,44 @@ class OwnReports:
         public: PublicCounts,
         link: "MqttLink | KafkaLink",
         *,
+        figures: Callable[[], Figures],
+        watch: InputWatch,
+        of_records: "PublicRecordCollector | None",
         ready: Callable[[], bool],
-        silent: Callable[[], str],
     ) -> None:
         self._settings = settings
         self._public = public
         self._link = link
-        self._ready = ready
-        self._silent = silent
+        self._figures, self._of_records = figures, of_records
+        self._ready, self._watch = ready, watch
         self._said: tuple[str, int] | None = None
         self._reported: dict[str, int] = {}
         self._described_at = 0
 
-    async def publish_rejected(self) -> None:
+    async def run(self) -> None:
+        """Publish the reports again and again."""
+        while True:
+            await asyncio.sleep(self._settings.output.rejected_every_s)
+            self._public.turn(self._figures())
+            if self._of_records:
+                self._of_records.turn()
+            self._watch.turn()
+            await self._publish_rejected()
+            await self._publish_silence()
+            await self._publish_state()
+
+    def adopt(self, settings: Settings) -> None:
+        """Report as often as these settings say from now on."""
+        self._settings = settings
+
+    async def close(self) -> None:
+        """Publish the last counts, and that there is nothing more to say."""
+        self._public.turn(self._figures())
+        self._public.flush()
+        await self._publish_rejected()
+        await self._publish_silence(over=True)
+
+    async def _publish_rejected(self) -> None:
         """Publish how many positions were not published since the previous report, by reason."""
         counts = self._public.not_published()
         fresh = {
@@ -74,7 +106,7 @@ class OwnReports:
             if all(await self._link.publish([message], qos=0, timeout_s=_TIMEOUT_S)):
                 self._reported = counts
 
-    async def publish_silence(self, *, over: bool = False) -> None:
+    async def _publish_silence(self, *, over: bool = False) -> None:
         """State, retained, why nothing is published; the broker keeps nothing if something is.
 
         Parameters
@@ -82,7 +114,7 @@ class OwnReports:
         over
             Whether the gateway stops: then it has nothing more to say.
         """
-        why = "" if over else self._silent()
+        why = "" if over else self._watch.silent
         # At a new connection the broker may keep a sentence of an earlier run.
         said = why, self._link.counts.n_connections
         if said == self._said or not (self._settings.inputs and self._link.connected):
@@ -92,9 +124,9 @@ class OwnReports:
         if all(await self._link.publish([message], qos=0, timeout_s=_TIMEOUT_S)):
             self._said = said
 
-    async def publish_state(self) -> None:
+    async def _publish_state(self) -> None:
         """Publish the state for Home Assistant, and before it, at each connection, what it is."""
-        if self._settings.forms.home_assistant is None or not self._link.connected:
+        if "home_assistant" not in self._settings.output.forms or not self._link.connected:
             return
         from anonymizer.app.gateway.home_assistant import (  # noqa: PLC0415  few gateways need it
             discovery,

@@ -68,7 +68,7 @@ def _check_extras(settings: Settings) -> None:
         ("output.kafka", "kafka", settings.output.kafka is not None),
         ("kafka.schema_registry", "avro", "avro" in settings.kafka.schema_registry),
         ("streams.kafka", "kafka", any(each.kafka for each in settings.streams)),
-        ("shapes", "h3", settings.shapes.regions == "h3"),
+        ("shapes", "h3", settings.shapes.regions.startswith("h3")),
     )
     for key, name, is_needed in needed:
         try:
@@ -85,8 +85,12 @@ def _check_counts(settings: Settings) -> None:
         require("dp")
     except MissingExtraError as error:
         raise SettingsError(f"counts.privacy: {error}") from None
-    if not counts.budget_path.absolute().parent.is_dir():
-        raise SettingsError(f"counts.budget_path: {counts.budget_path}: there is no such folder")
+    path = settings.store.budget_path
+    if not path.absolute().parent.is_dir():
+        raise SettingsError(f"store.path: {path.parent}: there is no such folder")
+    if not path.exists() and Path(path.name).exists():
+        # Earlier versions kept it there; a budget must not be forgotten.
+        raise SettingsError(f"store.path: move {path.name} from this folder to {path.parent}")
 
 
 def read_registries(settings: Settings) -> Mapping[Path, Places]:

@@ -165,7 +165,7 @@ class Recorder:
             deliver=self._deliver,
             on_state=self._on_state,
             timeout_s=settings.tick.drain_s,
-            most_waiting=settings.tick.queue_limit,
+            most_waiting=settings.presence.queue_limit,
             max_payload_bytes=settings.limits.max_payload_bytes,
             kept_places=lambda: self.store.kept_places(),  # noqa: PLW0108  another one after a failure
         )
@@ -360,7 +360,7 @@ class Recorder:
 
     def _begin(self, store: RecordStore, flow: RecordFlow) -> None:
         self.store, self.flow = store, flow
-        self.inbox = RecordInbox(self._settings.tick.queue_limit, streams_of=flow.streams_of)
+        self.inbox = RecordInbox(self._settings.presence.queue_limit, streams_of=flow.streams_of)
         self._threads = OneThread("store"), OneThread("anonymize")
         self._context = StageContext(
             flow=flow,

@@ -62,7 +62,7 @@ class ZonesLink:
         make_link = partial(
             MqttLink,
             settings.broker.model_copy(update={"session_expiry_s": 0}),
-            subscriptions=[(subscription(settings.device_zones.topic), 1)],
+            subscriptions=[(subscription(settings.device_zones.filter_topic), 1)],
             close_timeout_s=_GOODBYE_S,
             max_payload_bytes=ZONES_BYTES,
             on_quarantined=partial(log_quarantined, "zones"),

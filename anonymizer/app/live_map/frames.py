@@ -171,9 +171,9 @@ def _event(kind: str, data: bytes) -> bytes:
 
 
 def map_routes(
-    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool
+    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool, streets: bool = False
 ) -> "APIRouter":
-    """Return the routes of the live map.
+    """Return the routes of the live map; `streets`: whether there is traffic by street.
 
     Raises
     ------
@@ -182,13 +182,13 @@ def map_routes(
     """
     # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
     from anonymizer.web.auth import read_token  # noqa: PLC0415
-    from anonymizer.web.map import Tiles, map_router  # noqa: PLC0415
+    from anonymizer.web.map import map_router  # noqa: PLC0415
     from anonymizer.web.network_outline import Outline  # noqa: PLC0415
 
     return map_router(
         viewer,
         Outline(network),
         token=read_token(http),
-        tiles=Tiles(url=http.tiles, attribution=http.tiles_attribution) if http.tiles else None,
         demo=demo,
+        streets=streets,
     )

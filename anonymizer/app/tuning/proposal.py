@@ -46,7 +46,7 @@ def proposal_for_stream(
     if configuration.model == "cells" and target is not None:
         fields["target"] = target
     for attribute in fields["attributes"]:
-        if attribute.get("time_of_day"):  # this declares its domain
+        if attribute.get("values") == "time_of_day":  # this declares its domain
             for key in ("lo", "hi"):
                 attribute.pop(key, None)
     return _proposal(fields, configuration, promise, note=())

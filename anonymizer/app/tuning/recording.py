@@ -314,7 +314,7 @@ async def tap(
         if len(heard) >= MOST_MESSAGES:
             full.set()
 
-    here = broker.model_copy(update={"session_expiry_s": 0, "random_client_id": True})
+    here = broker.model_copy(update={"session_expiry_s": 0, "client_id": "anonymizer"})
     link = MqttLink(
         here,
         client_id=client_id_of(here, key=secrets.token_bytes(32), role="tune"),

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.pipeline.name_hashes import Bytes
-from anonymizer.pipeline.packed import PackedDeliveries, receipts_of, waiting_bytes
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries, receipts_of, waiting_bytes
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 
@@ -42,7 +41,8 @@ class BridgeQueue:
     """Batches in order of arrival, by the number of the stage that takes them.
 
     Payloads longer than `max_payload_bytes` are cut one byte behind this: enough to be refused by
-    the stage as too large. `parts_of` returns the stage of each message.
+    the stage as too large. `parts_of` returns the stage of each message. None: all stages take
+    each.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class BridgeQueue:
         n_parts: int,
         *,
         max_payload_bytes: int,
-        parts_of: Callable[[PackedDeliveries, int], IntArray],
+        parts_of: Callable[[PackedDeliveries, int], IntArray] | None,
     ) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._parts_of = parts_of
@@ -67,9 +67,13 @@ class BridgeQueue:
         end = np.minimum(bounds[:, 3], bounds[:, 2] + self._max_payload_bytes + 1)
         cut = np.column_stack([bounds[:, :3], end]).astype(np.int32)
         packed = PackedDeliveries(packed.stream, packed.columns._replace(bounds=cut))
-        part_of = self._parts_of(packed, len(self._arrivals))
-        for part in np.unique(part_of).tolist():
-            its_own = packed.copied(np.flatnonzero(part_of == part))
+        n_parts, part_of = len(self._arrivals), None
+        if self._parts_of is not None:
+            part_of = self._parts_of(packed, n_parts)
+        for part in range(n_parts) if part_of is None else np.unique(part_of).tolist():
+            its_own = packed.copied(
+                slice(None) if part_of is None else np.flatnonzero(part_of == part)
+            )
             self._arrivals[part].append(Arrivals(at_s, its_own))
             self.n_messages[part] += len(its_own)
             self.n_bytes[part] += waiting_bytes(its_own)

@@ -10,10 +10,9 @@ from zlib import crc32
 
 import numpy as np
 
-from anonymizer.domain.arrays import IntArray
-from anonymizer.pipeline.names import UNKNOWN, with_room
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.positions.decode.senders import Senders
+from anonymizer.domain.arrays import IntArray, with_room
+from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.positions.decode.senders import UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.settings import InputSettings
 from anonymizer.settings.base import id_levels

@@ -100,6 +100,9 @@ class DistrictLane:
             return None
         batches = self._late + self._batches.pop(tick)
         at_s = closes_at(tick, self._interval_s) - self._latency_s
+        for batch in batches:
+            if len(batch.withdrawn):
+                self.district.withdraw(batch.withdrawn)
         result = self.district.tick(join_rows([batch.rows for batch in batches]), now=at_s)
         self.last, self._late = tick, []
         self._since_of.pop(tick)

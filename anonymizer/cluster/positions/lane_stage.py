@@ -25,6 +25,7 @@ from anonymizer.cluster.positions.stage_messages import (
     slots_by_source,
 )
 from anonymizer.cluster.positions.stage_readings import LaneReadings
+from anonymizer.cluster.positions.stage_trips import TRIPS, TRIPS_LANE, LaneTrips, decode_trips
 from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.arrays import starts_of
 from anonymizer.pipeline.devices import Pseudonyms
@@ -41,8 +42,8 @@ class LaneStage:
 
     It sends its messages for MQTT to `out`, and one report to each source.
 
-    One lane publishes the `counts` of all devices, and in `collected` what holds in all districts;
-    `current` is what holds in its own.
+    One lane publishes the `counts` and the `trips` of all devices, and in `collected` what holds in
+    all districts; `current` is what holds in its own.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class LaneStage:
         counts: LaneCounts | None,
         current: LaneCurrent | None,
         collected: CollectedCurrent | None,
+        trips: LaneTrips | None,
         secret: bytes,
         n_sources: int,
         interval_s: float,
@@ -63,6 +65,7 @@ class LaneStage:
         self._name = f"lane {lane.district.number}"
         self._encoder, self._readings, self._counts = encoder, readings, counts
         self._echoes, self._current, self._collected = echoes, current, collected
+        self._trips = trips
         self._pseudonyms = Pseudonyms(secret)
         self._n_sources = n_sources
         self._interval_s = interval_s
@@ -88,19 +91,22 @@ class LaneStage:
         } | self._counts_so_far()
 
     def _counts_so_far(self) -> dict[str, int]:
-        if self._counts is None:
-            return {}
-        return {
-            "count_intervals": self._counts.n_published,
-            "suppressed_count_intervals": self._counts.n_suppressed,
-        }
+        found: dict[str, int] = {}
+        for name, each in (("count_intervals", self._counts), ("trip_windows", self._trips)):
+            if each is not None:
+                found |= {name: each.n_published, f"suppressed_{name}": each.n_suppressed}
+        return found
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take a batch, or what holds elsewhere; return what the ticks that close now send."""
+        """Take what a source sends, or what holds elsewhere; return what is sent in turn."""
         if self._collected is not None and value[:1] == CURRENT:
             with reading():
                 stated = decode_stated(value, n_lanes=self._collected.n_lanes)
             return list(self._outgoing(self._collected.take(stated)))
+        if self._trips is not None and value[:1] == TRIPS:
+            with reading():
+                trips = decode_trips(value, n_sources=self._n_sources)
+            return list(self._outgoing(self._trips.take(trips)))
         with reading():
             batch = decode_batch(value)
         self.lane.take(batch, at_s=at_s)
@@ -179,6 +185,7 @@ class LaneStage:
             "tallies": None if self._counts is None else self._counts.state(),
             "counts": counts,
             "current": None if self._current is None else self._current.state(),
+            "trips": None if self._trips is None else self._trips.state(),
             "collected": None if self._collected is None else self._collected.state(),
         }
         return pack_state(self._name, state)
@@ -195,6 +202,8 @@ class LaneStage:
             self._current.restore(state["current"])
         if self._collected is not None and state["collected"] is not None:
             self._collected.restore(state["collected"])
+        if self._trips is not None and state.get("trips") is not None:
+            self._trips.restore(state["trips"])
 
 
 def lane_stages(
@@ -212,7 +221,7 @@ def lane_stages(
     )
 
     echoes = Echoes(settings, network)
-    has_current = settings.current.every_s > 0
+    has_current, has_trips = settings.current.every_s > 0, settings.trips_out.every_s > 0
 
     def make_collected() -> CollectedCurrent:
         return CollectedCurrent(settings, network)
@@ -224,7 +233,8 @@ def lane_stages(
         return LaneCounts(
             counts,
             network,
-            n_sources=settings.cluster.n_sources,
+            n_sources=settings.cluster.n_parts,
+            topic=settings.topics.counts,
             k_extra=settings.region.k_extra,
             noise=noise,
         )
@@ -232,7 +242,7 @@ def lane_stages(
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
             make_district(number),
-            n_sources=settings.cluster.n_sources,
+            n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
             wait_s=settings.cluster.wait_s,
             latency_s=settings.trips.latency_s,
@@ -245,8 +255,9 @@ def lane_stages(
             counts=make_counts() if counts.enabled and number == COUNTING_LANE else None,
             current=LaneCurrent(settings, number) if has_current else None,
             collected=make_collected() if has_current and number == COLLECTING_LANE else None,
+            trips=LaneTrips(settings, network) if has_trips and number == TRIPS_LANE else None,
             secret=secret,
-            n_sources=settings.cluster.n_sources,
+            n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
         )
 

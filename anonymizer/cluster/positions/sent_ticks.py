@@ -34,6 +34,8 @@ class SentTick:
     rows_of
         Which positions each district was sent of those in it, by the numbers of those that have not
         reported.
+    withdrawn
+        Devices that take no part from this tick on.
     """
 
     tick: int
@@ -44,6 +46,7 @@ class SentTick:
     moved: IntArray
     home: Int32Array
     rows_of: dict[int, IntArray]
+    withdrawn: Int32Array
 
     @classmethod
     def of(
@@ -54,6 +57,7 @@ class SentTick:
         newest: Newest,
         sent: Sent,
         *,
+        withdrawn: Int32Array,
         n_lanes: int,
     ) -> "SentTick":
         """Return a tick of which nothing has been reported."""
@@ -70,6 +74,7 @@ class SentTick:
             newest.moved,
             sent.home.astype(np.int32),
             rows_of,
+            withdrawn,
         )
 
     def read(self, lane: int, outcome: UInt8Array) -> None:
@@ -185,4 +190,4 @@ class SentTicks:
         self._heard = state["heard"]
 
 
-_COLUMNS = ("tick", "slot", "tag", "outcome", "hidden", "moved", "home")
+_COLUMNS = ("tick", "slot", "tag", "outcome", "hidden", "moved", "home", "withdrawn")

@@ -42,15 +42,15 @@ from anonymizer.cluster.positions.stage_messages import (
     no_readings,
 )
 from anonymizer.cluster.positions.stage_readings import SourceReadings
+from anonymizer.cluster.positions.stage_trips import TRIPS_LANE, encode_trips, stated_trips
 from anonymizer.cluster.positions.tick_queue import TickQueue
 from anonymizer.cluster.positions.zone_statements import ZoneStatements
 from anonymizer.cluster.stage import Send, reading
-from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, with_room
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Accounts, Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
@@ -59,6 +59,7 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
+from anonymizer.pipeline.positions.out.trips import TripWindows
 from anonymizer.pipeline.positions.tick.factory import (
     admission_parameters,
     districts_of,
@@ -68,7 +69,6 @@ from anonymizer.pipeline.positions.tick.factory import (
 from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions, MapMatching, matching_with
-from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from anonymizer.settings import Settings
 
 
@@ -119,7 +119,7 @@ class SourceStage:
         self._n_lanes = settings.region.districts
         self._horizon_s = pace.longest_ttl_s
         self._queue = TickQueue(
-            settings.tick.queue_limit,
+            settings.presence.queue_limit,
             self.ledger,
             wait_s=settings.cluster.wait_s,
             is_shared=shared_topics(settings.inputs),
@@ -132,6 +132,9 @@ class SourceStage:
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._readings = SourceReadings(settings.readings, self._devices.keys)
         self._counted = make_counted(self._devices.keys) if make_counted else None
+        self._trips = None
+        if settings.trips_out.every_s:
+            self._trips = TripWindows(settings, matching.network, keys=self._devices.keys)
         self._bounded = None
         if settings.counts.enabled and settings.counts.has_noise:
             most = settings.presence.max_devices
@@ -238,11 +241,12 @@ class SourceStage:
         if self._statements is not None:
             self._statements.apply(tick, bridges=self._queue.bridges)
         located = self._admission.locate(decoded[Treatment.MOBILE], since=since, now=now)
-        tally = self._tally(located)
+        tally, gone = self._tally(located), located.withdrawn
+        yield from self._stated_trips(located)
         positions, node, hidden = located.positions, located.counted_at, located.hidden
         slot, ts, id_since = positions.slot, positions.ts, located.id_since
         self._readings.forget(slot[hidden])
-        self._readings.forget(located.withdrawn)
+        self._readings.forget(gone)
         self._make_room(len(self._devices.n_freed))
         outcome = advance_versions(self._version_of, slot, ts, node)
         newest = newest_of(outcome, slot, ts, node)
@@ -260,10 +264,15 @@ class SourceStage:
         readings = self._readings.for_districts(
             who, sent.left, self._router, since=now - self._horizon_s
         )
-        self._sent.add(SentTick.of(tick, positions, hidden, newest, sent, n_lanes=self._n_lanes))
+        self._sent.add(
+            SentTick.of(
+                tick, positions, hidden, newest, sent, withdrawn=gone, n_lanes=self._n_lanes
+            )
+        )
         self.n_closed += 1
         self._forget(np.zeros(0, np.int32), now=now)
         of_lane = dict(zip(sent.district, sent.rows, strict=True))
+        withdrawn = handles_of(self.number, gone)
         for lane in range(self._n_lanes):
             batch = Batch(
                 self.number,
@@ -271,6 +280,7 @@ class SourceStage:
                 of_lane.get(lane, no_rows()),
                 readings.get(lane, no_readings()),
                 tally if lane == COUNTING_LANE else None,
+                withdrawn,
             )
             yield Send("lane", lane, encode_batch(batch))
 
@@ -292,6 +302,21 @@ class SourceStage:
             return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
         numbers = self._bounded.of(ended.cell, ended.before, ended.key, end_s=ended.end_s)
         return SourceTally(ended.number, np.zeros(0, np.int64) if numbers is None else numbers)
+
+    def _stated_trips(self, located: LocatedPositions) -> Iterator[Send]:
+        """Follow the trips; state those of a window that is complete."""
+        if self._trips is None:
+            return
+        zones = self._admission.device_zones
+        self._trips.withdraw(located.withdrawn)
+        for window, trips in self._trips.tick(
+            located.positions,
+            located.trip_node,
+            now=located.event_s,
+            refused=zones.without_trips if zones else (),
+        ):
+            for each in stated_trips(self.number, window, trips):
+                yield Send("lane", TRIPS_LANE, encode_trips(each))
 
     def _public_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
         """Publish the public fixed devices: no district has to do with them."""
@@ -323,6 +348,7 @@ class SourceStage:
 
     def _book(self, booked: Booked) -> None:
         sent, home_of = booked.sent, self._home_of
+        self._accounts.withdraw(sent.withdrawn)
         home_of[sent.slot[sent.moved]] = sent.home + 1
         grouped = _at_home(home_of, [(each.lane, each.released) for each in booked.reports])
         ended = _at_home(home_of, [(each.lane, each.ended) for each in booked.reports])
@@ -348,6 +374,8 @@ class SourceStage:
         freed = self._admission.forget(freed, now=now, present=self._version_of > -np.inf)
         if self._counted is not None:
             self._counted.free(freed)
+        if self._trips is not None:
+            self._trips.free(freed)
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._version_of)
@@ -365,6 +393,7 @@ class SourceStage:
                 "decoder": self._decoder.state(),
                 "admission": self._admission.state(),
                 "counted": None if self._counted is None else self._counted.state(),
+                "trips": None if self._trips is None else self._trips.state(),
                 "bounded": None if self._bounded is None else self._bounded.state(),
                 "public_clamped": self._public.n_clamped,
                 "fixed": None if self._fixed is None else self._fixed.state(),
@@ -393,6 +422,8 @@ class SourceStage:
             self._fixed.restore(state["fixed"])
         if self._counted is not None and state["counted"] is not None:
             self._counted.restore(state["counted"])
+        if self._trips is not None and state.get("trips") is not None:
+            self._trips.restore(state["trips"])
         if self._bounded is not None and state["bounded"] is not None:
             self._bounded.restore(state["bounded"])
         if self._statements is not None and state["statements"] is not None:

@@ -48,13 +48,14 @@ class LaneCounts:
         network: RoadNetwork,
         *,
         n_sources: int,
+        topic: str = "cloaked/counts",
         k_extra: int = 0,
         noise: Noise | None = None,
     ) -> None:
-        self._topic, self._every_s = settings.topic, settings.every_s
+        self._topic, self._every_s = topic, settings.every_s
         version = network_version(network)
-        self._safe = SafeMessages(settings, version=version, k_extra=k_extra)
-        self._cells = cells_message(settings.topic, settings.cells, network, version=version)
+        self._safe = SafeMessages(settings, topic=topic, version=version, k_extra=k_extra)
+        self._cells = cells_message(topic, settings.cells, network, version=version)
         self._budget = HeldBudget(plan_of(settings), held_s=held_s_of(settings))
         self._private = None
         if noise is not None:

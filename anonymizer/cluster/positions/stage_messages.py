@@ -57,7 +57,8 @@ class Batch(NamedTuple):
 
     The source has sent all of `tick` and of those before. `readings` are of devices of the
     district, and none of those that have left it; `tally`: of an interval that has ended, for one
-    of the districts.
+    of the districts; `withdrawn`: handles of devices of the source that take no part from this tick
+    on.
     """
 
     source: int
@@ -65,6 +66,11 @@ class Batch(NamedTuple):
     rows: Rows
     readings: Readings
     tally: SourceTally | None = None
+    withdrawn: IntArray = np.zeros(0, np.int64)
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Batch({self.source}, {self.tick}, {self.rows!r})"
 
 
 class Report(NamedTuple):
@@ -117,6 +123,7 @@ def encode_batch(batch: Batch) -> bytes:
             since[changing],
             _packed_readings(batch.readings),
             packed_tally(batch.tally),
+            batch.withdrawn.astype(np.uint32),
         ]
     )
 
@@ -132,14 +139,15 @@ def decode_batch(value: bytes) -> Batch:
     if value[:1] != BATCH:
         raise ValueError("this is no batch")
     source, tick, key, slot, ts, node, some, where, *rest = unpack(value[1:])
-    changing, stated, said, counted = rest
+    changing, stated, said, counted, withdrawn = rest
     left_from = np.full(len(key), NOWHERE, np.int32)
     left_from[some] = where
     handle = handles_of(source, slot)
     since = np.full(len(key), LASTS)
     since[changing] = stated
     rows = Rows(key, handle, ts, node, left_from, since)
-    return Batch(source, tick, rows, _readings_in(said), tally_in(counted))
+    gone = handles_of(source, withdrawn)
+    return Batch(source, tick, rows, _readings_in(said), tally_in(counted), gone)
 
 
 def packed_tally(tally: SourceTally | None) -> list[Any] | None:

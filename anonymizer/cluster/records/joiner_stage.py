@@ -6,11 +6,11 @@ received = published + suppressed + invalid + late + duplicate + held at every m
 joiner and over all.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from anonymizer.cluster.packed_state import pack_state, unpack_state
-from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_raw
+from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_raw
 from anonymizer.cluster.records.joined_stream import JoinedStream
 from anonymizer.cluster.records.window_messages import (
     Close,
@@ -25,10 +25,12 @@ from anonymizer.cluster.records.window_messages import (
 from anonymizer.cluster.records.window_ranges import stage_of, staged
 from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.positions.tick.device_zones import takes_no_part
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import Settings
+from anonymizer.settings.base import id_levels
 
 UNMATCHED = ""
 """Name of the accounts of messages that belong to no stream."""
@@ -59,6 +61,11 @@ class Frontier:
         self.tick = tick
         return True
 
+    @property
+    def bridges(self) -> Collection[str]:
+        """Those that are waited for."""
+        return self._stated.keys()
+
     def state(self) -> list[object]:
         """Return all that changes."""
         return [self.tick, [[name, *at] for name, at in self._stated.items()]]
@@ -66,6 +73,49 @@ class Frontier:
     def restore(self, tick: int | None, stated: Sequence[tuple[str, int, float]]) -> None:
         """Go on from a state."""
         self.tick, self._stated = tick, {name: (last, at) for name, last, at in stated}
+
+
+class Absent:
+    """The vehicles that take no part, by what bridges pass on of their statements.
+
+    Every bridge passes on every statement. One may be behind the others, so a vehicle takes part
+    again when no bridge that is there says otherwise.
+
+    Parameters
+    ----------
+    topic
+        Of the statements.
+    key
+        Returns what stands for an id of a vehicle; empty if the id is not usable.
+    """
+
+    def __init__(self, topic: str, key: Callable[[str], bytes]) -> None:
+        self._levels, self._key = id_levels(topic), key
+        self._said_by: dict[bytes, set[str]] = {}
+        """Bridges that have last passed on that a vehicle takes no part."""
+
+    def heed(self, raw: Raw, *, bridges: Collection[str]) -> dict[str, bool]:
+        """Return whether each vehicle of which a bridge passes something on takes no part."""
+        said = takes_no_part(
+            (each for batch in raw.arrivals for each in batch.deliveries), self._levels
+        )
+        found = {}
+        for vehicle, is_absent in said.items():
+            key = self._key(vehicle)
+            by = {each for each in self._said_by.pop(key, ()) if each in bridges}
+            (by.add if is_absent else by.discard)(raw.bridge)
+            if by:
+                self._said_by[key] = by
+            found[vehicle] = bool(by)
+        return found
+
+    def state(self) -> list[object]:
+        """Return all that changes."""
+        return [[key, sorted(by)] for key, by in self._said_by.items()]
+
+    def restore(self, state: Sequence[tuple[bytes, Sequence[str]]]) -> None:
+        """Go on from a state."""
+        self._said_by = {key: set(by) for key, by in state}
 
 
 class JoinerStage:
@@ -78,7 +128,7 @@ class JoinerStage:
         self, settings: Settings, streams: Sequence[Stream], *, number: int, secret: bytes
     ) -> None:
         self.number = number
-        self._n_range_stages = settings.cluster.n_ranges
+        self._n_range_stages = settings.cluster.n_parts
         self._unmatched = Ledger()
         self._frontier = Frontier(wait_s=settings.cluster.wait_s)
         self._now = -float("inf")
@@ -87,12 +137,16 @@ class JoinerStage:
             secret=secret,
             max_id_chars=settings.limits.max_device_id_chars,
         )
+        zones = settings.device_zones
+        self._absent = (
+            Absent(zones.filter_topic, partial(self._router.key, 0)) if zones.enabled else None
+        )
         self._streams = [
             JoinedStream(
                 stream,
                 i,
                 joiner=number,
-                n_joiners=settings.cluster.n_joiners,
+                n_joiners=settings.cluster.n_parts,
                 key=partial(self._router.key, i),
                 limits=settings.limits,
                 records_per_range=settings.cluster.records_per_range,
@@ -119,6 +173,12 @@ class JoinerStage:
                 raw = decode_raw(value)
             self._now = max(self._now, at_s)
             return list(self._read(raw))
+        if value[:1] == STATEMENTS and self._absent is not None:
+            with reading():
+                raw = decode_raw(value, of=STATEMENTS)
+            self._now = max(self._now, at_s)
+            self._heed(self._absent, raw)
+            return []
         with reading():
             message = decode(value)
             stream = self._streams[message.stream]
@@ -139,6 +199,17 @@ class JoinerStage:
             stream.book(message)
             return _surveyed(stream.next_survey())
         return [Send("planner", message.stream, encode(stream.held(message)))]
+
+    def _heed(self, absent: Absent, raw: Raw) -> None:
+        """Erase what is held of vehicles that take no part, and refuse them from now on."""
+        said = absent.heed(raw, bridges=self._frontier.bridges)
+        for vehicle, is_absent in said.items():
+            for number, stream in enumerate(self._streams):
+                key = self._router.key(number, vehicle)
+                if not is_absent:
+                    stream.readmit(key)
+                elif key:
+                    stream.withdraw(key)
 
     def _read(self, raw: Raw) -> Iterator[Send]:
         self._router.forget(at_s=self._now)
@@ -163,6 +234,7 @@ class JoinerStage:
                 "now": self._now,
                 "unmatched": self._unmatched.state(),
                 "frontier": self._frontier.state(),
+                "absent": None if self._absent is None else self._absent.state(),
                 "streams": [stream.state() for stream in self._streams],
             },
         )
@@ -173,6 +245,8 @@ class JoinerStage:
         self._now = state["now"]
         self._unmatched.restore(state["unmatched"])
         self._frontier.restore(*state["frontier"])
+        if self._absent is not None and state["absent"] is not None:
+            self._absent.restore(state["absent"])
         for stream, of_stream in zip(self._streams, state["streams"], strict=True):
             stream.restore(of_stream)
 

@@ -86,8 +86,8 @@ class PlannerStage:
     def __init__(self, settings: Settings, stream: Stream, *, number: int, secret: bytes) -> None:
         self.number = number
         self._stream, self._secret = stream, secret
-        self._n_joiners = settings.cluster.n_joiners
-        self._n_range_stages = settings.cluster.n_ranges
+        self._n_joiners = settings.cluster.n_parts
+        self._n_range_stages = settings.cluster.n_parts
         self._records_per_range = settings.cluster.records_per_range
         self._windows: Windows | None = None
         self._states: list[deque[TickState]] = [deque() for _ in range(self._n_joiners)]

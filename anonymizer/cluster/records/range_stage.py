@@ -97,9 +97,9 @@ class RangeStage:
         self, settings: Settings, streams: Sequence[Stream], *, number: int, secret: bytes
     ) -> None:
         self.number = number
-        self._n_joiners = settings.cluster.n_joiners
+        self._n_joiners = settings.cluster.n_parts
         self._records_per_range = settings.cluster.records_per_range
-        self._n_stages = settings.cluster.n_ranges
+        self._n_stages = settings.cluster.n_parts
         self._streams, self._secret = streams, secret
         self._ranges: dict[tuple[int, int], _Range] = {}
         """What is not published yet, by stream and range."""

@@ -32,15 +32,14 @@ from anonymizer.algorithms.records.ranges import at_borders
 from anonymizer.cluster.records.window_messages import Memories
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Schema
-from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.kaca_model import features_of
 from anonymizer.pipeline.records.window_classes import Portion
 from anonymizer.settings import StreamSettings
 
-LONGEST_SEARCH_S = 120.0
-"""A stage must be done with a range in 240 s, on slower machines and with all else, too."""
+_LONGEST_TAKE_S = 240.0
+"""For which a stage may work on one input where no stream asks for longer searches."""
 SAMPLED = 1024
 """Number of records by which each range is found: its size is met within a few percent."""
 _CODE_BYTES = 4
@@ -53,20 +52,13 @@ _FEWEST_OWN = 4
 """Own records in a range on average, times k: a range with fewer than k has no class."""
 
 
-def check_streams(streams: Sequence[StreamSettings]) -> None:
-    """Check that stages can do what the streams ask for.
+def longest_take_s(streams: Sequence[StreamSettings]) -> float:
+    """Return for how long a stage may work on one input.
 
-    Raises
-    ------
-    SettingsError
-        If not; the message names the stream and the key.
+    Twice the longest search, on slower machines and with all else, too.
     """
-    for stream in streams:
-        if stream.method == "best" and stream.budget_s > LONGEST_SEARCH_S:
-            raise SettingsError(
-                f"streams: {stream.name}: budget_s: at most {LONGEST_SEARCH_S:g} in a cluster,"
-                " where a worker that says nothing for 240 s is taken for dead"
-            )
+    searches_s = [each.budget_s for each in streams if each.method == "best"]
+    return max(_LONGEST_TAKE_S, 2 * max(searches_s, default=0.0))
 
 
 def staged(streams: Sequence[Stream]) -> list[Stream]:
@@ -74,10 +66,7 @@ def staged(streams: Sequence[Stream]) -> list[Stream]:
 
     A stage that is restored must make the same classes again. So `best` does as much work as takes
     about `budget_s`, and `auto` does not search.
-
-    SettingsError: see `check_streams`.
     """
-    check_streams([stream.settings for stream in streams])
     return [_by_work(stream) for stream in streams]
 
 

@@ -200,10 +200,8 @@ def _reader(
             [reported[name] for name in source.tells],
             PartFormat(
                 time=JsonPath.of(source.time),
-                time_unit=source.time_unit,
                 utc_offset_s=settings.utc_offset_h * _HOUR_S,
                 where=conditions(source.where),
-                text_numbers=source.text_numbers,
                 vehicle=None if source.vehicle is None else JsonPath.of(source.vehicle),
             ),
         )
@@ -222,7 +220,7 @@ def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attri
         interval = Interval(declared.lo, declared.hi, declared.step)
         places = places_of(interval, np.zeros(0))
         return numbers(declared.name, places, branches=branches, missing=True)
-    order = declared.values or [branch[0] for branch in branches]
+    order = declared.categories or [branch[0] for branch in branches]
     return categories(declared.name, order, branches=branches, marker=declared.missing)
 
 

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymizer.pipeline.packed import PackedDeliveries, waiting_bytes
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES, ONCE, Delivery, size_bytes
+from anonymizer.pipeline.ports import (
+    MAX_WAITING_BYTES,
+    ONCE,
+    Delivery,
+    PackedDeliveries,
+    waiting_bytes,
+)
 
 MAX_BATCH = 5_000
 """Most messages in one transaction, so that other tasks get a turn."""
@@ -89,7 +94,7 @@ class RecordInbox:
         n_of, fitting = self._n_of, list[Delivery]()
         n, n_bytes = self._n, self._n_bytes
         for delivery in deliveries:
-            after = n_bytes + size_bytes((delivery,))
+            after = n_bytes + waiting_bytes((delivery,))
             fits = n < self._limit and after <= self._max_bytes
             fits_twice = n < 2 * self._limit and after <= 2 * self._max_bytes
             few = fits_twice and n_of[delivery.topic] < self._share

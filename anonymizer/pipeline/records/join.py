@@ -14,6 +14,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.pipeline.records.topics import KEY_BYTES
 from anonymizer.settings import StreamSettings
+from anonymizer.settings.streams import MOST_OF_A_VEHICLE
 
 _CODE_BYTES = 4
 
@@ -66,7 +67,7 @@ class OpenRecords:
         return cls(
             n_sources=len(settings.sources),
             limit=-(-settings.max_records // n_shares),
-            share=settings.max_records_per_vehicle,
+            share=MOST_OF_A_VEHICLE,
             apart=settings.per == "record",
         )
 

@@ -30,13 +30,8 @@ from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.window_model import Asked, WindowModel, form_classes
 from anonymizer.settings import AttributeSettings
+from anonymizer.settings.streams import COUNT_FIELD
 
-_SCALE_OF = {
-    "line": Scale.LINE,
-    "circle": Scale.CIRCLE,
-    "digits": Scale.DIGITS,
-    "apart": Scale.APART,
-}
 _DAY_MINUTES = 1440.0
 
 
@@ -148,7 +143,7 @@ class Clustering(WindowModel):
                 shown[qi.name]: column[c]
                 for qi, column in zip(self.stream.schema.qis, texts, strict=True)
             }
-            fields[settings.count_as] = n_vehicles
+            fields[COUNT_FIELD] = n_vehicles
             fields |= {shown[name]: mean_of(total) for name, total in totals[c].items()}
             own = n_vehicles
             if (
@@ -228,10 +223,8 @@ def _qis(stream: Stream) -> list[AttributeSettings]:
 
 
 def _feature(attribute: AttributeSettings) -> Feature:
-    scale = _SCALE_OF.get(attribute.scale)
-    if scale is None and attribute.label == "prefix":
-        scale = Scale.DIGITS  # as in the source
+    scale = Scale.DIGITS if attribute.label == "prefix" else None  # as in the source
     period = _DAY_MINUTES
     if not attribute.time_of_day and attribute.lo is not None and attribute.hi is not None:
         period = attribute.hi - attribute.lo
-    return Feature(scale, attribute.weight, period)
+    return Feature(scale, 1.0, period)

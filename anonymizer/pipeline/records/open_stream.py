@@ -132,6 +132,7 @@ class OpenStream:
             "next_part": self._next_part,
             "shares": self._shares.state(),
             "n_closing": self._n_closing,
+            "withdrawn": sorted(self._withdrawn),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -142,6 +143,7 @@ class OpenStream:
         self._next_part = state["next_part"]
         self._shares.restore(state["shares"])
         self._n_closing = state["n_closing"]
+        self._withdrawn = set(state["withdrawn"])
 
     def _place(
         self, route: RecordRoute, payload: bytes, now: float, at_s: float, kept: list[KeptPart]

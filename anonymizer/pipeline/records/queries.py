@@ -22,6 +22,7 @@ from anonymizer.algorithms.records.generalized_values import (
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import mean_of
 from anonymizer.pipeline.records.store_port import PublishedWindow, ReleaseStore
+from anonymizer.settings.streams import COUNT_FIELD
 
 MOST_RELEASES = 1000
 """Greatest number of releases in one answer."""
@@ -126,12 +127,12 @@ class Queries:
 
     def row(self, cell: Cell, language: Language) -> dict[str, str | int | float | None]:
         """Return the values of a cell, by the field names of messages."""
-        settings, shown = self.stream.settings, self.stream.shown_as
+        shown = self.stream.shown_as
         row: dict[str, str | int | float | None] = {
             shown[qi.name]: text(value, language)
             for qi, value in zip(self.stream.schema.qis, cell.values, strict=True)
         }
-        row[settings.count_as] = cell.n_persons
+        row[COUNT_FIELD] = cell.n_persons
         for measure, total in zip(self.stream.measures, cell.totals, strict=True):
             row[shown[measure.name]] = mean_of(total)
         return row

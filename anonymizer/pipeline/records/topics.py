@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import SourceSettings, StreamSettings
 from anonymizer.settings.base import is_field
@@ -44,14 +44,10 @@ def topic_filter(source: SourceSettings) -> str:
 def subscriptions(streams: Sequence[StreamSettings]) -> list[tuple[str, int]]:
     """Return filter and QoS of all sources, each filter once: a second one would replace the first.
 
-    A topic that several streams read has the largest QoS that one of them asks for.
+    A record that was sent at QoS 0 comes at QoS 0.
     """
-    qos_of: dict[str, int] = {}
-    for stream in streams:
-        for source in stream.sources:
-            each = topic_filter(source)
-            qos_of[each] = max(source.qos, qos_of.get(each, 0))
-    return list(qos_of.items())
+    filters = [topic_filter(source) for stream in streams for source in stream.sources]
+    return [(each, 1) for each in dict.fromkeys(filters)]
 
 
 class RecordRouter:

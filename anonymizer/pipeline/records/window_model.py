@@ -8,7 +8,7 @@ from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import to_json
-from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, Task
+from anonymizer.algorithms.records.methods import AUTO, MODELS, Task
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import Int32Array
@@ -127,8 +127,6 @@ def form_classes(
             schema=schema,
             promise=promise,
             problem=problem or make_problem(records, schema, promise, cost=cost_of(stream)),
-            prefer_share=settings.prefer_share,
-            share_price=SHARE_PRICE,
             time_left=time_left,
             work=stream.work,
             seed=seed,

@@ -3,6 +3,7 @@
 import { Chart, History, number, palette } from "./charts.js";
 import { project } from "./geometry.js";
 import { CityMap } from "./map.js";
+import { Streets } from "./streets.js";
 import { Refused, follow, getInts, getJson } from "./stream.js";
 
 /** The words of the settings, and what they mean. */
@@ -57,6 +58,7 @@ class Page {
     this.history = new History();
     this.charts = CHARTS();
     this.map = new CityMap($("map"), { about: this.about, at, onChoose: (region) => this.tell(region) });
+    this.streets = new Streets(this.map.map, (text) => ($("streets-said").textContent = text));
     $("charts").append(...this.charts.map((chart) => chart.figure));
     this.mode = this.about.modes[0];
     this.layOut();
@@ -66,7 +68,8 @@ class Page {
   }
 
   layOut() {
-    const { modes, raw, demo } = this.about;
+    const { modes, raw, demo, streets } = this.about;
+    $("streets-toggle").hidden = !streets;
     $("mode-switch").replaceChildren(...modes.map((mode) => {
       const label = document.createElement("label");
       label.innerHTML = "<input type=radio name=mode>";
@@ -99,6 +102,7 @@ class Page {
     });
     $("truth").addEventListener("change", () => this.look());
     $("areas").addEventListener("change", (event) => this.map.showAreas(event.target.checked));
+    $("streets").addEventListener("change", (event) => this.streets.show(event.target.checked).catch(fail));
     $("fit").addEventListener("click", () => this.map.fit());
     $("save-png").addEventListener("click", () => this.map.savePng());
     $("save-geojson").addEventListener("click", () => this.map.saveGeoJson());

@@ -42,7 +42,6 @@ export class CityMap {
     this.map.attributionControl.setPrefix("Leaflet");
     this.fit(false);
     this.map.setMinZoom(this.map.getZoom() - 1.5);
-    if (about.tiles) L.tileLayer(about.tiles.url, { attribution: about.tiles.attribution }).addTo(this.map);
     const sheet = (name, hasContent) => new Sheet({ name, hasContent, painter: this.painter }).addTo(this.map);
     this.ground = sheet("ground", () => this.roads);
     this.sheet = sheet("live", () => this.regions.length || this.truth);
@@ -206,7 +205,7 @@ export class CityMap {
     save("regions.geojson", "application/geo+json", JSON.stringify(geoJson(drawn, this.at)));
   }
 
-  /** Save what is seen as a picture, without map tiles: other hosts do not give them away. */
+  /** Save what is seen as a picture. */
   async savePng() {
     const sheets = [this.ground._container, this.sheet._container];
     save("map.png", "image/png", await pngOf(this.map.getContainer(), sheets, this.palette.bg));

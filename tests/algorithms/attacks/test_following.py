@@ -222,20 +222,27 @@ def test_regions_are_read_as_pieces_of_several_levels(
     assert read.first_piece_of.tolist() == [0, len(pieces)]
 
 
-def test_regions_of_groups_alone_are_read_at_several_levels() -> None:
+def test_a_region_is_read_at_several_levels_with_no_more_pieces_than_devices() -> None:
     mixed = (0, 1, 2, 3, 4, 5, 8)
-    observed = observed_of([(p, 0, mixed, 2) for p in range(2)])
     together, apart = np.zeros(2, np.int64), np.arange(2)
 
-    def pieces(class_of: IntArray, levels: IntArray | None) -> list[int]:
+    def pieces(class_of: IntArray, levels: IntArray | None, *, k: int = 2) -> list[int]:
+        observed = observed_of([(p, 0, mixed, k) for p in range(2)])
         sizes: list[int] = np.diff(read_pieces(observed, class_of, levels).first_node_of).tolist()
         return sizes
 
     assert pieces(together, LEVELS) == [6, 1]
-    # Those who are not published in groups need not share a region for life: it is of one level.
-    assert pieces(apart, LEVELS) == [2, 2, 2, 1]
+    # Who is not published in a group that lasts has company at the same tick, k of it or more.
+    assert pieces(apart, LEVELS) == [6, 1]
+    assert pieces(apart, LEVELS, k=4) == [2, 2, 2, 1]
     assert pieces(together, LEVELS[0]) == [2, 2, 2, 1]
     assert pieces(together, None) == [7]
+
+
+def test_who_publish_a_region_one_after_another_are_no_company_for_each_other() -> None:
+    observed = observed_of([(p, p, (0, 1, 2, 3, 4, 5, 8), 1) for p in range(2)])
+    read = read_pieces(observed, np.arange(2), LEVELS)
+    assert len(read.first_node_of) - 1 == 1
 
 
 @given(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.masses import FREE, Masses
@@ -54,7 +54,6 @@ def told(table: Table, life: int, said: Weights, rows: list[int], *, begins: boo
     return found
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=5))
 def test_regions_change_masses_as_they_change_a_plain_table(
     seed: int, regions: list[tuple[bool, int]]

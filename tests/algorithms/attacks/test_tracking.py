@@ -6,7 +6,7 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.evidence import SLIP
@@ -66,7 +66,6 @@ def chase(seed: int, kind: str) -> Chase:
     return Chase(lives, motion, int(rng.integers(GRID.n_nodes)))
 
 
-@settings(deadline=None, max_examples=60)
 @given(seeds, kinds)
 def test_beliefs_equal_those_of_the_naive_twin(seed: int, kind: str) -> None:
     case = chase(seed, kind)
@@ -79,7 +78,6 @@ def test_beliefs_equal_those_of_the_naive_twin(seed: int, kind: str) -> None:
         assert belief == pytest.approx(expected, abs=1e-3)
 
 
-@settings(deadline=None, max_examples=60)
 @given(seeds, kinds)
 def test_a_belief_sums_to_1_and_is_nowhere_out_of_reach(seed: int, kind: str) -> None:
     case = chase(seed, kind)
@@ -91,7 +89,6 @@ def test_a_belief_sums_to_1_and_is_nowhere_out_of_reach(seed: int, kind: str) ->
         assert not belief[far > t * len(case.motion.stop)].any()
 
 
-@settings(deadline=None, max_examples=60)
 @given(seeds, st.booleans())
 def test_a_release_that_covers_everything_tells_nothing(seed: int, follow: bool) -> None:  # noqa: FBT001
     case = chase(seed, "none")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks import window_intersection
@@ -83,7 +82,6 @@ def test_it_reads_what_the_naive_twin_reads(
     monkeypatch.setattr(window_intersection, "_MOST_CELLS", most_cells)
 
     @given(st.lists(window, max_size=4), st.integers(1, 4))
-    @examples(max_examples=60)
     def compare(windows: list[Window], d: int) -> None:
         assert attack(windows, d=d) == naive_read(windows, d=d)
 

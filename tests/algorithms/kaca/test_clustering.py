@@ -2,7 +2,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.class_statistics import summarize
@@ -25,7 +25,6 @@ LABELS = (LabelStyle(Form.PREFIX), LabelStyle(Form.HOURS))
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=60)
 @given(st.booleans().flatmap(lambda r: exits(repeats=r)), st.integers(1, 6))
 def test_every_class_has_k_different_trucks_and_no_exit_is_lost(
     method: Method, records: Records, k: int
@@ -39,7 +38,6 @@ def test_every_class_has_k_different_trucks_and_no_exit_is_lost(
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=60)
 @given(st.booleans().flatmap(lambda r: tables(repeats=r)), promises())
 def test_every_class_keeps_the_whole_promise(
     method: Method, table: Records, promise: Promise

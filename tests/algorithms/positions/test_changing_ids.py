@@ -23,6 +23,7 @@ from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.settings import Settings
 from tests.algorithms.positions.cloaks.driving import Shared, shared_of, traffic
 from tests.algorithms.positions.releases import FixedCloak, release_of
+from tests.examples import many
 from tests.naive import Group
 
 CITY = load_network("city:400")
@@ -49,6 +50,7 @@ def lives(draw: st.DrawFn) -> list[Id]:
     return ids
 
 
+@many(3)
 @given(lives(), st.floats(-1, 60, allow_nan=False))
 def test_at_no_instant_two_ids_of_a_vehicle_count(ids: list[Id], at: float) -> None:
     counts = counted(ids, at)
@@ -56,6 +58,7 @@ def test_at_no_instant_two_ids_of_a_vehicle_count(ids: list[Id], at: float) -> N
     assert len(vehicles) == len(set(vehicles))
 
 
+@many(3)
 @given(lives(), st.floats(0, 40, allow_nan=False))
 def test_a_vehicle_whose_id_spans_the_instant_counts(ids: list[Id], at: float) -> None:
     for each, counts in zip(ids, counted(ids, at), strict=True):
@@ -72,6 +75,7 @@ def test_ids_that_stay_always_count() -> None:
     assert on_air(since, last, at=9.0, slack_s=0.0).tolist() == [True, False]
 
 
+@many(3)
 @given(lives(), st.data())
 def test_a_group_in_which_a_vehicle_has_two_ids_never_passes(
     ids: list[Id], data: st.DataObject
@@ -149,7 +153,7 @@ def options(mode: str, districts: int = 1) -> Settings:
         {
             "region": {"mode": mode, "districts": districts, "min_nodes": 2},
             "session": {"epoch_s": 20, "settle_s": 2, "beat_s": 5, "cells": 4},
-            "presence": {"ttl_s": 40, "max_behind_s": 30, "follow_intervals": False},
+            "presence": {"ttl_s": 40, "max_behind_s": 30},
             "adka": {"density_steps": [4], "k_values": [5, 3]},
         }
     )

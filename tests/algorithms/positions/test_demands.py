@@ -158,6 +158,14 @@ def test_everybody_is_as_likely_to_be_a_companion() -> None:
     assert np.abs(drawn[1:] - mean).max() < 4 * np.sqrt(mean)
 
 
+def test_each_demand_has_companions_of_its_own() -> None:
+    """Else who shares several of them was drawn, and who shares one alone has stated it."""
+    key, everybody = keys_of(6), np.arange(N, dtype=np.int32)
+    shared = SharedDemands(SHARED_BY, key.take)
+    stated = {int(key[slot]): Demand(K, 0.0) for slot in range(10)}
+    assert np.count_nonzero(shared.among(stated, everybody, everybody).k) > 4 * SHARED_BY
+
+
 @pytest.mark.compiled
 def test_who_follows_all_groups_cannot_tell_who_chose() -> None:
     """The adversary knows who is in each group, and takes the one that has most company.

@@ -37,7 +37,7 @@ from anonymizer.pipeline.positions.tick.factory import (
     districts_of,
     public_places,
 )
-from anonymizer.settings import Settings
+from anonymizer.settings import PresenceSettings, SessionSettings, Settings
 from tests.algorithms.positions.cloaks.driving import Shared, Where, shared_of, traffic
 from tests.graphs import networks
 
@@ -51,7 +51,7 @@ def settings(mode: str = "session", districts: int = 4, **region: object) -> Set
         {
             "region": {"mode": mode, "districts": districts, "min_nodes": 2, **region},
             "session": {"epoch_s": EPOCH_S, "settle_s": 2, "beat_s": 0, "cells": 4},
-            "presence": {"ttl_s": 40, "max_behind_s": 30, "follow_intervals": False},
+            "presence": {"ttl_s": 40, "max_behind_s": 30},
             "adka": {"density_steps": [4], "k_values": [5, 3]},
         }
     )
@@ -286,8 +286,10 @@ def test_who_is_unknown_and_elsewhere_is_of_no_concern_to_a_district() -> None:
 def test_a_slot_is_free_once_no_district_knows_its_device() -> None:
     # Devices are absent after 75 seconds. If they reported seldom, it would be 750.
     options = settings()
-    presence = options.presence.model_copy(update={"follow_intervals": True})
-    operator = cloaking_operator(options.model_copy(update={"presence": presence}), CITY)
+    presence = PresenceSettings.model_construct(set(), **options.presence.model_dump())
+    session = SessionSettings.model_construct(set(), **options.session.model_dump())
+    following = {"presence": presence, "session": session}
+    operator = cloaking_operator(options.model_copy(update=following), CITY)
     assert isinstance(operator, DistrictOperator)
     run(operator, REPORTS[:10])
     assert operator.pace.ttl_s < operator.pace.longest_ttl_s == 750

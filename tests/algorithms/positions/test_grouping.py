@@ -7,7 +7,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.grouping import (
@@ -22,6 +22,7 @@ from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from tests import naive
+from tests.examples import many
 from tests.graphs import network_of, networks, two_islands
 
 REASONS = {"too few": TOO_FEW, "too small": TOO_SMALL, "too large": TOO_LARGE}
@@ -73,7 +74,7 @@ def regions_of(groups: Groups) -> list[list[int]]:
 
 
 @given(cases())
-@settings(max_examples=300)
+@many(3)
 def test_the_groups_are_those_of_the_naive_twin(case: Case) -> None:
     groups = case.groups()
     forest = spanning_forest(case.network)
@@ -96,7 +97,7 @@ def test_the_groups_are_those_of_the_naive_twin(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=200)
+@many(2)
 def test_a_region_is_connected_within_bounds_and_contains_its_devices(
     case: Case,
 ) -> None:
@@ -111,7 +112,7 @@ def test_a_region_is_connected_within_bounds_and_contains_its_devices(
 
 
 @given(cases())
-@settings(max_examples=200)
+@many(2)
 def test_every_group_has_as_many_devices_as_its_k_the_largest_demand(case: Case) -> None:
     groups = case.groups()
     for g, k in enumerate(groups.k.tolist()):
@@ -121,7 +122,7 @@ def test_every_group_has_as_many_devices_as_its_k_the_largest_demand(case: Case)
 
 
 @given(cases())
-@settings(max_examples=200)
+@many(2)
 def test_every_device_is_in_a_group_or_has_a_true_reason(case: Case) -> None:
     groups = case.groups()
     for component in range(case.network.n_components):

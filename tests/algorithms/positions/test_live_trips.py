@@ -4,6 +4,7 @@ import itertools
 
 import networkx as nx
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def heard(trace: Trace, *, ticks: IntArray, begins_s: float = 0.0) -> list[Ended
             trace.lon[rows],
             np.rint((trace.lat[rows] - 60) / STEP).astype(np.int32),
         )
+        live = LiveTrips.restored(RULE, live.state())
     return found + live.silent(np.inf)[0]
 
 
@@ -85,15 +87,17 @@ def test_the_trips_are_those_of_the_whole_recording(
         assert told == passed[-len(told) :]
 
 
-def test_a_trip_that_nobody_saw_begin_is_not_told() -> None:
+@pytest.mark.parametrize("again", [[], [300.0]], ids=["silent", "comes again"])
+def test_a_trip_that_nobody_saw_begin_is_not_told(again: list[float]) -> None:
+    n = 3 + len(again)
     trace = Trace(
         device_id=("a",),
-        device_of=np.zeros(3, np.int64),
-        ts=np.array([50.0, 80, 110]),
-        lat=60 + STEP * np.array([0.0, 3, 6]),
-        lon=np.full(3, 24.0),
+        device_of=np.zeros(n, np.int64),
+        ts=np.array([50.0, 80, 110, *again]),
+        lat=60 + STEP * np.array([0.0, 3, 6, 6])[:n],
+        lon=np.full(n, 24.0),
     )
-    ticks = np.arange(3)
+    ticks = np.arange(n)
     assert of(heard(trace, ticks=ticks, begins_s=0.0)) == []
     assert of(heard(trace, ticks=ticks, begins_s=-51.0)) == [(0, 50.0, 110.0)]
 

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.atoms import (
@@ -20,6 +20,7 @@ from anonymizer.algorithms.positions.spanning_forest import road_metres, spannin
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from tests import naive
+from tests.examples import many
 from tests.graphs import network_of, networks, two_islands
 
 CITY = load_network("city:400")
@@ -117,7 +118,7 @@ def test_an_atom_covers_as_much_road_as_required() -> None:
 
 
 @given(worlds())
-@settings(max_examples=300)
+@many(3)
 def test_a_region_contains_the_atom_of_each_member_at_its_own_level_and_is_connected(
     world: World,
 ) -> None:
@@ -131,7 +132,6 @@ def test_a_region_contains_the_atom_of_each_member_at_its_own_level_and_is_conne
 
 
 @given(worlds())
-@settings(max_examples=100)
 def test_a_region_of_adjacent_or_overlapping_atoms_has_no_other_node(world: World) -> None:
     network, cuts, groups = world
     graph = naive.graph_of(network).to_undirected()
@@ -142,7 +142,7 @@ def test_a_region_of_adjacent_or_overlapping_atoms_has_no_other_node(world: Worl
 
 
 @given(worlds(), st.data())
-@settings(max_examples=200)
+@many(2)
 def test_a_region_depends_only_on_the_set_of_atoms(world: World, data: st.DataObject) -> None:
     network, cuts, groups = world
 
@@ -204,7 +204,7 @@ def test_adjacent_atoms_need_no_connector() -> None:
 
 
 @given(worlds())
-@settings(max_examples=300)
+@many(3)
 def test_connectors_are_within_the_bound_of_mehlhorn(world: World) -> None:
     network, cuts, groups = world
     graph = naive.graph_of(network).to_undirected()

@@ -16,6 +16,7 @@ from anonymizer.algorithms.positions.safe_counts import (
     together,
 )
 from anonymizer.domain.arrays import BoolArray, IntArray
+from tests.examples import many
 
 N_CELLS = 8
 ks = st.integers(2, 5)
@@ -66,18 +67,21 @@ def test_cells_with_few_devices_join_their_neighbours() -> None:
     assert runs([1, 0, 0, 0, 0, 0, 0, 1], 5) == [0]
 
 
+@many(3)
 @given(counts, ks)
 def test_runs_equal_those_of_the_naive_twin(n_in: list[int], k: int) -> None:
     expected = naive_runs(n_in, k)
     assert runs(n_in, k) == [0, *(part[-1] + 1 for part in expected)]
 
 
+@many(3)
 @given(counts, ks)
 def test_every_run_holds_at_least_k(n_in: list[int], k: int) -> None:
     for first, end in pairwise(runs(n_in, k)):
         assert sum(n_in[first:end]) >= k
 
 
+@many(3)
 @given(counts, ks, st.integers(0, N_CELLS - 1))
 def test_an_empty_cell_looks_like_one_with_a_single_device(
     n_in: list[int], k: int, cell: int
@@ -100,6 +104,7 @@ def areas(cell: int) -> list[tuple[int, int]]:
     return [(cell // size * size, cell // size * size + size) for size in sizes]
 
 
+@many(3)
 @given(devices, ks)
 def test_all_numbers_are_multiples_of_k_and_what_is_left_is_nobody_or_k(
     said: list[tuple[int, int]], k: int
@@ -123,6 +128,7 @@ def test_all_numbers_are_multiples_of_k_and_what_is_left_is_nobody_or_k(
         assert len(inside) - listed == 0 or len(inside) - listed >= k
 
 
+@many(3)
 @given(st.lists(st.tuples(*[st.integers(0, N_CELLS - 1)] * 2), max_size=60), ks)
 def test_no_comparison_of_two_intervals_proves_a_set_of_fewer_than_k(
     moves: list[tuple[int, int]], k: int
@@ -183,6 +189,7 @@ reports = st.lists(
 )
 
 
+@many(3)
 @given(reports, ks)
 def test_tallies_of_parts_are_together_the_tally_of_all(
     said: list[tuple[int, int, float, float, int]], k: int

@@ -91,6 +91,10 @@ def test_one_device_on_many_roads_is_one_device() -> None:
 def test_a_mean_of_fewer_than_k_devices_is_not_published() -> None:
     rows = [(0, 0, d, 5.0 if d < 2 else np.nan) for d in range(3)]
     assert np.isnan(stretches_of(passages(*rows), 2, 3).speed_mps).all()
+    # Nor one of two devices that passed both roads of a stretch, and a third that stood.
+    both = [(0, road, d, 5.0) for road in range(2) for d in range(2)] + [(0, 0, 2, np.nan)]
+    assert stretches_of(passages(*both), 2, 3).stretch_of.tolist() == [0, 0]
+    assert np.isnan(stretches_of(passages(*both), 2, 3).speed_mps).all()
 
 
 def naive_starts(devices: dict[int, set[int]], n_roads: int, k: int) -> list[int]:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.verification import Transcripts
 from tests.algorithms.positions.releases import release_of
+from tests.examples import many
 from tests.naive import Group
 
 N_SLOTS = 8
@@ -141,7 +142,7 @@ ticks = st.tuples(deals, st.lists(regions, min_size=3, max_size=3))
 
 
 @given(st.lists(ticks, max_size=6))
-@settings(max_examples=300)
+@many(3)
 def test_a_group_passes_exactly_if_the_naive_twin_finds_its_lives_shared(
     sequence: list[tuple[list[tuple[int, int]], list[list[int]]]],
 ) -> None:

@@ -99,8 +99,9 @@ def test_places_are_halved_while_both_halves_have_company() -> None:
         TripClass(CellSpan(0, 7), CellSpan(0, 7), CellSpan(0, 7), 4, np.zeros(0, np.int64)),
         TripClass(CellSpan(0, 7), CellSpan(0, 7), CellSpan(0, 7), 6, np.zeros(0, np.int64)),
         TripClass(CellSpan(0, 7), CellSpan(0, 7), CellSpan(0, 7), 3, np.array([1])),
+        TripClass(CellSpan(4, 7), CellSpan(0, 7), CellSpan(0, 7), 0, np.zeros(0, np.int64)),
     ],
-    ids=["fewer than k", "not in steps of k", "more than there are", "a road of one"],
+    ids=["fewer than k", "not in steps of k", "more than there are", "a road of one", "nobody"],
 )
 def test_the_check_finds_what_breaks_the_promise(broken: TripClass) -> None:
     found = window([(0, 0, 1, 0, (1,)), (1, 1, 1, 0, ()), (2, 2, 1, 0, ()), (3, 3, 1, 0, ())])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.verification import groups_that_hold
 from tests import naive
 from tests.algorithms.positions.releases import release_of
+from tests.examples import many
 from tests.naive import Group
 
 N_NODES = 5
@@ -87,6 +88,7 @@ groups = st.builds(
 )
 
 
+@many(3)
 @given(
     st.lists(groups, max_size=4),
     st.lists(st.integers(-1, N_NODES - 1), max_size=8),

@@ -77,7 +77,6 @@ def test_a_class_covers_a_record_in_a_column_if_its_label_costs_no_more_with_it(
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), COSTS)
 def test_the_rows_follow_every_move(table: Records, cost: Cost) -> None:
     _, search = searched(table, cost)
@@ -89,7 +88,6 @@ def test_the_rows_follow_every_move(table: Records, cost: Cost) -> None:
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), COSTS)
 def test_no_class_that_covers_a_record_costs_less_than_the_one_found(
     table: Records, cost: Cost

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
@@ -68,7 +68,6 @@ def test_every_partition_on_the_way_keeps_the_promise_and_costs_what_is_said(
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), promises(), COSTS, st.sampled_from([0.4, 0.6]), st.sampled_from([0.0, 2.0]))
 def test_a_record_in_a_class_above_the_preferred_share_costs_its_price_for_each_column(
     table: Records, promise: Promise, cost: Cost, share: float, heat: float

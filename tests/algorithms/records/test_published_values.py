@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
@@ -32,6 +32,7 @@ from tests.algorithms.kaca.made import SECTIONS, TOLL, exits
 from tests.algorithms.records.made import SCHEMA, categories, numbers
 from tests.algorithms.records.made import records as tables
 from tests.algorithms.records.partitions import partitions
+from tests.examples import many
 
 SECTION, MINUTE = TOLL.qis
 AGE, WORK, _ = SCHEMA.qis
@@ -263,7 +264,7 @@ def codes(runs: Sequence[tuple[int, int]]) -> set[int]:
     return {code for lo, hi in runs for code in range(lo, hi + 1)}
 
 
-@settings(max_examples=500)
+@many(5)
 @given(values(), st.sampled_from(list(Language)))
 def test_text_and_json_of_a_value_are_read_as_exactly_the_codes_that_it_covers(
     case: tuple[Attribute, Value, set[int]], language: Language

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.criteria import column_loss
@@ -40,7 +40,6 @@ def test_no_cut_is_refused_that_would_have_been_made(
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), COSTS)
 def test_nearly_all_cuts_that_are_too_dear_are_refused(table: Records, cost: Cost) -> None:
     tally = tallied(table, Promise(k=2, d=1), cost)
@@ -51,7 +50,6 @@ def test_nearly_all_cuts_that_are_too_dear_are_refused(table: Records, cost: Cos
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), COSTS)
 def test_the_distances_to_a_pole_are_what_two_records_lose(table: Records, cost: Cost) -> None:
     tally = tallied(table, Promise(k=2), cost)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
@@ -33,7 +33,6 @@ def begun(table: Records, promise: Promise, cost: Cost) -> tuple[Records, Search
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), COSTS, st.integers(1, 3), st.integers(1, 4))
 def test_a_class_takes_what_its_label_covers_from_those_that_lose_most(
     table: Records, cost: Cost, k: int, n: int
@@ -69,7 +68,6 @@ def test_a_class_takes_what_its_label_covers_from_those_that_lose_most(
 
 
 @pytest.mark.compiled
-@settings(max_examples=50)
 @given(records(), promises() | counts_alone(), COSTS)
 def test_what_donors_gain_is_the_fall_of_their_cost_and_they_keep_the_promise(
     table: Records, promise: Promise, cost: Cost

@@ -19,6 +19,7 @@ from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, numbers, promises
 from tests.algorithms.records.made import records as tables
 from tests.algorithms.records.partitions import partitions
+from tests.examples import many
 
 NEUTRAL = Promise(k=1, d=0, l=0)
 
@@ -27,6 +28,7 @@ def without_all_but(promise: Promise, part: PromisePart) -> Promise:
     return replace(NEUTRAL, **{str(part): getattr(promise, part)})
 
 
+@many(3)
 @given(partitions(), promises())
 def test_exactly_the_classes_that_break_a_part_are_named_with_it(
     made: tuple[Records, Int32Array], promise: Promise
@@ -158,6 +160,7 @@ def test_what_makes_no_sense_is_refused(
         verify_classes(table, SCHEMA, promise, class_of)
 
 
+@many(3)
 @given(partitions(), promises(), st.data())
 def test_the_order_of_the_records_changes_nothing(
     made: tuple[Records, Int32Array], promise: Promise, data: st.DataObject
@@ -169,6 +172,7 @@ def test_the_order_of_the_records_changes_nothing(
     )
 
 
+@many(3)
 @given(tables(repeats=True), st.data(), st.integers(1, 3))
 def test_a_class_of_too_few_persons_is_found_however_many_records_it_has(
     table: Records, data: st.DataObject, k: int

@@ -94,7 +94,7 @@ def test_noise_hides_members_as_far_as_the_budget_says(privacy: str, period_s: f
 def test_a_device_is_in_private_counts_as_often_as_it_is_counted() -> None:
     """With one interval of a period, its presence is hidden from all others."""
     tables = {"privacy": "dp", "period_s": 720.0, "device_intervals": 1, "epsilon": 100.0}
-    counts = CountSettings.model_validate({**tables, "cells": 64, "restarts": 0})
+    counts = CountSettings.model_validate({**tables, "cells": 64})
     [trajectories, _] = attack_counts(travellers(), NETWORK, counts, seed=1)
     still = trajectories.figures["recovered_still"]
     assert trajectories.figures["recovered"] == pytest.approx(still, abs=0.05)
@@ -141,7 +141,7 @@ def gathered(folder: Path, *, cells: int, k: int) -> Finding:
     for tick in range(n_ticks):
         paper.publish(tick, names, list(range(400)))
     paper.write(folder)
-    counts = {"enabled": True, "every_s": 4.0, "cells": cells, "k": k}
+    counts = {"privacy": "k", "every_s": 4.0, "cells": cells, "k": k}
     settings = Settings.model_validate({"counts": counts})
     report = audited(folder, world.trace(), network, settings=settings)
     [finding] = [each for each in report.findings if each.attack == "positions with counts"]

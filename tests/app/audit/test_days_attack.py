@@ -191,7 +191,7 @@ def test_nothing_recurs_on_one_day(tmp_path: Path) -> None:
 
 
 SMALLEST: dict[str, Any] = {
-    "region": {"place_devices": 1, "area_devices": 1},
+    "region": {"place_devices": 1},
     "session": {"beat_s": 0},
 }
 PROTECTED: dict[str, Any] = {"trips": {"enabled": True}}

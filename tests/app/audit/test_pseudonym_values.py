@@ -14,6 +14,7 @@ from anonymizer.app.audit.stream_audit import _values
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.readings import SAFE_STATISTICS
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
@@ -29,7 +30,7 @@ def settings_of(
     *names: str, mode: Mode = "session", step: float | None = None, **tables: object
 ) -> Settings:
     """Return settings under which these readings, 0 to 60, stand beside pseudonyms."""
-    reading = {"lo": 0, "hi": 60, "step": step, "per_pseudonym": True}
+    reading = {"lo": 0, "hi": 60, "step": step, "statistics": [*SAFE_STATISTICS, "each"]}
     return Settings.model_validate(
         {
             "adka": {"density_steps": [], "k_values": [5]},

@@ -143,7 +143,7 @@ def reporting_every_ten_seconds(seed: int) -> Trace:
     ("tables", "fleets"),
     [
         ({}, (1, 2, 3)),
-        ({"region": {"place_devices": 1, "area_devices": 1}, "session": {"beat_s": 0}}, (1,)),
+        ({"region": {"place_devices": 1}, "session": {"beat_s": 0}}, (1,)),
     ],
 )
 def test_known_phases_give_no_place_away_unless_places_are_small_and_there_is_no_beat(

@@ -14,7 +14,7 @@ LEAST_VICTIMS = 80
 N_FLEETS = {"taxis:4": 3}
 """At night few taxis move."""
 MINUTES = (1, 3, 5)
-BEFORE = ("region.place_devices=1", "region.area_devices=1", "session.beat_s=0")
+BEFORE = ("region.place_devices=1", "session.beat_s=0")
 """Regions of the smallest places, published whenever a member reports."""
 DATA = Path(os.environ.get("ANONYMIZER_DATA", "."))
 

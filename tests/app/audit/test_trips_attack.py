@@ -22,7 +22,7 @@ from anonymizer.app.audit.trips_attack import TrueWindow, attack_trips, trips, t
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.trips import TripsOut, published_rule
+from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows, published_rule
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 from tests.app.commuters import commuting
@@ -32,8 +32,8 @@ K = 5
 EVERY_S = 1800.0
 SETTINGS = Settings.model_validate(
     {
-        "trips_out": {"every_s": EVERY_S, "k": K},
-        "counts": {"enabled": True, "cells": 16, "every_s": 300.0},
+        "trips_out": {"every_s": EVERY_S},
+        "counts": {"privacy": "k", "k": K, "cells": 16, "every_s": 300.0},
     }
 )
 N_CELLS = n_cells_of(NETWORK, K)
@@ -130,7 +130,7 @@ def test_what_is_attacked_is_what_the_gateway_publishes() -> None:
         np.concatenate([[0], seen.node, [0]]).astype(np.int32),
     )
     windows = true_windows(TripsCase(published_rule(SETTINGS), EVERY_S, K, N_CELLS, seen), NETWORK)
-    out = TripsOut(SETTINGS, NETWORK, version="abc")
+    out, made = TripWindows(SETTINGS, NETWORK), TripMessages(SETTINGS, NETWORK, version="abc")
     node = np.searchsorted(NETWORK.node_id, np.asarray(TRACE.node)).astype(np.int32)
     messages: list[dict[str, Any]] = []
     times = np.arange(TRACE.ts[0] - 7200, TRACE.ts[-1] + 7200, 60.0).tolist()
@@ -141,8 +141,8 @@ def test_what_is_attacked_is_what_the_gateway_publishes() -> None:
             TRACE.device_of[rows].astype(np.int32),
             *(TRACE.ts[rows], TRACE.lat[rows], TRACE.lon[rows], np.zeros(end - first)),
         )
-        found = out.tick(positions, node[rows], now=now, freed=np.zeros(0, np.int32))
-        messages += [json.loads(each.payload) for each in found]
+        found = out.tick(positions, node[rows], now=now)
+        messages += [json.loads(made.of(*each, wall_ahead_s=0.0).payload) for each in found]
     published = [
         [
             (each["origin"], each["destination"], each["devices"], len(each["roads"]))

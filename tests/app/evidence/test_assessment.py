@@ -63,13 +63,13 @@ def test_every_output_of_the_settings_is_named_with_its_topic() -> None:
     chosen = settings(
         inputs=[
             {"topic": "raw/{device}", "codec": "owntracks", "echo": "echo/{pseudonym}/x"},
-            {"topic": "still/{device}", "kind": "fixed", "publish": "public"},
+            {"topic": "still/{device}", "kind": "public"},
             {"topic": "hidden/{device}", "kind": "fixed"},
         ],
         output={"qos": 1},
         current={"every_s": 10},
-        counts={"enabled": True, "privacy": "dp", "epsilon": 0.5},
-        readings=[{"name": "speed_mps", "lo": 0, "hi": 50, "per_pseudonym": True}],
+        counts={"privacy": "dp", "epsilon": 0.5},
+        readings=[{"name": "speed_mps", "lo": 0, "hi": 50, "statistics": ["mean", "each"]}],
     )
     found = {each.name: each for each in outputs_of(chosen)}
     topics = " ".join(each.where for each in found.values())
@@ -77,7 +77,7 @@ def test_every_output_of_the_settings_is_named_with_its_topic() -> None:
                   "cloaked/fixed", "cloaked/counts", "anonymizer/rejected"):  # fmt: skip
         assert f"`{topic}`" in topics
     assert "for 86400 s: ε = 0.5, δ = 1e-06" in found["counts by place"].promise
-    sliding = settings(counts={"enabled": True, "privacy": "w-event"})
+    sliding = settings(counts={"privacy": "w-event"})
     assert any("for any 86400 s: ε = 1" in each.promise for each in outputs_of(sliding))
     assert kept(sliding)["spent budget of counts"] == kept(chosen)["spent budget of counts"]
     assert "can undo the anonymity" in found["reading `speed_mps`"].not_promised
@@ -102,7 +102,7 @@ def test_streams_are_named_with_their_promises_and_what_is_kept_of_them() -> Non
 def test_what_was_not_audited_and_what_was_audited_of_others_is_told(tmp_path: Path) -> None:
     found = of(tmp_path, SOUND)  # positions, of mode session
     assert mismatches(found, Settings()) == []
-    counted = settings(counts={"enabled": True})
+    counted = settings(counts={"privacy": "k"})
     assert mismatches(found, counted) == ["counts by place: published, and not audited"]
     [other] = mismatches(found, settings(region={"mode": "snapshot"}))
     assert other == (

@@ -137,10 +137,10 @@ def test_what_succeeds_and_is_not_promised_is_no_broken_promise_and_no_good_news
 ) -> None:
     found = reported(positions("fixed pseudonyms", "snapshot"), tmp_path)
     first = page(found).split("<h2>")[0]
-    said = "No promise is broken. But somebody can be told apart from all others, more than the "
-    assert f'<p class="verdict bad">{said}limit. That is not promised.</p>' in first
+    said = "No promise is broken. But attacks succeed against which nothing is promised: "
+    assert f'<p class="verdict bad">{said}somebody can be told apart from all others.</p>' in first
     assert "session" not in first
-    assert "more than the limit, which is not promised" in first_screen(page(found))[ONE]
+    assert "more than the limit; nothing is promised" in first_screen(page(found))[ONE]
 
 
 @pytest.mark.parametrize(("cells", "k", "told"), [(16, 2, True), (16, 100, False)])

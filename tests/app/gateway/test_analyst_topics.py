@@ -115,7 +115,7 @@ async def test_a_late_subscriber_counts_the_groups_that_live(broker: LocalBroker
 
 
 async def test_counts_and_their_cells_are_published(broker: LocalBroker) -> None:
-    gateway = gateway_for(broker, counts={"enabled": True, "every_s": 0.5, "k": 3, "cells": 16})
+    gateway = gateway_for(broker, counts={"privacy": "k", "every_s": 0.5, "k": 3, "cells": 16})
     async with (
         running(gateway),
         client(broker.url, "publisher") as publisher,
@@ -143,8 +143,8 @@ async def test_counts_and_their_cells_are_published(broker: LocalBroker) -> None
 def test_the_interval_in_which_a_gateway_starts_is_not_counted() -> None:
     every_s = 0.75 * int(time.time())  # the interval lasts for years, so that it cannot end here
     tables: dict[str, Any] = {
-        "counts": {"enabled": True, "every_s": every_s, "cells": 16},
-        "http": {"enabled": False},
+        "counts": {"privacy": "k", "every_s": every_s, "cells": 16},
+        "http": {"host": ""},
     }
     gateway = Gateway(Settings.model_validate(quick("mqtt://127.0.0.1:1", **tables)), NETWORK)
     gateway.warm_up()
@@ -157,21 +157,19 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
     """A restart does not renew the budget, and every message is as the contract says."""
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         "counts": {
-            "enabled": True,
             "privacy": "dp",
             "every_s": 0.3,
             "period_s": 3e8,
             "device_intervals": 1,
-            "restarts": 0,
             "cells": 16,
             "trip_areas": 2,
-            "budget_path": str(tmp_path / "budget.sqlite"),
-        }
+        },
+        "store": {"path": str(tmp_path / "records.sqlite")},
     }
     settings = Settings.model_validate(quick(broker.url, **tables))
-    for said in ("devices", "suppressed"):
+    for said in ("devices", "devices", "suppressed"):  # the budget is for one restart
         gateway = Gateway(settings, NETWORK)
         async with running(gateway), witness(broker.url) as watching:
             await watching.until(lambda: len(watching.on("cloaked/counts")) > 1)
@@ -189,15 +187,14 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
 async def test_counts_of_any_window_go_on_after_a_restart(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         "counts": {
-            "enabled": True,
             "privacy": "w-event",
             "every_s": 0.3,
             "period_s": 1.2,
             "cells": 16,
-            "budget_path": str(tmp_path / "budget.sqlite"),
-        }
+        },
+        "store": {"path": str(tmp_path / "records.sqlite")},
     }
     settings = Settings.model_validate(quick(broker.url, **tables))
     times: list[float] = []
@@ -217,7 +214,7 @@ async def test_counts_of_any_window_go_on_after_a_restart(
 async def test_home_assistant_is_shown_public_counts_at_every_connection(
     broker: LocalBroker,
 ) -> None:
-    gateway = gateway_for(broker, forms={"home_assistant": "homeassistant"})
+    gateway = gateway_for(broker, output={"forms": ["home_assistant"]})
     step = public_step(gateway._settings)
     async with running(gateway):
         async with client(broker.url, "publisher") as publisher, witness(broker.url) as watching:

@@ -37,7 +37,7 @@ async def test_what_waited_too_long_in_the_broker_is_suppressed_and_counted(
 ) -> None:
     tables = quick(
         broker.url,
-        broker={"probe_topic": "anonymizer/probe", "max_backlog_s": MAX_BACKLOG_S},
+        broker={"max_backlog_s": MAX_BACKLOG_S},
         inputs=[{"topic": f"{topic}/{{device}}", "qos": qos} for topic, qos in INPUTS.items()],
     )
     sender = MqttLink(BrokerSettings(url=broker.url), client_id="all", deliver=lambda _: None)

@@ -397,7 +397,6 @@ async def play(folder: Path, scene: Scene) -> Aftermath:
                     inputs=[{"topic": "positions/{device}", "qos": 1}],
                     network={"source": NETWORK_NAME},
                     broker={
-                        "probe_topic": "anonymizer/probe",
                         "max_backlog_s": MAX_BACKLOG_S,
                         "version": version,
                     },

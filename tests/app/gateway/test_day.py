@@ -18,14 +18,14 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.pipeline.records.flow import MOST_RECENT
-from anonymizer.settings import BrokerSettings, zones_of
+from anonymizer.settings import BrokerSettings, Settings, zones_of
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import mosquitto
 from tests.app.gateway.records import compiled
 from tests.app.gateway.test_recorder import serving_records
 from tests.end_to_end import DEADLINE_S
-from tests.pipeline.positions.support import NOW, SECRET, flow_settings
-from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, traffic
+from tests.pipeline.positions.support import NOW, SECRET
+from tests.pipeline.records.made import LENGTH_S, Sent, traffic
 from tests.pipeline.records.support import Rig
 from tests.transport.support import running as connected
 
@@ -85,15 +85,12 @@ class Positions:
     """The positions flow."""
 
     def __init__(self) -> None:
-        settings = flow_settings(
-            region={"mode": "session"},
-            session={"beat_s": 30.0},
-            presence={"follow_intervals": True},
-        )
+        tables = {"adka": {"density_steps": [], "k_values": [2]}, "session": {"beat_s": 30.0}}
+        settings = Settings.model_validate(tables | {"network": {"snap_limit_m": 30}})
         self.now = NOW
         self.devices = Comers(N_DEVICES, STAY_S)
         self.ledger = Ledger()
-        self._inbox = Inbox(settings.tick.queue_limit, self.ledger)
+        self._inbox = Inbox(settings.presence.queue_limit, self.ledger)
         self._flow = PositionFlow(
             settings,
             with_zones(NETWORK, zones_of(settings.zones)),
@@ -190,7 +187,6 @@ async def test_memory_of_the_service_is_flat_while_devices_come_and_go(tmp_path:
         async with serving_records(
             tmp_path,
             broker.url,
-            fleet={"sources": [{**source, "qos": 0} for source in FLEET["sources"]]},
             inputs=[{"topic": "positions/{device}"}],
             network={"source": "grid:20x20"},
             presence={"ttl_s": 5.0, "max_behind_s": 5.0},

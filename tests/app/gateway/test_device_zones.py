@@ -24,7 +24,7 @@ def position(node: int) -> bytes:
 
 
 async def test_a_gateway_that_waits_for_its_broker_can_be_stopped(tmp_path: Path) -> None:
-    settings = quick("mqtt://127.0.0.1:1", device_zones={"enabled": True})
+    settings = quick("mqtt://127.0.0.1:1", device_zones={"topic": "zones/{device}"})
     async with serving(tmp_path, settings) as gateway:
         problems = (await gateway.get("/readyz")).json()["problems"]
         assert "broker: not connected for zones" in problems
@@ -41,7 +41,7 @@ async def test_a_retained_statement_hides_its_device_and_is_published_nowhere(
         zone = json.dumps([{"circle": place}]).encode()
         await devices.publish("zones/tram-3", zone, qos=1, retain=True)
         settings = quick(
-            broker.url, device_zones={"enabled": True}, public_network={"enabled": False}
+            broker.url, device_zones={"topic": "zones/{device}"}, public_network={"enabled": False}
         )
         async with serving(tmp_path, settings) as gateway:
             await gateway.until_ready()
@@ -81,7 +81,8 @@ async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they
     settings = quick(
         broker.url,
         inputs=[{"topic": "positions/{user}/{device}"}],
-        device_zones={"enabled": True, "topic": "zones/{user}/{device}", "max_devices": 30},
+        device_zones={"topic": "zones/{user}/{device}"},
+        presence={"max_devices": 3000},
         public_network={"enabled": False},
     )
 
@@ -135,7 +136,7 @@ async def test_a_device_that_takes_no_part_leaves_no_record_in_the_store(
 
     async with (
         client(broker.url, "devices") as devices,
-        serving_records(tmp_path, broker.url, device_zones={"enabled": True}),
+        serving_records(tmp_path, broker.url, device_zones={"topic": "zones/{device}"}),
     ):
         await publish(broker.url, parts)
         await eventually(n_received, lambda n: n == len(parts))

@@ -30,7 +30,7 @@ def tables(folder: Path, url: str) -> dict[str, Any]:
         inputs=[
             {"topic": "positions/{device}"},
             {"topic": "air/{device}", **fixed},
-            {"topic": "weather/{device}", "publish": "public", **fixed},
+            {"topic": "weather/{device}", **fixed, "kind": "public"},
         ],
         adka={"density_steps": [], "k_values": [3]},
         readings=[{"name": "no2", "lo": 0.0, "hi": 400.0}],

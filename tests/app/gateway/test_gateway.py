@@ -103,7 +103,7 @@ async def test_a_device_a_message_is_published_on_request(broker: LocalBroker) -
 
 async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBroker) -> None:
     # So long that all come within a tick, on a busy machine within two.
-    gateway = gateway_for(broker, tick={"interval_s": 60.0, "queue_limit": 100})
+    gateway = gateway_for(broker, tick={"interval_s": 60.0}, presence={"max_devices": 1000})
     async with running(gateway), client(broker.url, "publisher") as publisher:
         await send(publisher, [say(f"tram-{i}", 5) for i in range(1_000)])
 
@@ -220,7 +220,7 @@ async def fail(gateway: Gateway) -> None:
 
 
 async def test_a_gateway_without_http_serves_all_the_same(broker: LocalBroker) -> None:
-    gateway = gateway_for(broker, http={"enabled": False})
+    gateway = gateway_for(broker, http={"host": ""})
     async with running(gateway), client(broker.url, "publisher") as publisher:
         await send(publisher, [say("tram", 5)])
         await settled(gateway, 1)
@@ -272,4 +272,4 @@ async def test_what_is_refused_while_the_broker_is_away_is_told_when_it_is_back(
 
 
 async def connected(gateway: Gateway) -> bool:
-    return not any("not connected" in problem for problem in gateway._why_not_ready())
+    return not any("not connected" in problem for problem in gateway._readiness.why_not_ready())

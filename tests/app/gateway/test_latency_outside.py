@@ -27,7 +27,13 @@ from tests.end_to_end import Gateway, client, quick, serving
 
 GRID = load_network("grid:20x20")
 N_DEVICES, EVERY_S, FOR_S, TICK_S = 200, 1.5, 12.0, 1.0
-NUMBER = {"name": "number", "lo": 0.0, "hi": 1e6, "step": 0.0, "per_pseudonym": True}
+NUMBER = {
+    "name": "number",
+    "lo": 0.0,
+    "hi": 1e6,
+    "step": 0.0,
+    "statistics": ["mean", "each"],
+}
 SESSION = {"beat_s": 2.0, "settle_s": 0.5, "epoch_s": 30.0, "cells": 1}
 MODES: dict[str, dict[str, Any]] = {
     "snapshot": {"region": {"mode": "snapshot"}},

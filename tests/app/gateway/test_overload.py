@@ -117,14 +117,12 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
         broker.url,
         broker={
             **DROPS,
-            "keepalive_s": 10,
-            "probe_topic": "anonymizer/probe",
             "max_backlog_s": MAX_BACKLOG_S,
         },
         inputs=[{"topic": "positions/{device}", "qos": qos}],
         network={"source": f"grid:{SIDE}x{SIDE}"},
         tick={"interval_s": 0.1},
-        region={"mode": "session", "min_nodes": 1, "place_devices": 1, "area_devices": 1},
+        region={"mode": "session", "min_nodes": 1, "place_devices": 1},
         session={"beat_s": 1.0, "settle_s": 1.0, "epoch_s": TTL_S / 2},
         presence={"ttl_s": TTL_S, "max_behind_s": TTL_S},
     )

@@ -186,7 +186,7 @@ async def test_the_operator_alone_sees_it_and_it_tells_figures_alone(
         ({"evidence_s": 5, "reports": "here"}, {}, "at least 60"),
         (
             {"evidence_s": 60, "reports": "here"},
-            {"inputs": [{"kind": "fixed", "publish": "cloaked"}]},
+            {"inputs": [{"kind": "fixed"}]},
             "inputs of mobile devices",
         ),
     ],

@@ -149,7 +149,7 @@ async def story(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story
             {"topic": "owntracks/{device}", "codec": "owntracks"},
             {"topic": "hfp/{device}", "codec": "hfp"},
         ],
-        limits={"max_payload_bytes": 1_000_000, "max_positions": 50},
+        limits={"max_payload_bytes": 1_000_000},
         public_network={"enabled": False},  # it states the coordinates of all nodes
         tick={"interval_s": TICK_S, "drain_s": DRAIN_S},
     )

@@ -204,7 +204,7 @@ async def test_a_password_opens_the_broker_and_is_nowhere_in_the_log(
 async def test_what_an_earlier_gateway_subscribed_to_is_refused_as_unknown(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
-    kept = {"client_id": "gateway", "random_client_id": False, "session_expiry_s": 600}
+    kept = {"client_id": "gateway" * 5, "session_expiry_s": 600}
     first = quick(broker.url, broker=kept, inputs=[{"topic": "old/{device}", "qos": 1}])
     async with serving(tmp_path, first) as gateway:
         await gateway.until_ready()

@@ -110,11 +110,11 @@ def test_releases_are_not_for_everybody_on_the_network() -> None:
         settings(http={"host": "0.0.0.0"})  # noqa: S104  refused
     assert settings(http={"host": "0.0.0.0", "token": "x"}).http.token is not None  # noqa: S104
     assert settings(http={"host": "::1"}).http.token is None
-    assert settings(http={"host": "0.0.0.0", "enabled": False}).http.token is None  # noqa: S104
+    assert settings(http={"host": ""}).http.token is None
 
 
 def test_the_toll_stream_is_the_first_that_publishes_what_the_api_tells() -> None:
-    other = {**TOLL, "name": "other", "count_as": "cars"}
+    other = {**TOLL, "name": "other", "per": "vehicle"}
     other["sources"] = [{**TOLL["sources"][0], "topic": "other/{vehicle}"}]
     both = settings(streams=[other, TOLL])
     queries = toll_queries(both, declared_streams(both))

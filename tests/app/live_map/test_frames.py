@@ -200,8 +200,8 @@ async def test_over_http_an_analysts_view_is_live_and_open_streams_do_not_hold_u
 async def test_the_map_can_be_switched_off_and_the_auditors_view_needs_the_token(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
-    without = gateway_for(broker, http={"map": False})
-    guarded = gateway_for(broker, http={"token": "open sesame", "raw_view": True})
+    without = gateway_for(broker, http={"map": "none"})
+    guarded = gateway_for(broker, http={"token": "open sesame", "map": "raw"})
     assert without.http is not None
     assert guarded.http is not None
     async with asyncio.timeout(120), httpx.AsyncClient() as http:

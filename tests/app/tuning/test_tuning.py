@@ -470,7 +470,7 @@ def test_a_setting_is_read_as_it_is_meant_whatever_the_labels(
 
 def test_a_stream_gets_the_new_promise_and_stays_what_it_was_in_all_else() -> None:
     said = FLEET | {
-        "attributes": [*FLEET["attributes"], {"name": "minute", "time_of_day": True}],
+        "attributes": [*FLEET["attributes"], {"name": "minute", "values": "time_of_day"}],
         "sources": [
             *FLEET["sources"][:2],
             {"name": "telemetry", "tells": ["speed", "fault", "minute"]},

@@ -26,8 +26,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
 from anonymizer.pipeline.positions.counts.private_counts import HeldBudget, plan_of
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
@@ -49,21 +48,19 @@ SITES = [0, 7, 44, 99, *range(3, 93, 6)]
 AWAY = {"lat": 10.0, "lon": 10.0}
 
 
-TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 3,
+TRIPS = {"enabled": True, "ends_m": 50, "ends_s": 1, "delay_s": 3,
          "gap_s": 5, "dwell_s": 4}  # fmt: skip
 READINGS = [
     {"name": "speed", "lo": 0.0, "hi": 30.0, "step": 0.5, "statistics": ["count", "mean", "max"]},
-    {"name": "load", "lo": 0.0, "hi": 9.0, "statistics": ["mean"], "per_pseudonym": True},
+    {"name": "load", "lo": 0.0, "hi": 9.0, "statistics": ["mean", "each"]},
 ]
-COUNTS = {"enabled": True, "every_s": 3, "k": 3, "cells": 16}
+COUNTS = {"privacy": "k", "every_s": 3, "k": 3, "cells": 16}
 ZONE = {"circle": {"lat": NETWORK.lat[44], "lon": NETWORK.lon[44], "radius_m": 120}}
 PRIVATE = {
-    "enabled": True,
     "privacy": "dp",
     "every_s": 1,
     "period_s": 4,
     "device_intervals": 1,
-    "restarts": 0,
     "epsilon": 100,
     "cells": 16,
     "trip_areas": 4,
@@ -75,23 +72,29 @@ PROTECTED: dict[str, dict[str, Any]] = {
         "readings": READINGS,
         "counts": COUNTS,
         "zones": [ZONE],
-        "device_zones": {"enabled": True},
+        "device_zones": {"topic": "zones/{device}"},
     },
     "trips": {"trips": TRIPS, "counts": COUNTS},
+    "trips_out": {
+        "trips": {"gap_s": 2.5, "dwell_s": 2.0},
+        "trips_out": {"every_s": 2, "k": 2},
+        "zones": [ZONE],
+        "device_zones": {"enabled": True},
+    },
     "zones": {"zones": [ZONE]},
-    "device_zones": {"device_zones": {"enabled": True}},
-    "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},
+    "device_zones": {"device_zones": {"topic": "zones/{device}"}},
+    "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"topic": "zones/{device}"}},
     "private": {"counts": PRIVATE, "trips": TRIPS},
     "ids": {"inputs": [{"ids_change_s": 5}], "counts": COUNTS},
     "echo": {"inputs": [{"echo": "cloaked/echo"}], "output": {"qos": 1}},
     "public": {
-        "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}],
+        "inputs": [{}, {"topic": "sensors/{device}", "kind": "public"}],
         "zones": [ZONE],
     },
     "fixed": {
         "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "echo": "cloaked/echo"}],
         "output": {"qos": 1},
-        "fixed": {"ttl_s": 12.0, "epoch_s": 3.0},
+        "fixed": {"ttl_s": 18.0},
         "readings": READINGS,
         "zones": [ZONE],
     },
@@ -99,7 +102,7 @@ PROTECTED: dict[str, dict[str, Any]] = {
     "inputs": {
         "inputs": [{}, {"topic": "fleet/+/{device}/#"}],
         "counts": COUNTS,
-        "device_zones": {"enabled": True},
+        "device_zones": {"topic": "zones/{device}"},
     },
 }
 """Settings of protection beyond groups, and of what is published besides, by name."""
@@ -120,13 +123,12 @@ def settings(
             "districts": N_DISTRICTS,
             "min_nodes": 1,
             "place_devices": 1,
-            "area_devices": 1,
         },
         session={"epoch_s": 4, "settle_s": 1, "beat_s": 0, "cells": 4},
-        presence={"ttl_s": 9, "max_behind_s": 5, "follow_intervals": False},
+        presence={"ttl_s": 9, "max_behind_s": 5},
         adka={"density_steps": [], "k_values": [2]},
         tick={"interval_s": 1.0},
-        cluster={"n_sources": n_sources, "wait_s": wait_s},
+        cluster={"n_parts": n_sources, "wait_s": wait_s},
     )
 
 
@@ -195,6 +197,8 @@ def statements(tick: int) -> list[Delivery]:
         5: (range(0, 50, 8), b""),
         6: (range(4, 50, 8), json.dumps([ZONE, ZONE]).encode()),
         7: (range(1, 9), b"?"),
+        8: (range(10, 60, 3), b'[{"everywhere": true}]'),
+        11: (range(10, 60, 6), b"[]"),
     }
     devices, payload = said.get(tick, (range(0), b""))
     return [Delivery(f"zones/d{device}", payload, 0, retained=True) for device in devices]
@@ -220,7 +224,7 @@ class World:
         self.zoned = with_zones(NETWORK, zones_of(given.zones))
         self.has_statements = given.device_zones.enabled
         self.routing = DeviceRouting(given.inputs)
-        self.statements = self.routing.of_statements(given.device_zones.topic)
+        self.statements = self.routing.of_statements(given.device_zones.filter_topic)
         self.arrivals = self._arrivals(n_ticks, seed)
         self._make: dict[tuple[float, int], Any] = {}
         ledger, seconds = Ledger(), count()

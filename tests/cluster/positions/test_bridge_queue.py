@@ -6,13 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue, parts_by_topic
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 
 MOST_BYTES = 3
 DELIVERY = st.builds(
     Delivery, st.text("aäß/", min_size=1, max_size=3), st.binary(max_size=6), st.integers(0, 3)
 )
+
+
+def test_what_is_for_all_stages_goes_to_each_of_them() -> None:
+    queue = BridgeQueue(3, max_payload_bytes=MOST_BYTES, parts_of=None)
+    said = [Delivery("a", b"12345", 1), Delivery("b", b"1", 2)]
+    queue.put(said, at_s=0.0)
+    for part in range(3):
+        load = queue.take(part)
+        [batch] = load.arrivals
+        assert list(batch.deliveries) == [said[0]._replace(payload=b"1234"), said[1]]
+        assert (load.receipts, load.n_messages) == ([1, 2], 2)
 
 
 @given(batches=st.lists(st.lists(DELIVERY, max_size=5), max_size=4), n=st.integers(1, 4))

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.cluster.positions.device_routing import DeviceRouting
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import InputSettings
+from tests.examples import many
 
 N = 1000
 SEVERAL: list[dict[str, Any]] = [
@@ -21,7 +21,7 @@ SEVERAL: list[dict[str, Any]] = [
     {"topic": "{device}/gps"},
 ]
 NAMED: dict[str, Any] = {"topic": "all/+", "device_from": "payload"}
-PUBLIC: dict[str, Any] = {"topic": "public/{device}", "kind": "fixed", "publish": "public"}
+PUBLIC: dict[str, Any] = {"topic": "public/{device}", "kind": "public"}
 CLOAKED: dict[str, Any] = {"topic": "sensors/{device}", "kind": "fixed"}
 
 
@@ -42,6 +42,7 @@ def test_a_device_with_several_topics_has_one_source() -> None:
     assert found[0] != sources(routing, "cars/b")[0]
 
 
+@many(3)
 @given(
     st.lists(
         st.builds(

@@ -11,8 +11,7 @@ from anonymizer.cluster.positions.raw_batches import (
     encode_out,
     encode_raw,
 )
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 DELIVERY = st.builds(

@@ -27,7 +27,9 @@ def sent(tick: int, slot: int) -> SentTick:
         for node in (5, -1)
     ]
     routed = Sent([0, 1], rows, [np.array([0])] * 2, np.array([0]), np.array([1]))
-    return SentTick.of(tick, positions, np.zeros(1, bool), newest, routed, n_lanes=2)
+    return SentTick.of(
+        tick, positions, np.zeros(1, bool), newest, routed, withdrawn=slots(), n_lanes=2
+    )
 
 
 def report(lane: int, tick: int, *, batches: dict[int, int], released: Int32Array = NONE) -> Report:

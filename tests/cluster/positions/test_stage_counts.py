@@ -16,9 +16,10 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.settings import CountSettings
 from tests.cluster.positions.cluster import NETWORK
+from tests.examples import many
 from tests.pipeline.positions.counts.test_private_counts import NoNoise
 
-SETTINGS = CountSettings(enabled=True, every_s=10, k=3, cells=16)
+SETTINGS = CountSettings(privacy="k", every_s=10, k=3, cells=16)
 
 
 def lane() -> LaneCounts:
@@ -99,14 +100,12 @@ def test_tallies_that_wait_are_in_the_state() -> None:
 
 PRIVATE = CountSettings.model_validate(
     {
-        "enabled": True,
         "privacy": "dp",
         "every_s": 10,
         "period_s": 40,
         "cells": 16,
         "trip_areas": 2,
         "device_intervals": 2,
-        "restarts": 0,
     }
 )
 
@@ -186,6 +185,7 @@ def numbers(counts: BoundedCounts, of: list[tuple[int, int, int]], t: int) -> In
     return found
 
 
+@many(3)
 @given(
     st.lists(st.lists(st.integers(-1, 15), min_size=6, max_size=6), max_size=8),
     st.integers(1, 3),

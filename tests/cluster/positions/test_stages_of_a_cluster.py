@@ -26,6 +26,7 @@ SUPPRESSED_BY = {
     "ids": [],
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "trips": [Outcome.SUPPRESSED__TRIP_END],
+    "trips_out": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "device_zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "public": [Outcome.SUPPRESSED__PRIVACY_ZONE],
@@ -125,6 +126,20 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
     check_equal(cluster)
     for outcome in SUPPRESSED_BY[protected]:
         assert cluster.accounts()[outcome] > 5
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_any_number_of_workers_publishes_the_same_trips(workers: int) -> None:
+    made = World("snapshot", n_ticks=40, seed=1, protected="trips_out")
+    cluster = Cluster(made, n_sources=workers)
+    cluster.run([])
+    check_equal(cluster)
+    said = [json.loads(payload) for payload in cluster.published]
+    told = [each for message in said for each in message.get("trips", [])]
+    assert len(told) > 20
+    n_windows = sum("trips" in message for message in said)
+    assert n_windows == cluster.lanes[0].counters["trip_windows"] > 10
+    assert {message.topic for message in cluster.retained} == {"cloaked/trips/cells"}
 
 
 @pytest.mark.parametrize("mode", ["bfs", "session"])

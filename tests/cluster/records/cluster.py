@@ -18,8 +18,7 @@ from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stage
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.stage import Send
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
@@ -30,7 +29,7 @@ from tests import naive
 SECRET = b"of this test, and of no other...."
 START = 1_200.0
 TICK_S = 10.0
-N_JOINERS, N_RANGES, N_BRIDGES = 2, 2, 2
+N_PARTS, N_BRIDGES = 2, 2
 _SILENT_TICKS = 10
 AnyStage: TypeAlias = JoinerStage | PlannerStage | RangeStage
 Key: TypeAlias = tuple[str, int]
@@ -39,15 +38,12 @@ Key: TypeAlias = tuple[str, int]
 def settings_for(
     records_per_range: int,
     *,
-    n_joiners: int = N_JOINERS,
-    n_ranges: int = N_RANGES,
     tick_s: float = TICK_S,
 ) -> Settings:
     """Return settings, whose ranges may be smaller than any in use."""
     made = Settings()
     sizes = {
-        "n_joiners": n_joiners,
-        "n_ranges": n_ranges,
+        "n_parts": N_PARTS,
         "records_per_range": records_per_range,
         "wait_s": 2.5 * tick_s,
     }
@@ -100,16 +96,16 @@ class Cluster:
     ) -> None:
         self._arrivals, self._watch = arrivals, watch
         self._start, self._tick_s = start, settings.tick.interval_s
-        self._n_joiners = settings.cluster.n_joiners
+        self._n_joiners = settings.cluster.n_parts
         self._make: dict[str, Callable[[int], AnyStage]] = {
             "joiner": joiner_stages(settings, streams, secret=SECRET),
             "planner": planner_stages(settings, streams, secret=SECRET),
             "range": range_stages(settings, streams, secret=SECRET),
         }
         sizes = {
-            "joiner": settings.cluster.n_joiners,
+            "joiner": settings.cluster.n_parts,
             "planner": len(streams),
-            "range": settings.cluster.n_ranges,
+            "range": settings.cluster.n_parts,
         }
         self.processes: dict[Key, Process] = {
             (kind, number): Process(self._make[kind](number))

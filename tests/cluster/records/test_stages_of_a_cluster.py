@@ -24,10 +24,10 @@ from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.cluster.records.window_messages import RangeAnswer, RangeRows, decode
-from anonymizer.cluster.records.window_ranges import Places, check_streams, companies_of
+from anonymizer.cluster.records.window_ranges import Places, companies_of, longest_take_s
+from anonymizer.cluster.transactions import consumer_options
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import RecordFlow
@@ -36,7 +36,7 @@ from anonymizer.pipeline.records.release_messages import ReleasedClasses
 from anonymizer.settings import LimitSettings, StreamSettings
 from anonymizer.store import RecordStore
 from tests.cluster.records.cluster import (
-    N_RANGES,
+    N_PARTS,
     SECRET,
     START,
     TICK_S,
@@ -86,7 +86,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "best": {**changing(), "method": "best"},
     "open": {
         "attributes": [
-            {"name": "type", "domain": "any"}
+            {"name": "type", "values": "any"}
             if each["name"] == "type"
             else {**each, "lasting": False}
             for each in FLEET["attributes"]
@@ -393,13 +393,13 @@ def check_shuffled(cluster: Cluster) -> None:
     of_window: defaultdict[tuple[float, ...], list[tuple[int, int]]] = defaultdict(list)
     for payload in cluster.out:
         message = json.loads(payload)
-        block = message["class"] * N_RANGES // message["of"]
+        block = message["class"] * N_PARTS // message["of"]
         of_window[tuple(message["window"])].append((block, message["class"]))
     for numbers in of_window.values():
         blocks = [list(each) for _, each in groupby(numbers, key=itemgetter(0))]
         assert len(blocks) == len({block for block, _ in numbers}), "a block comes as a whole"
         assert all(each == sorted(each) for each in blocks)
-    assert any(len(numbers) > 2 * N_RANGES for numbers in of_window.values())
+    assert any(len(numbers) > 2 * N_PARTS for numbers in of_window.values())
 
 
 class Forgetful(Cluster):
@@ -602,11 +602,14 @@ def test_thousands_of_schedules(kind: str, folder: Path) -> None:
     assert n_lost > n_schedules / 4
 
 
-def test_a_search_that_could_outlast_a_worker_is_refused_by_name() -> None:
-    with pytest.raises(SettingsError, match="fleet: budget_s: at most 120 in a cluster"):
-        check_streams([fleet(method="best", budget_s=121)])
-    check_streams([fleet(method="best", budget_s=120), fleet(method="auto", budget_s=121)])
-    check_streams([fleet(**changes) for changes in UNDIVIDED.values()])
+def test_a_stage_may_work_for_twice_its_longest_search_and_240_seconds_at_least() -> None:
+    assert longest_take_s([]) == 240.0
+    assert longest_take_s([fleet(method="best", budget_s=120), fleet(method="best")]) == 240.0
+    assert longest_take_s([fleet(method="best", budget_s=600), fleet(method="best")]) == 1200.0
+    # `auto` does not search in a cluster.
+    assert longest_take_s([fleet(method="auto", budget_s=600)]) == 240.0
+    told = consumer_options({}, group="g", name="a", silent_s=1200.0)
+    assert told["max.poll.interval.ms"] == 1_500_000
 
 
 @pytest.mark.parametrize("key", [("joiner", 0), ("planner", 0), ("range", 1)])

@@ -4,8 +4,7 @@ from hashlib import blake2b
 from zlib import crc32
 
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.settings import Settings, StreamSettings
 
 STREAMS = Settings.model_validate(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anonymizer.domain.fixes import Places
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
@@ -42,7 +43,7 @@ def flow_settings(**tables: object) -> Settings:
         "network": {"snap_limit_m": 30},
         "adka": {"density_steps": [], "k_values": [2]},
         "region": {"mode": "bfs"},
-        "presence": {"follow_intervals": False},
+        "presence": {"ttl_s": 120.0},
         "session": {"beat_s": 0},
     }
     merged = {
@@ -61,6 +62,7 @@ class Rig:
         queue_limit: int = 1000,
         monotonic: Callable[[], float] | None = None,
         registries: Mapping[Path, Places] | None = None,
+        roads: RoadNetwork = NETWORK,
         **tables: object,
     ) -> None:
         self.ledger = Ledger()
@@ -69,7 +71,7 @@ class Rig:
         settings = flow_settings(**tables)
         self.flow = PositionFlow(
             settings,
-            with_zones(NETWORK, zones_of(settings.zones)),
+            with_zones(roads, zones_of(settings.zones)),
             self.ledger,
             secret=SECRET,
             monotonic=monotonic or (lambda: float(next(seconds))),

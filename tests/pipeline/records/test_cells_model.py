@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import Classes, classes_of
@@ -328,7 +328,6 @@ def test_a_most_frequent_value_is_recognized_by_counting(
 TREES = {"type": [(kind, "light" if kind in {"car", "van"} else "heavy", "*") for kind in TYPES]}
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

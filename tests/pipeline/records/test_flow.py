@@ -19,8 +19,7 @@ from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.pipeline.records.flow import MOST_RECENT, RecentMessages, RecordFlow
@@ -54,7 +53,7 @@ def one(vehicle: str, ts: float = 1.0, source: str = "profile", **values: object
 
 def test_one_topic_may_speak_for_many_vehicles_up_to_its_share(tmp_path: Path) -> None:
     source = {"name": "exits", "topic": "exits", "vehicle": "plate", "tells": ["age"]}
-    limits = LimitSettings(max_ids_per_topic=6, max_device_id_chars=4)
+    limits = LimitSettings(max_ids_per_topic=6).model_copy(update={"max_device_id_chars": 4})
     age = FLEET["attributes"][2]
     rig = Rig(tmp_path, limits=limits, sources=[source], attributes=[age], per="record")
 

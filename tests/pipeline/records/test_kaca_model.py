@@ -249,9 +249,8 @@ def test_own_records_are_one_of_each_person_and_the_same_for_the_same_seed() -> 
 
 def test_every_way_of_telling_and_comparing_can_be_set(tmp_path: Path) -> None:
     attributes = [dict(a) for a in TOLL["attributes"]]
-    attributes[0] |= {"label": "plain", "scale": "apart"}
-    attributes[1] |= {"scale": "circle"}
-    attributes.append({"name": "real_money", "lo": 0, "hi": 50, "scale": "circle"})
+    attributes[0] |= {"label": "plain"}
+    attributes.append({"name": "real_money", "lo": 0, "hi": 50})
     source = TOLL["sources"][0] | {"tells": [*TOLL["sources"][0]["tells"], "real_money"]}
     rig = Rig(
         tmp_path,

@@ -11,8 +11,7 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from anonymizer.errors import StoreError
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing
+from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing, PackedDeliveries
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox

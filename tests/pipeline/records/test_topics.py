@@ -80,7 +80,7 @@ def test_a_topic_that_matches_no_source_has_no_route() -> None:
 
 SHARED = {
     "name": "health",
-    "sources": [{**FLEET["sources"][2], "tells": ["heat"], "qos": 0}],
+    "sources": [{**FLEET["sources"][2], "tells": ["heat"]}],
     "attributes": [{"name": "heat", "lo": 0, "hi": 200}],
 }
 
@@ -94,7 +94,7 @@ def test_a_topic_has_a_route_in_each_stream_that_reads_it_and_other_keys_there()
     assert len(routes.routes_of("records/profile/v1")) == 1
 
 
-def test_a_shared_topic_is_subscribed_to_once_with_the_larger_qos() -> None:
+def test_a_shared_topic_is_subscribed_to_once() -> None:
     streams = [StreamSettings.model_validate(SHARED), fleet()]
     assert subscriptions(streams) == [
         ("records/telemetry/+", 1),

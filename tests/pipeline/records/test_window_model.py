@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from anonymizer.algorithms.records.measures import modal_shares
 from anonymizer.algorithms.records.problem import make_problem, with_criteria
 from anonymizer.algorithms.records.tally import may_prefer
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.window_model import form_classes
 from tests.pipeline.records.made import stream
 
 
@@ -21,19 +19,6 @@ def vehicles(of: Stream, n: int = 80) -> Records:
         np.column_stack(sensitive).astype(np.int32),
         np.arange(n, dtype=np.int32),
     )
-
-
-def n_above(**changes: float) -> int:
-    """Return how many vehicles are in classes of which one value has more than 0.6."""
-    of = stream(method="best", promise={"k": 5, "d": 1}, cumulative="report", **changes)
-    records = vehicles(of)
-    turns = iter(range(60, -1, -1))
-    found = form_classes(of, records, time_left=lambda: next(turns, 0) / 60, seed=0)
-    return modal_shares(records, of.schema, found, 0.6).n_above_any
-
-
-def test_a_stream_prefers_classes_in_which_no_value_prevails() -> None:
-    assert n_above(prefer_share=0.6) < 0.7 * n_above()
 
 
 def test_a_share_is_preferred_of_values_and_not_of_what_stands_for_their_loss() -> None:

@@ -43,7 +43,7 @@ TOLL: dict[str, Any] = {
         },
         {
             "name": "exit_time",
-            "time_of_day": True,
+            "values": "time_of_day",
             "label": "hours",
             "published_as": "time_period",
         },

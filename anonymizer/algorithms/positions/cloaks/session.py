@@ -39,7 +39,6 @@ from anonymizer.algorithms.positions.atoms import (
     lowest_shared_level,
     shared_levels,
 )
-from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, LastingGroups
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.demands import UNMET, Demanded, Demands
 from anonymizer.algorithms.positions.density import DensityMap
@@ -109,6 +108,79 @@ _MOST_PER_S = 1 << 20
 """No cloak forms so many groups a second."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LastingGroups:
+    """Living groups, with their members (slots) in compressed sparse rows.
+
+    `k`, `serial`, `ends_at` (unix seconds), `due_at` (when it publishes next; inf if nothing more)
+    and `beat_s` have the shape (groups,). Members of group g are
+    `member[first_member_of[g]:first_member_of[g + 1]]`, device slots; `level` is that of the atom
+    as which each is published, shape (members,).
+    """
+
+    k: Int32Array
+    ends_at: FloatArray
+    due_at: FloatArray
+    beat_s: FloatArray
+    serial: IntArray
+    first_member_of: IntArray
+    member: Int32Array
+    level: IntArray
+
+    def only(self, chosen: BoolArray) -> "LastingGroups":
+        """Return the chosen groups."""
+        sizes = np.diff(self.first_member_of)
+        of_chosen = np.repeat(chosen, sizes)
+        return LastingGroups(
+            self.k[chosen],
+            self.ends_at[chosen],
+            self.due_at[chosen],
+            self.beat_s[chosen],
+            self.serial[chosen],
+            starts_of(sizes[chosen]),
+            self.member[of_chosen],
+            self.level[of_chosen],
+        )
+
+    def joined(self, other: "LastingGroups") -> "LastingGroups":
+        """Return these groups and then the others."""
+        sizes = np.concatenate([np.diff(self.first_member_of), np.diff(other.first_member_of)])
+        return LastingGroups(
+            np.concatenate([self.k, other.k]),
+            np.concatenate([self.ends_at, other.ends_at]),
+            np.concatenate([self.due_at, other.due_at]),
+            np.concatenate([self.beat_s, other.beat_s]),
+            np.concatenate([self.serial, other.serial]),
+            starts_of(sizes),
+            np.concatenate([self.member, other.member]),
+            np.concatenate([self.level, other.level]),
+        )
+
+
+NO_GROUPS = LastingGroups(
+    np.zeros(0, np.int32),
+    np.zeros(0),
+    np.zeros(0),
+    np.zeros(0),
+    np.zeros(0, np.int64),
+    np.zeros(1, np.int64),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int64),
+)
+
+
+def _epoch_cells(network: RoadNetwork, n: int) -> Int32Array:
+    """Return the cell of each node, shape (nodes,): `n` for the network, or for each layer of it.
+
+    Devices on one of several networks wait for each other alone, so they follow cells of their own.
+    """
+    if not network.layers:
+        return compact_parts(network, n)
+    alone = [compact_parts(network.alone(layer), n) for layer in network.layers]
+    cells: Int32Array = np.concatenate([n * i + each for i, each in enumerate(alone)])
+    return cells
+
+
 class SessionCloak:
     """Keeps the groups of the running epochs.
 
@@ -172,7 +244,7 @@ class SessionCloak:
         self._pace = pace
         self._max_nodes = max_nodes
         self._k_extra = k_extra
-        self._cell_of = compact_parts(network, epochs.n_cells)
+        self._cell_of = _epoch_cells(network, epochs.n_cells)
         self._point_of = np.stack(planar_coordinates(network), axis=1)
         self._cell_ends_at: FloatArray | None = None
         self._serials = serials
@@ -363,9 +435,11 @@ class SessionCloak:
 
         Only those of groups count: who is not published changes nothing that is.
         """
-        n_in = np.bincount(self._cell_of[self._place_of[member]], minlength=self._epochs.n_cells)
+        n = self._epochs.n_cells * max(len(self._network.layers), 1)
+        n_in = np.bincount(self._cell_of[self._place_of[member]], minlength=n)
         least = _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra)
-        return fold(n_in, least)[self._cell_of]
+        follows = [fold(layer, least) for layer in n_in.reshape(-1, self._epochs.n_cells)]
+        return np.concatenate(follows)[self._cell_of]
 
     def _can_join(self, density: DensityMap) -> BoolArray:
         """Return which slots may be grouped here, in a component that is large enough."""
@@ -415,7 +489,7 @@ class SessionCloak:
             LastingGroups(
                 k_of_group[good],
                 ends_at,
-                now + self._turns_s(beat_s, ends_at - now),
+                now + self._turns_s(beat_s, ends_at - now, self._place_of[member[first[:-1]]]),
                 beat_s,
                 self._new_serials(len(sizes), now),
                 first,
@@ -481,16 +555,22 @@ class SessionCloak:
             return beat_s
         return lifetime_s / np.maximum(np.floor(lifetime_s / beat_s), 1.0)
 
-    def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray) -> FloatArray:
+    def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray, place: Int32Array) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).
 
         With a beat they take turns until the next cell forms groups, so that every tick publishes
-        about as many. Turns depend on nothing but the order of the groups that are published,
-        their beats and their lifetimes.
+        about as many; those on one of several networks by themselves. Turns depend on nothing but
+        the order of the groups that are published, their beats and their lifetimes.
         """
-        n = len(lifetime_s)
+        first = [layer.nodes.start for layer in self._network.layers] or [0]
+        layer = np.searchsorted(first, place, "right") - 1
+        n_in = np.bincount(layer, minlength=len(first))
+        turn = np.empty(len(layer))
+        turn[np.argsort(layer, kind="stable")] = np.concatenate(
+            [np.arange(n) / n for n in n_in if n] or [layer]
+        )
         spread_s = np.minimum(beat_s, self._pace.epoch_s / self._epochs.n_cells)
-        turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * np.arange(n) / max(n, 1)
+        turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * turn
         return turns_s
 
     def _levels_for(

@@ -95,6 +95,7 @@ class CountingFlow:
         network: RoadNetwork,
         *,
         version: str,
+        topic: str = "cloaked/counts",
         private: PrivateCounts | None = None,
         k_extra: int = 0,
         keys: Keys = slots_as_keys,
@@ -103,9 +104,9 @@ class CountingFlow:
     ) -> None:
         self.n_intervals: Counter[str] = Counter()
         self._devices = CountedDevices(settings, network, keys=keys, kept_s=kept_s, slack_s=slack_s)
-        self._topic = settings.topic
+        self._topic = topic
         self._private = private
-        self._safe = SafeMessages(settings, version=version, k_extra=k_extra)
+        self._safe = SafeMessages(settings, topic=topic, version=version, k_extra=k_extra)
         self._encode = msgspec.json.Encoder().encode
 
     def set_k_extra(self, k_extra: int) -> None:
@@ -157,8 +158,11 @@ class SafeMessages:
     `k_extra`: devices in each figure beyond the k of the settings.
     """
 
-    def __init__(self, settings: "CountSettings", *, version: str, k_extra: int = 0) -> None:
+    def __init__(
+        self, settings: "CountSettings", *, topic: str, version: str, k_extra: int = 0
+    ) -> None:
         self.k_extra = k_extra
+        self._topic = topic
         self._settings = settings
         self._version = version
         self._encode = msgspec.json.Encoder().encode
@@ -177,7 +181,7 @@ class SafeMessages:
             n_cells=settings.cells,
             counts=self._counts(figures(counted, k)),
         )
-        return Outgoing(settings.topic, self._encode(body))
+        return Outgoing(self._topic, self._encode(body))
 
     def _counts(self, safe: SafeFigures) -> list[CellCounts]:
         first = safe.first_cell_of.tolist()

@@ -102,7 +102,7 @@ class Reader:
     ) -> Found:
         """Return the positions of those messages that can be read here. About 0.1 µs each.
 
-        The messages as in `pipeline.packed`, shape (n,), and the index of the layout of each, or
+        The messages as in `PackedDeliveries`, shape (n,), and the index of the layout of each, or
         `NO_LAYOUT`. Those beyond the limits are left, as are retained ones without a time.
         """
         names = (self._names, self._name_end)

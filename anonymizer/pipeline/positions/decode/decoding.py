@@ -19,15 +19,17 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.id_shares import IdShares
-from anonymizer.pipeline.names import UNKNOWN
-from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.positions.decode.compiled_reader import NO_LAYOUT, READING, Found, Reader
-from anonymizer.pipeline.positions.decode.decoded import Decoded, DecodedTick, device_of
+from anonymizer.pipeline.positions.decode.decoded import (
+    Decoded,
+    DecodedTick,
+    InputCounts,
+    device_of,
+)
 from anonymizer.pipeline.positions.decode.halves import Halves
 from anonymizer.pipeline.positions.decode.headings import headings, with_motion
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts
-from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, Senders
+from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, Treatment
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 

@@ -28,9 +28,7 @@ class Treatment(IntEnum):
     @classmethod
     def of(cls, settings: "InputSettings") -> "Treatment":
         """Return the treatment that an input asks for."""
-        if settings.kind == "mobile":
-            return cls.MOBILE
-        return cls.PUBLIC if settings.publish == "public" else cls.CLOAKED
+        return {"mobile": cls.MOBILE, "fixed": cls.CLOAKED, "public": cls.PUBLIC}[settings.kind]
 
 
 class Route(NamedTuple):

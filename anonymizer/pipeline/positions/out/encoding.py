@@ -62,7 +62,7 @@ class GroupMessage(_Stamp, frozen=True, gc=False):
     readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
     """Statistics over all members: attribute -> statistic -> number."""
     values: dict[str, list[float | None]] | msgspec.UnsetType = msgspec.UNSET
-    """Attribute -> own value of each pseudonym, for attributes with `per_pseudonym`."""
+    """Attribute -> own value of each pseudonym, for attributes with `each`."""
 
 
 class DeviceMessage(_Stamp, frozen=True, gc=False):
@@ -75,7 +75,7 @@ class DeviceMessage(_Stamp, frozen=True, gc=False):
     readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
     """Statistics over the whole group."""
     values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
-    """Attribute -> the pseudonym's own value, for attributes with `per_pseudonym`."""
+    """Attribute -> the pseudonym's own value, for attributes with `each`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,9 @@ class Contract:
 
 def contract_of(settings: "Settings", network: RoadNetwork) -> Contract:
     """Return what the messages of a live service have."""
-    shapes = settings.shapes
     return Contract(
         network_version(network),
-        shapes_of(network, shapes.regions, h3_resolution=shapes.h3_resolution),
+        shapes_of(network, settings.shapes.regions),
     )
 
 

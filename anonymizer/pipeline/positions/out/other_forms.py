@@ -39,15 +39,16 @@ class OtherForms:
 
     def __init__(self, settings: "Settings") -> None:
         self._source = event_source(settings)
-        self._kind_of = kinds_of(settings) if settings.forms.cloudevents else {}
+        self._kind_of = kinds_of(settings) if "cloudevents" in settings.output.forms else {}
         self._groups_topic = settings.output.topic
-        self._entities_topic = settings.forms.ngsi_ld_topic
+        self._entities_topic = (
+            settings.topics.entities if "ngsi_ld" in settings.output.forms else None
+        )
 
     @classmethod
     def asked_for(cls, settings: "Settings") -> "OtherForms | None":
         """Return the forms that the settings name; None: they name none."""
-        forms = settings.forms
-        return cls(settings) if forms.cloudevents or forms.ngsi_ld_topic is not None else None
+        return cls(settings) if {"cloudevents", "ngsi_ld"} & {*settings.output.forms} else None
 
     def of(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
         """Return messages with their headers, and behind them all the entities made of them."""
@@ -112,8 +113,8 @@ def kinds_of(settings: "Settings") -> Mapping[str, str]:
     return {
         settings.output.topic: region,
         settings.topics.fixed: region,
-        settings.fixed.public_topic: "PublicDevice",
-        settings.counts.topic: "PrivateCounts" if settings.counts.has_noise else "Counts",
+        settings.topics.public: "PublicDevice",
+        settings.topics.counts: "PrivateCounts" if settings.counts.has_noise else "Counts",
         settings.topics.trips: "Trips",
     }
 

@@ -10,13 +10,11 @@ from anonymizer.algorithms.positions.readings import rounded
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.readings import ReadingAttribute
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Ledger, TickPart
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.decode.decoded import Decoded, InputCounts
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts
 from anonymizer.pipeline.positions.tick.intake import timeliness
-from anonymizer.pipeline.positions.tick.tick_accounts import TickPart
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings
@@ -52,7 +50,7 @@ class PublicDevices:
         self.presence = settings.presence
         self._zones = zoned.zones
         self._ledger = ledger
-        self._topic = settings.fixed.public_topic
+        self._topic = settings.topics.public
         self._attributes = [reading.attribute for reading in settings.readings]
         self.n_clamped: IntArray = np.zeros(len(self._attributes), np.int64)
         self._encode = msgspec.json.Encoder().encode

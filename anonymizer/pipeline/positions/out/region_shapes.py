@@ -5,7 +5,7 @@ nothing that the nodes do not.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -14,9 +14,9 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.extras import extra
 
-ShapeKind: TypeAlias = Literal["nodes", "roads", "h3", "bbox"]
 CellOf: TypeAlias = Callable[[float, float], str]
 """Returns the name of the cell at a latitude and longitude."""
+_H3_RESOLUTION = 9
 _DIGITS = 6
 """Decimals of a coordinate, 11 cm."""
 
@@ -42,8 +42,15 @@ class RegionShapes(Protocol):
         """Return the shape of a region, given its nodes."""
 
 
-def shapes_of(network: RoadNetwork, kind: ShapeKind, *, h3_resolution: int) -> RegionShapes:
+def shapes_of(network: RoadNetwork, kind: str) -> RegionShapes:
     """Return what makes the shapes of regions in a network with coordinates.
+
+    Parameters
+    ----------
+    network
+        The public network.
+    kind
+        `nodes`, `roads`, `bbox`, `h3`, or `h3:` and a resolution.
 
     Raises
     ------
@@ -54,8 +61,9 @@ def shapes_of(network: RoadNetwork, kind: ShapeKind, *, h3_resolution: int) -> R
         return _Roads(network)
     if kind == "bbox":
         return _Boxes(network)
-    if kind == "h3":
-        return _Cells(network, h3_cells(h3_resolution))
+    name, _, resolution = kind.partition(":")
+    if name == "h3":
+        return _Cells(network, h3_cells(int(resolution or _H3_RESOLUTION)))
     return _Nothing()
 
 

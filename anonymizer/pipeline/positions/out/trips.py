@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -74,46 +74,31 @@ class TripsMessage(msgspec.Struct, frozen=True):
     """Empty if fewer than k devices made trips."""
 
 
-class TripsOut:
-    """Publishes the trips of a positions flow, window by window.
+class TripWindows:
+    """Follows the trips of devices, window by window.
 
     Notes
     -----
-    A window is published once, when all its trips are known to have ended: `trips.gap_s` or
-    `trips.dwell_s` and the time by which positions may be late after its end. So the moment of a
-    message tells of no trip. Trips that began before the window before it are left out, as are
-    those with an end off the graph or in a privacy zone, of the settings or of the device's own.
+    A window ends once, when all its trips are known to have ended: `trips.gap_s` or `trips.dwell_s`
+    and the time by which positions may be late after its end. So the moment tells of no trip. Trips
+    that began before the window before it are left out, as are those with an end off the graph or
+    in a privacy zone, of the settings or of the device's own.
     """
 
     def __init__(
-        self,
-        settings: "Settings",
-        network: RoadNetwork,
-        *,
-        version: str,
-        keys: Keys = slots_as_keys,
+        self, settings: "Settings", network: RoadNetwork, *, keys: Keys = slots_as_keys
     ) -> None:
-        out, rule = settings.trips_out, published_rule(settings)
-        self.n_classes: Counter[str] = Counter()
-        self._every_s, self._k = out.every_s, out.k + settings.region.k_extra
-        self._topic, self._version, self._network = settings.topics.trips, version, network
-        self._rule = rule
+        self._every_s = settings.trips_out.every_s
+        self._network, self._rule = network, published_rule(settings)
         self._late_s = settings.presence.max_behind_s
-        self._known_after_s = max(rule.gap_s, rule.dwell_s) + self._late_s
-        self._n_cells = n_cells_of(network, out.k)
-        self._cell_at = compact_parts(network, self._n_cells)
-        self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        self._known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
+        self._cell_at = compact_parts(network, n_cells_of(network, settings.counts.k))
         self._rows = DeviceRows(keys)
         self._trips: LiveTrips | None = None
         self._next = 0
-        """The window that is published next."""
+        """The window that ends next."""
         self._ended: dict[int, list[tuple[int, EndedTrip]]] = {}
         """Key of the device, and trip, by window."""
-        self._encode = msgspec.json.Encoder().encode
-
-    def adopt(self, settings: "Settings") -> None:
-        """Ask for `region.k_extra` of these settings from now on."""
-        self._k = settings.trips_out.k + settings.region.k_extra
 
     def withdraw(self, slots: Int32Array) -> None:
         """Forget the trips of devices that take no part any more."""
@@ -130,30 +115,30 @@ class TripsOut:
             self._trips.forget(row)
         self._rows.drop(row)
 
+    def free(self, slots: Int32Array) -> None:
+        """Take in that these slots may pass to other devices."""
+        self._rows.free(slots)
+
     def tick(
         self,
         positions: Positions,
         node: Int32Array,
         *,
         now: float,
-        freed: Int32Array,
         refused: Collection[int] = (),
-        wall_ahead_s: float = 0.0,
-    ) -> list[Outgoing]:
-        """Take in the positions of a tick; return the message of a window that is complete.
+    ) -> list[tuple[int, WindowTrips]]:
+        """Take in the positions of a tick; return the windows that are complete, by number.
 
         `node` is negative off the graph and in zones; `now`: unix seconds up to which positions
-        were passed on; `freed`: slots that may pass to other devices after this tick; `refused`:
-        keys of devices of which no trip is told, also none that has ended already.
+        were passed on; `refused`: keys of devices of which no trip is told, also none that has
+        ended already.
         """
         if self._trips is None:
             self._trips = LiveTrips(self._rule, begins_s=now)
             # Trips of the window before the first that is published may have begun unseen.
             self._next = math.floor(now / self._every_s) + 1
         row = self._rows.of(positions.slot)
-        self._rows.free(freed)
-        ended = self._trips.tick(row, positions.ts, positions.lat, positions.lon, node)
-        self._keep(ended)
+        self._keep(self._trips.tick(row, positions.ts, positions.lat, positions.lon, node))
         due = (self._next + 1) * self._every_s + self._known_after_s
         if now < due:
             return []
@@ -161,8 +146,7 @@ class TripsOut:
         self._keep(silent)
         self._rows.drop(gone)
         window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
-        due_now = range(window, self._next)
-        return [self._message(each, refused, wall_ahead_s) for each in due_now]
+        return [(each, self._trips_of(each, refused)) for each in range(window, self._next)]
 
     def _keep(self, ended: Sequence[EndedTrip]) -> None:
         for trip in ended:
@@ -170,16 +154,71 @@ class TripsOut:
             if window >= self._next:
                 self._ended.setdefault(window, []).append((int(self._rows.key[trip.row]), trip))
 
-    def _message(self, window: int, refused: Collection[int], wall_ahead_s: float) -> Outgoing:
-        """Return the message of a window, and forget its trips."""
-        ended = [each for each in self._ended.pop(window, []) if each[0] not in refused]
-        trips = trips_of_window(
-            ended,
+    def _trips_of(self, window: int, refused: Collection[int]) -> WindowTrips:
+        """Return the trips of a window, and forget them."""
+        return trips_of_window(
+            [each for each in self._ended.pop(window, []) if each[0] not in refused],
             self._network,
             self._cell_at,
             begins_s=(window - 1) * self._every_s,
             ends_s=(window + 1) * self._every_s,
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick. It holds where devices are."""
+        return {
+            "rows": self._rows.state(),
+            "trips": None if self._trips is None else self._trips.state(),
+            "next": self._next,
+            "ended": [
+                [window, [[key, *trip] for key, trip in ended]]
+                for window, ended in self._ended.items()
+            ],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._rows.restore(state["rows"])
+        if state["trips"] is not None:
+            self._trips = LiveTrips.restored(self._rule, state["trips"])
+        self._next = state["next"]
+        self._ended = {
+            window: [(key, EndedTrip(*trip)) for key, *trip in ended]
+            for window, ended in state["ended"]
+        }
+
+
+class TripMessages:
+    """Makes the message about the trips of a window.
+
+    Parameters
+    ----------
+    settings
+        Window and k.
+    network, version
+        With coordinates, and its version.
+
+    Attributes
+    ----------
+    n_classes
+        Classes of trips, by why they were suppressed, empty if they were published.
+    """
+
+    def __init__(self, settings: "Settings", network: RoadNetwork, *, version: str) -> None:
+        self.n_classes: Counter[str] = Counter()
+        self._every_s, self._network, self._version = settings.trips_out.every_s, network, version
+        self._topic = settings.topics.trips
+        self._n_cells = n_cells_of(network, settings.counts.k)
+        self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        self._encode = msgspec.json.Encoder().encode
+        self.adopt(settings)
+
+    def adopt(self, settings: "Settings") -> None:
+        """Ask for `region.k_extra` of these settings from now on."""
+        self._k = settings.counts.k + settings.region.k_extra
+
+    def of(self, window: int, trips: WindowTrips, *, wall_ahead_s: float) -> Outgoing:
+        """Return the message about a window; `wall_ahead_s` is added to the published times."""
         classes = trip_classes(trips, self._k, n_cells=self._n_cells)
         broken = set(unkept(trips, classes, self._k))
         self.n_classes[UNVERIFIED] += len(broken)

@@ -11,8 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys
 from anonymizer.algorithms.positions.district_routing import KeyArray
-from anonymizer.domain.arrays import BoolArray, Int32Array
-from anonymizer.pipeline.names import with_room
+from anonymizer.domain.arrays import BoolArray, Int32Array, with_room
 
 NO_ROW = -1
 

@@ -29,7 +29,7 @@ _NO_ZONES = -1
 _HIDDEN = -3
 """It takes no part, or its zones are not known, because there is no room for them."""
 _NAMES_PER_PLACE = 20
-"""So many times `max_devices` are remembered by name alone."""
+"""So many times `most_devices` are remembered by name alone."""
 _NO_DEMAND = Demand(0, 0.0)
 ZONES_BYTES = 8192
 """Largest message: as large as that of 20 polygons of 16 corners."""
@@ -77,11 +77,16 @@ class DeviceZones:
     """
 
     def __init__(
-        self, settings: "DeviceZoneSettings", devices: DeviceTable, *, most_k: int = 0
+        self,
+        settings: "DeviceZoneSettings",
+        devices: DeviceTable,
+        *,
+        most_devices: int,
+        most_k: int = 0,
     ) -> None:
-        self._settings = settings
+        self._most_devices = most_devices
         self._most_k = most_k
-        self._levels = id_levels(settings.topic)
+        self._levels = id_levels(settings.filter_topic)
         self._devices = devices
         self._arrived: deque[_Statement] = deque()
         self._said_of: dict[int, dict[str, bytes]] = {}
@@ -97,8 +102,8 @@ class DeviceZones:
         """Statements that have arrived, and those that ticks have applied."""
         self._without_trips: set[int] = set()
         """Those whose trips are not to be told."""
-        self._places = ZoneShares(settings.max_devices)
-        self._left_out = ZoneShares(_NAMES_PER_PLACE * settings.max_devices)
+        self._places = ZoneShares(most_devices)
+        self._left_out = ZoneShares(_NAMES_PER_PLACE * most_devices)
         """Devices for whose zones there is no room: nothing is published about them."""
         self._shut_out: set[int] = set()
         """Publishers of more names than are kept; all their devices are hidden."""
@@ -122,7 +127,7 @@ class DeviceZones:
     @property
     def room_again(self) -> bool:
         """Whether there is room by now for devices that were left out, should they state again."""
-        return len(self._left_out) > 0 and len(self._places) < self._settings.max_devices
+        return len(self._left_out) > 0 and len(self._places) < self._most_devices
 
     def put(
         self,
@@ -139,20 +144,13 @@ class DeviceZones:
         messages may have arrived before, and only those of devices left out count.
         """
         for delivery in deliveries:
-            device, payload = self._said_in(delivery)
+            device, payload = _said_in(delivery, self._levels)
             self._arrived.append(_Statement(device, payload, by, beside, again))
             self.n_put += 1
 
     def takes_no_part(self, deliveries: Iterable[Delivery]) -> dict[str, bool]:
         """Return whether each device takes no part by what it says last; in any thread."""
-        said = map(self._said_in, deliveries)
-        return {device: _withdraws(payload) for device, payload in said}
-
-    def _said_in(self, delivery: Delivery) -> tuple[str, bytes]:
-        """Return the device of a statement, and what it says."""
-        levels = delivery.topic.split("/")
-        device = "/".join(levels[i] for i in self._levels)
-        return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
+        return takes_no_part(deliveries, self._levels)
 
     def withdrawn(self) -> Int32Array:
         """Apply what has arrived; return the slots of devices that say that they take no part."""
@@ -186,9 +184,17 @@ class DeviceZones:
         return np.where(hidden, np.int32(IN_ZONE), node), absent
 
     @property
+    def silent(self) -> Collection[int]:
+        """The keys of devices about which nothing is published, also of before they asked."""
+        if not self.n_left_out:
+            return self._absent
+        return self._absent.union(held.device for held in self._left_out.all())
+
+    @property
     def without_trips(self) -> Collection[int]:
-        """The keys of devices that take part, and asked that none of their trips be told."""
-        return self._without_trips
+        """The keys of devices of whose trips nothing is told, also not of those that are over."""
+        silent = self.silent
+        return self._without_trips.union(silent) if silent else self._without_trips
 
     def no_trips(self, slot: Int32Array) -> BoolArray:
         """Return which devices asked that only their trips not be told, shape (n,)."""
@@ -229,12 +235,13 @@ class DeviceZones:
         if all(each is _NOTHING for each in stated):
             self._drop(held)
             return
+        withdrew = any(map(_withdraws, self._said_of.get(held.device, {}).values()))
         without = self._places.take(held)
         if without != held:
             self._left_out.leave(held)
             self._heed(held.device, stated)
             self._said_of[held.device] = said
-        if any(map(_withdraws, said.values())):
+        if not withdrew and any(map(_withdraws, said.values())):
             self._withdrawn.add(held.device)
         if without is not None:
             self._drop(without)
@@ -289,7 +296,7 @@ class DeviceZones:
 
         It takes a broker that lets users make publishers up.
         """
-        return len(self._shut_out) > self._settings.max_devices
+        return len(self._shut_out) > self._most_devices
 
     def state(self) -> dict[str, Any]:
         """Return what was said. It says where devices want privacy: store it like raw positions."""
@@ -306,8 +313,8 @@ class DeviceZones:
         """Go on from a state; between two ticks."""
         self._said_of, self._zones_of, self.demands = {}, {}, {}
         self._absent, self._without_trips = set(), set()
-        self._places = ZoneShares(self._settings.max_devices)
-        self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
+        self._places = ZoneShares(self._most_devices)
+        self._left_out = ZoneShares(_NAMES_PER_PLACE * self._most_devices)
         self._shut_out = set(state["shut_out"])
         for publisher, device in state["left_out"]:
             self._leave_out(ZoneHolder(publisher, device))
@@ -373,6 +380,27 @@ class DeviceZones:
         self._owner_of_slot[unknown] = np.array(found, np.int32)
         owner: Int32Array = self._owner_of_slot[slot]
         return owner
+
+
+def takes_no_part(deliveries: Iterable[Delivery], levels: Sequence[int]) -> dict[str, bool]:
+    """Return whether each device takes no part by what it says last.
+
+    Parameters
+    ----------
+    deliveries
+        Statements, in their order.
+    levels
+        Of their topics, from which the id of the device comes.
+    """
+    said = (_said_in(each, levels) for each in deliveries)
+    return {device: _withdraws(payload) for device, payload in said}
+
+
+def _said_in(delivery: Delivery, levels: Sequence[int]) -> tuple[str, bytes]:
+    """Return the device of a statement, and what it says."""
+    of_topic = delivery.topic.split("/")
+    device = "/".join(of_topic[i] for i in levels)
+    return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
 
 
 def _withdraws(payload: bytes) -> bool:

@@ -12,7 +12,7 @@ from anonymizer.algorithms.positions.district_operator import Keys, slots_as_key
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Accounts, Carried, Ledger
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import (
     Contract,
@@ -22,7 +22,6 @@ from anonymizer.pipeline.positions.out.encoding import (
 )
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings, GroupValues
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
-from anonymizer.pipeline.positions.tick.tick_accounts import Accounts, Carried
 from anonymizer.pipeline.positions.tick.zone_places import suppress_hidden
 
 if TYPE_CHECKING:

@@ -274,14 +274,17 @@ def admission_parameters(settings: "Settings", *, watches_ids: bool) -> Admissio
     """Return what the admission of mobile devices needs to know."""
     zones = settings.device_zones if settings.device_zones.enabled else None
     intake = intake_parameters(settings, watches_ids=watches_ids)
-    return AdmissionParameters(settings.presence, intake, zones)
+    return AdmissionParameters(
+        settings.presence, intake, zones, layer_of_input=settings.layer_of_input
+    )
 
 
 def mobile_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     """Return what the fleet of mobile devices needs to know."""
     admission = admission_parameters(settings, watches_ids=True)
     region = settings.region
-    if region.mode != "session" or region.cloak is not None or region.districts > 1:
+    several = region.districts > 1 or len(network.layers) > 1  # companions would be elsewhere
+    if region.mode != "session" or region.cloak is not None or several:
         return _fleet(settings, network, settings.output.topic, admission)
     k = _largest_k(settings)
     admission = replace(admission, most_k=_MOST_DEMANDED * k)
@@ -304,7 +307,9 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
         }
     )
     admission = AdmissionParameters(
-        settings.presence, intake_parameters(settings, watches_ids=False)
+        settings.presence,
+        intake_parameters(settings, watches_ids=False),
+        layer_of_input=settings.layer_of_input,
     )
     return _fleet(settings, network, settings.topics.fixed, admission)
 

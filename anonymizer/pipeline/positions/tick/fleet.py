@@ -18,11 +18,10 @@ from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Ledger, TickPart, part_of
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
-from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.decode.decoded import Decoded, InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import EngineParameters, PositionEngine, TickRelease
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
@@ -35,25 +34,30 @@ from anonymizer.pipeline.positions.tick.intake import (
     matching_with,
     timeliness,
 )
-from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, part_of
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
     from anonymizer.algorithms.positions.adka import DensityRule
     from anonymizer.settings import DeviceZoneSettings, PresenceSettings
 
+_DEVICES_PER_ZONES = 100
+"""Of so many devices that may be present, one may have zones of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class AdmissionParameters:
     """What admission needs to know.
 
-    Without `device_zones` devices state none; `most_k`: see `DeviceZones`.
+    Without `device_zones` devices state none; `most_k`: see `DeviceZones`. `layer_of_input`: on
+    which of several networks the devices of each input move, negative where it does not matter;
+    empty: there is one network.
     """
 
     presence: "PresenceSettings"
     intake: IntakeParameters
     device_zones: "DeviceZoneSettings | None" = None
     most_k: int = 0
+    layer_of_input: tuple[int, ...] = ()
 
 
 class Admission:
@@ -78,9 +82,17 @@ class Admission:
         self.presence, self._ledger = parameters.presence, ledger
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
+        self._layer_of_input = np.array(parameters.layer_of_input, np.int8)
         zones = parameters.device_zones
         self.device_zones = (
-            None if zones is None else DeviceZones(zones, devices, most_k=parameters.most_k)
+            None
+            if zones is None
+            else DeviceZones(
+                zones,
+                devices,
+                most_devices=max(1, parameters.presence.max_devices // _DEVICES_PER_ZONES),
+                most_k=parameters.most_k,
+            )
         )
         self.intake = Intake(
             parameters.intake,
@@ -110,6 +122,11 @@ class Admission:
         # Only accepted positions may take a slot: a rejected message must leave no trace.
         slot[timely] = decoded.slots(timely, self._devices)
         outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+        if self.intake.layers is not None and decoded.input is not None:
+            rows = np.flatnonzero(slot != NO_SLOT)
+            layer = self._layer_of_input[decoded.input[rows]]
+            elsewhere = rows[self.intake.layers.mark(slot[rows], layer)]
+            slot[elsewhere], outcome[elsewhere] = NO_SLOT, Outcome.SUPPRESSED__OFF_GRAPH
         ts = date_the_undated(decoded.ts, slot, since=since, now=now)
         if len(decoded.reading_row):
             self._readings.note(

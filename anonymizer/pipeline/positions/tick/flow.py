@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import Ledger, TickPart, joined
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counting import CountingFlow
 from anonymizer.pipeline.positions.counts.private_counts import Budget, PrivateCounts, noise_of
@@ -30,7 +30,7 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.out.trips import TripsOut
+from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.factory import density_rule, fixed_fleet, mobile_fleet
@@ -47,7 +47,6 @@ from anonymizer.pipeline.positions.tick.flow_stats import (
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.pipeline.positions.tick.silence import Reason, Silence
-from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, joined
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
@@ -99,6 +98,13 @@ class FlowView:
     n_clamped: IntArray
     n_left_out: IntArray
     silent: Reason | None
+
+
+class SeesPositions(Protocol):
+    """What is shown the located positions of each tick, in the thread of the tick."""
+
+    def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
+        """Take in the positions of a tick; `wall_ahead_s` is to be added to their times."""
 
 
 class PositionFlow:
@@ -173,9 +179,11 @@ class PositionFlow:
         self._fleets = {each: fleet for each, fleet in fleets.items() if fleet is not None}
         is_mobile = Treatment.MOBILE in treatments
         self._main = self.mobile if is_mobile else self._fixed or self.mobile
-        self.audit = LightAudit(_FOLLOWED)
+        self.audit = LightAudit(np.arange(_FOLLOWED))
         self.sample = self._traffic_sample(settings) if settings.watch.evidence_s else None
         """The newest traffic, for attacks on it; None: none is kept."""
+        self.streets: SeesPositions | None = None
+        """Sees the positions of each tick, for traffic by street; None: nobody asks for it."""
         self.ages = PseudonymAges()
         self.density_watch = DensityWatch(network)
         self._density_rule = density_rule(settings)
@@ -190,11 +198,9 @@ class PositionFlow:
         )
         self._trips_out = None
         if settings.trips_out.every_s:
-            self._trips_out = TripsOut(
-                settings,
-                network,
-                version=network_version(network),
-                keys=self.mobile.devices.keys,
+            self._trips_out = (
+                TripWindows(settings, network, keys=self.mobile.devices.keys),
+                TripMessages(settings, network, version=network_version(network)),
             )
         self._view = self._look()
 
@@ -229,6 +235,7 @@ class PositionFlow:
             settings.counts,
             zoned.network,
             version=version,
+            topic=settings.topics.counts,
             private=private,
             k_extra=settings.region.k_extra,
             slack_s=settings.tick.interval_s,
@@ -242,7 +249,7 @@ class PositionFlow:
 
     def n_trip_classes(self, reason: str) -> int:
         """Return how many classes of trips were suppressed for a reason; empty: published."""
-        return 0 if self._trips_out is None else self._trips_out.n_classes[reason]
+        return 0 if self._trips_out is None else self._trips_out[1].n_classes[reason]
 
     @property
     def n_held(self) -> int:
@@ -382,6 +389,8 @@ class PositionFlow:
             public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
         counts = self._counts(located[Treatment.MOBILE], freed, wall_ahead_s)
         counts += self._trips(located[Treatment.MOBILE], freed, wall_ahead_s)
+        if self.streets is not None:
+            self.streets.see(located[Treatment.MOBILE], wall_ahead_s=wall_ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick, now=now)
@@ -424,17 +433,16 @@ class PositionFlow:
         """Follow the trips; return the message of a window that is complete, if one is."""
         if self._trips_out is None:
             return []
-        self._trips_out.withdraw(located.withdrawn)
-        return _of_nobody(
-            self._trips_out.tick(
-                located.positions,
-                located.trip_node,
-                now=located.event_s,
-                freed=freed,
-                refused=self.device_zones.without_trips if self.device_zones else (),
-                wall_ahead_s=wall_ahead_s,
-            )
+        windows, messages = self._trips_out
+        windows.withdraw(located.withdrawn)
+        ended = windows.tick(
+            located.positions,
+            located.trip_node,
+            now=located.event_s,
+            refused=self.device_zones.without_trips if self.device_zones else (),
         )
+        windows.free(freed)
+        return _of_nobody([messages.of(*each, wall_ahead_s=wall_ahead_s) for each in ended])
 
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as `settings.reload` lets them change."""
@@ -454,7 +462,7 @@ class PositionFlow:
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
         if self._trips_out is not None:
-            self._trips_out.adopt(settings)
+            self._trips_out[1].adopt(settings)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.online_intersection import IntersectionWatch
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.density import ABSENT, DensityMap
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import BatchHistogram
@@ -93,23 +92,70 @@ class FlowStats:
             self.k_reached_last = (least, first, median)
 
 
-class LightAudit:
-    """The intersection attack on a sample of devices, up to the present moment."""
+@dataclass(slots=True, eq=False)
+class _Watched:
+    """A followed pseudonym, and the devices that it can still belong to."""
 
-    def __init__(self, n_sampled: int) -> None:
-        self._watch = IntersectionWatch(np.arange(n_sampled)) if n_sampled else None
+    version: int
+    k: int
+    candidates: BoolArray
+
+
+class LightAudit:
+    """The intersection attack on the pseudonyms of a few devices, up to the present moment.
+
+    The adversary knows where all devices are and follows one pseudonym: which devices were inside
+    every region published under it so far? The smaller that set compared with k, the less the
+    pseudonym hides.
+
+    Parameters
+    ----------
+    slots
+        The devices whose pseudonyms are followed.
+
+    Notes
+    -----
+    A tick costs O(slots) for each followed pseudonym that publishes. A new device in a reused
+    slot stays a candidate until it is outside a region, so the figures are too high by at most
+    the number of such devices.
+    """
+
+    def __init__(self, slots: IntArray) -> None:
+        self._slots = frozenset(slots.tolist())
+        self._watched: dict[int, _Watched] = {}
 
     def see(self, release: Release, place_of: Int32Array, *, n_nodes: int) -> None:
-        """Take in a release, and the node at which each slot is counted."""
-        if self._watch is not None:
-            self._watch.see(release, place_of, n_nodes=n_nodes)
+        """Process a release.
+
+        Parameters
+        ----------
+        release
+            The release as published.
+        place_of
+            Node at which each slot is counted, negative for none.
+        n_nodes
+            Number of nodes in the network.
+        """
+        group_of = np.repeat(np.arange(release.n_groups), np.diff(release.first_member_of))
+        for i in np.flatnonzero(np.isin(release.member, list(self._slots))).tolist():
+            g, slot, version = int(group_of[i]), int(release.member[i]), int(release.version[i])
+            inside = np.zeros(n_nodes + 1, bool)  # the last entry stands for no node
+            inside[release.node[release.first_node_of[g] : release.first_node_of[g + 1]]] = True
+            candidates = inside[np.where(place_of < 0, n_nodes, place_of)]
+            known = self._watched.get(slot)
+            if known is not None and known.version == version:
+                before = known.candidates
+                candidates[: len(before)] &= before
+                candidates[len(before) :] = False
+                k = max(known.k, int(release.k[g]))
+            else:
+                k = int(release.k[g])
+            self._watched[slot] = _Watched(version, k, candidates)
 
     def hidden_to_k(self) -> FloatArray:
         """Return the number of candidates left for each followed pseudonym, divided by its k."""
-        if self._watch is None:
-            return np.zeros(0)
-        n, k = self._watch.hidden_among()
-        return n / k
+        watched = self._watched.values()
+        return np.array([each.candidates.sum() / each.k for each in watched], np.float64)
 
 
 def _metres_across(release: Release, network: RoadNetwork) -> FloatArray:

@@ -22,7 +22,7 @@ class GroupValues:
     """The published readings of a release.
 
     `groups`: for each group, attribute -> statistic -> number. `own`: attribute -> each member's
-    own value, for attributes with `per_pseudonym`.
+    own value, for attributes with `each`.
     """
 
     groups: Sequence[dict[str, dict[str, float]]]

@@ -6,12 +6,13 @@ from typing import NamedTuple
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
-from anonymizer.pipeline.packed import (
+from anonymizer.pipeline.ports import (
+    MAX_WAITING_BYTES,
+    Delivery,
     PackedDeliveries,
     receipts_of,
     waiting_bytes,
 )
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Delivery
 
 
 class Arrivals(NamedTuple):
@@ -69,10 +70,6 @@ class Inbox:
         """Whether messages yield to newer ones."""
         self.n_waiting = 0
         self.n_bytes = 0
-
-    def limit(self, n_messages: int) -> None:
-        """Use this limit from the next message on."""
-        self._limit = n_messages
 
     @property
     def has_room(self) -> bool:

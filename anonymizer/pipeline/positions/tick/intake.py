@@ -13,7 +13,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.id_succession import Succession
-from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
@@ -21,7 +21,8 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Arr
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.decode.input_counts import LocatedInputs
+from anonymizer.pipeline.positions.decode.decoded import LocatedInputs
+from anonymizer.pipeline.positions.tick.device_layers import DeviceLayers
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.pipeline.positions.tick.learned_stops import LearnedStops
@@ -117,7 +118,8 @@ class Intake:
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
     will cloak the others. `delay_s`: by how much releases are behind, for protected trip ends.
     `succession`: whether ids that are not declared to change seem to. In `ids` the caller marks
-    devices whose ids change, before `locate`.
+    devices whose ids change, before `locate`, and in `layers` on which of several networks devices
+    move (None: there is one).
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Intake:
         self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = matching.locate
         self._places = matching.make_places(keys) if matching.make_places else None
+        self.layers = DeviceLayers() if matching.network.layers else None
         self._stops = None
         if trips.learn_days:
             self._stops = LearnedStops(
@@ -162,7 +165,8 @@ class Intake:
 
         `locate` takes them as `Positions.node`, so that less is left to do when the tick ends.
         """
-        return None if self._trips is not None else self._find(positions)
+        several = self.layers is not None  # and who has sent what is not known yet
+        return None if self._trips is not None or several else self._find(positions)
 
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
@@ -193,7 +197,7 @@ class Intake:
         hidden, counted_at = node == IN_ZONE, node
         if self._places is not None:
             counted_at = self._places.cover(
-                positions, node, now=event_s, passing_s=self._lasting.holds_s
+                self._in_layers(positions), node, now=event_s, passing_s=self._lasting.holds_s
             )
             if absent is not None:  # nothing follows from where it goes
                 counted_at = np.where(absent, np.int32(IN_ZONE), counted_at)
@@ -219,7 +223,15 @@ class Intake:
         stops.learn(positions, node, now=now)
 
     def _nodes_of(self, positions: Positions) -> Int32Array:
-        return positions.node if positions.node is not None else self._find(positions)
+        if positions.node is not None:
+            return positions.node
+        return self._find(self._in_layers(positions))
+
+    def _in_layers(self, positions: Positions) -> Positions:
+        """Return positions with the network of each device, where there are several."""
+        if self.layers is None:
+            return positions
+        return positions._replace(layer=self.layers.of(positions.slot))
 
     def _follow_ids(self, positions: Positions, now: float) -> None:
         """Watch whether ids that are said to stay change."""
@@ -250,9 +262,9 @@ class Intake:
             self.ids.forget(freed)
         if self._watches_ids:
             self.succession.free(freed)
-        for zones in (self._places, self._device_zones):
-            if zones is not None:
-                zones.forget(freed)
+        for part in (self._places, self._device_zones, self.layers):
+            if part is not None:
+                part.forget(freed)
         if self._stops is not None:
             self._stops.free(freed)
         return freed
@@ -278,7 +290,7 @@ class Intake:
         if self._trips is None and state["trips"] is not None:
             self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, state["trips"]["n_held"])
         for name, part in self._parts().items():
-            if part is not None and state[name] is not None:
+            if part is not None and state.get(name) is not None:
                 part.restore(state[name])
 
     def _parts(self) -> dict[str, Any]:
@@ -287,6 +299,7 @@ class Intake:
             "trips": self._trips,
             "places": self._places,
             "device_zones": self._device_zones,
+            "layers": self.layers,
         }
 
 
@@ -321,10 +334,10 @@ def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> U
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:
     """Return a function that matches positions by coordinate and heading, none in a zone."""
-    nodes, has_zones = NodeLocator(zoned.network, limit_m=snap_limit_m), len(zoned.zones) > 0
+    nodes, has_zones = LayeredLocator(zoned.network, limit_m=snap_limit_m), len(zoned.zones) > 0
 
     def locate(positions: Positions) -> Int32Array:
-        node = nodes.locate(positions.lat, positions.lon, positions.heading)
+        node = nodes.locate(positions.lat, positions.lon, positions.heading, positions.layer)
         return zoned.keep_out(node, positions.lat, positions.lon) if has_zones else node
 
     return locate

@@ -11,10 +11,9 @@ from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import n_cells_of
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import Int32Array, with_room
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
-from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 

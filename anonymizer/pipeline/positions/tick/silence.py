@@ -15,7 +15,7 @@ from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.misfit import CAUSES, Misfit
-from anonymizer.pipeline.positions.decode.input_counts import InputCounts
+from anonymizer.pipeline.positions.decode.decoded import InputCounts
 from anonymizer.pipeline.positions.tick.factory import Operator, density_rule
 
 if TYPE_CHECKING:
@@ -166,9 +166,7 @@ class SilenceRule:
                 " network"
             ),
             Outcome.SUPPRESSED__UNDELIVERED: "were not taken by the broker: see its log and rules",
-            Outcome.SUPPRESSED__OVERLOAD: (
-                "could not be taken in time: see tick.queue_limit and presence.max_devices"
-            ),
+            Outcome.SUPPRESSED__OVERLOAD: ("could not be taken in time: see presence.max_devices"),
         }.get(outcome)
         if cause is None:
             return None
@@ -185,7 +183,7 @@ class SilenceRule:
         what = (
             "for their first groups: these are formed when the next epoch begins, within"
             f" {standing.epoch_s:.0f} s (session.epoch_s; longer while devices report rarely, see"
-            " presence.follow_intervals)"
+            " presence.ttl_s)"
         )
         return Reason("waiting", f"{n:,} devices wait {what}", f"devices wait {what}")
 

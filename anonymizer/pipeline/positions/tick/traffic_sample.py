@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.release import Release
+from anonymizer.pipeline.accounting import NOT_PUBLISHED, NOT_THE_NEWEST
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
-from anonymizer.pipeline.positions.tick.tick_accounts import NOT_PUBLISHED, NOT_THE_NEWEST
 
 MOST_BYTES = 64 << 20
 """Of a sample."""
@@ -123,7 +123,9 @@ class TrafficSample:
     def clear(self) -> None:
         """Forget all traffic: somebody who is in it takes no part any more.
 
-        A group of theirs may go on until it ends. What follows is attacked from then on only.
+        A group of theirs may go on until it ends. What follows is attacked from then on only. If
+        one device alone were forgotten, its groups would have a member of whom nothing is known,
+        and whoever reads the sample would see who has left.
         """
         with self._lock:
             self._ticks.clear()

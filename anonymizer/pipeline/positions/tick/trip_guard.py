@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import TripEnds
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 
@@ -17,7 +17,8 @@ class Positions(NamedTuple):
     """Positions of devices that have a slot, with plausible times; all of shape (n,).
 
     `tag` is carried along unchanged: the arrival time, or the row in a trace. `heading`: degrees
-    clockwise from north, NaN for none. `node`: where it is known already.
+    clockwise from north, NaN for none. `node`: where it is known already. `layer`: on which of
+    several networks the device moves, negative where it does not matter; None: there is one.
     """
 
     slot: Int32Array
@@ -27,6 +28,7 @@ class Positions(NamedTuple):
     tag: FloatArray
     heading: FloatArray | None = None
     node: Int32Array | None = None
+    layer: Int8Array | None = None
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -53,7 +55,7 @@ class TripGuard:
 
     def pass_on(self, positions: Positions, *, now: float) -> Positions:
         """Take the positions of a tick; return those, of any tick, that may now be published."""
-        slot, ts, lat, lon, tag, heading, _ = positions
+        slot, ts, lat, lon, tag, heading = positions[:6]
         tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now, heading=heading)
         for outcome, settled in (
             (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys
-from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.protection import IN_ZONE, NO_ZONE, StandIns, ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.positions.tick.tick_accounts import NOT_THE_NEWEST
+from anonymizer.pipeline.accounting import NOT_THE_NEWEST
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 _TIMES = ("_seen_at", "_outside_at")
@@ -26,7 +26,7 @@ class ZonePlaces:
     """
 
     def __init__(
-        self, zoned: ZonedNetwork, nodes: NodeLocator, *, keys: Keys, secret: bytes
+        self, zoned: ZonedNetwork, nodes: LayeredLocator, *, keys: Keys, secret: bytes
     ) -> None:
         self._zone_of = zoned.beside
         self._nodes = nodes
@@ -55,8 +55,11 @@ class ZonePlaces:
         np.maximum.at(self._outside_at, slot[node >= 0], ts[node >= 0])
         zone = np.full(len(row), NO_ZONE, np.int32)
         hidden = np.flatnonzero(inside[row])
-        nearest = self._nodes.locate(positions.lat[row[hidden]], positions.lon[row[hidden]])
-        zone[hidden] = self._zone_of[nearest]
+        at, layer = row[hidden], positions.layer
+        nearest = self._nodes.locate(
+            positions.lat[at], positions.lon[at], None, None if layer is None else layer[at]
+        )
+        zone[hidden] = np.where(nearest < 0, np.int32(NO_ZONE), self._zone_of[nearest])
         order = np.lexsort((zone, ts[row], slot[row]))
         row, zone = row[order], zone[order]
         who = slot[row]
@@ -95,7 +98,7 @@ def zone_places(zoned: ZonedNetwork, *, secret: bytes) -> Callable[[Keys], ZoneP
     """Return a function that makes the places of some devices; None if there are no zones."""
     if not len(zoned.zones):
         return None
-    nodes = NodeLocator(zoned.network, limit_m=np.inf)
+    nodes = LayeredLocator(zoned.network, limit_m=np.inf)
     return lambda keys: ZonePlaces(zoned, nodes, keys=keys, secret=secret)
 
 

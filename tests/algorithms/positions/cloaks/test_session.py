@@ -28,6 +28,7 @@ from tests.algorithms.positions.cloaks.driving import (
     session_cloak,
     traffic,
 )
+from tests.examples import many
 from tests.graphs import network_of, two_islands
 
 GRID = load_network("grid:5x5")
@@ -468,6 +469,7 @@ def test_groups_that_a_cloak_is_restored_with_end_if_its_time_to_live_is_too_sho
     assert (again.cloak(density, slot, now=1.0).release.n_groups == 1) == lives
 
 
+@many(3)
 @given(
     st.floats(0, 2e9),
     st.sampled_from([0.1, 1.0, 33.3, 60.0, 3600.0]),
@@ -555,6 +557,7 @@ def naive_shared(levels: list[int], least: int) -> list[int]:
     return shared
 
 
+@many(3)
 @given(
     st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=12), max_size=4), st.integers(1, 5)
 )
@@ -803,6 +806,7 @@ def test_a_device_that_is_not_published_changes_nothing_that_is_sent_nor_when(
 # Cells that too few devices are in.
 
 
+@many(3)
 @given(
     st.lists(st.integers(0, 30), min_size=8, max_size=8) | st.lists(st.just(0), min_size=8),
     st.integers(1, 40),

@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
@@ -14,6 +14,7 @@ from anonymizer.networks import load_network
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import Drive, snapshot_cloak, traffic
 from tests.algorithms.positions.releases import FixedCloak
+from tests.examples import many
 from tests.graphs import networks, two_islands
 from tests.naive import Group
 
@@ -35,7 +36,7 @@ class Behind(FixedCloak):
 
 
 @given(networks(), st.data(), st.integers(1, 4), st.integers(0, 2))
-@settings(max_examples=200)
+@many(2)
 def test_at_each_tick_k_devices_share_every_region_and_no_device_is_in_two_groups(
     network: RoadNetwork, data: st.DataObject, min_nodes: int, k_extra: int
 ) -> None:

@@ -230,7 +230,6 @@ def test_speeds_are_those_between_positions() -> None:
 
 
 @given(st.data())
-@hypothesis_settings(max_examples=60, deadline=None)
 def test_a_vehicle_is_counted_once_however_often_it_changes_its_id(data: st.DataObject) -> None:
     """The oracle: in the middle of an interval, each vehicle has one id; that one is counted."""
     slack_s = 0.25
@@ -293,7 +292,6 @@ def test_the_devices_beyond_k_may_change_while_it_runs() -> None:
     st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=30),
     st.integers(0, 4),
 )
-@hypothesis_settings(max_examples=60, deadline=None)
 def test_whoever_knows_its_own_devices_finds_no_figure_about_fewer_than_k_others(
     moves: list[tuple[int, int]], n_own: int
 ) -> None:

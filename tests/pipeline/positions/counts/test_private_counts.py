@@ -31,7 +31,6 @@ EVERY_S, PERIOD_S = 10.0, 80.0
 
 def dp_settings(**keys: Any) -> CountSettings:  # noqa: ANN401  settings of any kind
     tables = {
-        "enabled": True,
         "privacy": "dp",
         "every_s": EVERY_S,
         "period_s": PERIOD_S,
@@ -117,19 +116,19 @@ ways = st.lists(st.lists(there, min_size=12, max_size=12), min_size=1, max_size=
 
 
 @hypothesis_settings(max_examples=25, deadline=None)
-@given(ways, st.integers(1, 9), st.integers(0, 2))
+@given(ways, st.integers(1, 9))
 def test_all_that_one_device_changes_in_a_period_is_no_more_than_the_noise_is_made_for(
-    way: list[list[int]], most: int, restarts: int
+    way: list[list[int]], most: int
 ) -> None:
     """The squared Euclidean length of what one device adds to all numbers of a period."""
     with_it, without = Purse(), Purse()
 
     def published(purse: Purse, devices: list[list[int]], first: int) -> list[IntArray]:
         found = []
-        made = counts(purse, device_intervals=most, restarts=restarts)
+        made = counts(purse, device_intervals=most)
         for t in range(12):
             if t == 3:  # a restart
-                made = counts(purse, device_intervals=most, restarts=restarts)
+                made = counts(purse, device_intervals=most)
             seen = [
                 (d + first, each[t], each[t - 1] if t else -1) for d, each in enumerate(devices)
             ]
@@ -142,7 +141,7 @@ def test_all_that_one_device_changes_in_a_period_is_no_more_than_the_noise_is_ma
         return found
 
     everybody, others = published(with_it, way, 0), published(without, way[1:], 1)
-    budget = dp_settings(device_intervals=most, restarts=restarts).intervals_of_budget
+    budget = dp_settings(device_intervals=most).intervals_of_budget
     for period in (range(8), range(8, 12)):
         changed = [(everybody[t] - others[t]).astype(float) for t in period]
         assert [len(a) for a in everybody] == [len(b) for b in others]
@@ -174,7 +173,7 @@ def test_trips_lead_from_area_to_area_and_none_begins_in_the_period_before(purse
 
 def test_an_interval_is_suppressed_when_the_budget_is_spent(purse: Purse) -> None:
     """After a restart everybody may be counted anew, so it is charged anew."""
-    budget = dp_settings(device_intervals=3, restarts=1).intervals_of_budget
+    budget = dp_settings(device_intervals=3).intervals_of_budget
     assert budget == 6
     runs = [run for _ in range(3) for run in [counts(purse, device_intervals=3)] * 2]
     said = [interval(run, t, [1]).suppressed for t, run in enumerate(runs)]
@@ -255,9 +254,9 @@ def test_the_budget_survives_a_restart(tmp_path: Path) -> None:
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("something else " * 100)
-    with pytest.raises(SettingsError, match=r"counts\.budget_path"):
+    with pytest.raises(SettingsError, match=r"store\.path"):
         BudgetFile(path, "")
-    with pytest.raises(SettingsError, match=r"counts\.budget_path"):
+    with pytest.raises(SettingsError, match=r"store\.path"):
         BudgetFile(tmp_path / "no" / "folder", "")
 
 
@@ -265,4 +264,4 @@ def test_a_period_has_whole_intervals() -> None:
     with pytest.raises(ValueError, match="multiple of every_s"):
         dp_settings(period_s=75.0)
     assert dp_settings().intervals_of_budget == dp_settings().intervals_of_device == 8
-    assert dp_settings(device_intervals=5, restarts=3).intervals_of_budget == 8
+    assert dp_settings(device_intervals=5).intervals_of_budget == 8

@@ -34,7 +34,6 @@ EVERY_S, W, CELLS, AREAS = 10.0, 4, 16, 4
 
 def settings_of(**keys: Any) -> CountSettings:  # noqa: ANN401  settings of any kind
     tables = {
-        "enabled": True,
         "privacy": "w-event",
         "every_s": EVERY_S,
         "period_s": W * EVERY_S,

@@ -17,8 +17,7 @@ from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.packed import Packed, PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing, Packed, PackedDeliveries
 from anonymizer.pipeline.positions.decode.decoded import DecodedTick
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
@@ -32,6 +31,7 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from benchmarks.payloads import messages
+from tests.examples import many
 from tests.naive_decoding import NaiveDecoder, Position
 
 INPUTS = (
@@ -40,7 +40,7 @@ INPUTS = (
     InputSettings(topic="trackers/{device}", codec="home_assistant"),
     InputSettings(topic="buses/{device}", codec="traccar"),
     InputSettings(topic="sensors/{device}", kind="fixed"),
-    InputSettings(topic="public/{device}", kind="fixed", publish="public"),
+    InputSettings(topic="public/{device}", kind="public"),
     InputSettings(topic="feed/+", device_from="payload"),
     InputSettings(topic="users/+", codec="owntracks", device_from="payload"),
     InputSettings(topic="packed/{device}", codec="msgpack"),
@@ -52,8 +52,8 @@ TOPICS = [
     "buses/a", "sensors/a", "public/a", "feed/x", "feed/y", "users/x",
     "native/", "native/abcdefg", "other", "native/ä", "",
 ]  # fmt: skip
-LIMITS = LimitSettings(
-    max_payload_bytes=300, max_positions=3, max_device_id_chars=5, max_ids_per_topic=3
+LIMITS = LimitSettings(max_payload_bytes=300, max_ids_per_topic=3).model_copy(
+    update={"max_positions": 3, "max_device_id_chars": 5}
 )
 ATTRIBUTE_OF = {"speed_mps": 0, "no2": 1, "no": 2, "": 3, "battery_percent": 4}
 
@@ -233,7 +233,6 @@ DELIVERY = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.lists(st.lists(st.lists(DELIVERY, max_size=5), max_size=3), max_size=3))
 def test_the_same_positions_and_counts_as_if_each_message_went_to_its_codec(
     ticks: list[list[list[Delivery]]],
@@ -292,7 +291,7 @@ def delivered(packet: object) -> Sequence[Delivery]:
     return []
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(st.from_regex(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,18})?", fullmatch=True))
 def test_a_number_is_the_one_that_python_reads(text: str) -> None:
     rig = Rig()
@@ -312,7 +311,7 @@ def halfway(rng: random.Random) -> str:
     return f"{digits[:-n_decimals]}.{digits[-n_decimals:]}"
 
 
-@settings(deadline=None, max_examples=200)
+@many(2)
 @given(
     number=st.floats() | st.floats(width=32) | st.integers(-(2**63), 2**64 - 1), short=st.booleans()
 )

@@ -16,7 +16,9 @@ from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import InputSettings, LimitSettings
 
-LIMITS = LimitSettings(max_payload_bytes=200, max_positions=3, max_device_id_chars=5)
+LIMITS = LimitSettings(max_payload_bytes=200).model_copy(
+    update={"max_positions": 3, "max_device_id_chars": 5}
+)
 INPUTS = (
     InputSettings(topic="positions/{device}"),
     InputSettings(topic="feed", device_from="payload"),

@@ -1,16 +1,14 @@
 """Senders, and the slots of their devices, beside a table that knows devices by name alone."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.names import UNKNOWN
-from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.decode.decoding import Decoder
-from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, Senders
+from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import InputSettings, LimitSettings
@@ -33,7 +31,6 @@ def packed(*topics: str) -> PackedDeliveries:
     return PackedDeliveries.of([Delivery(topic, b"", 0) for topic in topics])
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.tuples(st.lists(MESSAGE, max_size=6), st.sets(st.integers(0, 4))), max_size=8),
     st.integers(1, 5),

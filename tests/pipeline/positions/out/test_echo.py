@@ -127,7 +127,7 @@ def test_every_echo_tells_of_all_devices_so_none_tells_by_which_input_they_came(
 
 def test_echoes_of_fixed_devices_are_made_of_their_own_regions() -> None:
     fixed = {"topic": "air/{device}", "kind": "fixed", "echo": "cloaked/air"}
-    rig = Rig(**SESSION, fixed={"ttl_s": 600, "epoch_s": 60}, inputs=[fixed])
+    rig = Rig(**SESSION, fixed={"ttl_s": 600}, inputs=[fixed])
     rig.put(*(Delivery(f"air/{i}", json.dumps(a_position(7)).encode(), 0) for i in range(3)))
     output = rig.tick()
     [region] = on(output, "cloaked/fixed")

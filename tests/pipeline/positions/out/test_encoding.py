@@ -93,7 +93,7 @@ def test_every_member_is_told_the_message_that_names_it(
         assert name in messages[i].get("pseudonyms", [messages[i].get("pseudonym")])
 
 
-CONTRACT = Contract("0123456789abcdef", shapes_of(NETWORK, "bbox", h3_resolution=9))
+CONTRACT = Contract("0123456789abcdef", shapes_of(NETWORK, "bbox"))
 
 
 def live(groups: Sequence[Group], form: Literal["group", "device"]) -> list[dict[str, Any]]:

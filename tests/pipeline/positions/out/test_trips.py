@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import n_cells_of
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.trips import TripsOut, published_rule
+from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows, published_rule
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 
@@ -26,13 +26,17 @@ ALONG = list(range(12))
 """The nodes of the first row."""
 
 
-def flow(**tables: Any) -> TripsOut:  # noqa: ANN401  settings of any kind
-    stated = {"trips_out": {"every_s": EVERY_S, "k": K}} | tables
-    return TripsOut(Settings.model_validate(stated), NETWORK, version="abc")
+Out = tuple[TripWindows, TripMessages]
+
+
+def flow(**tables: Any) -> Out:  # noqa: ANN401  settings of any kind
+    stated = {"trips_out": {"every_s": EVERY_S}, "counts": {"k": K}} | tables
+    settings = Settings.model_validate(stated)
+    return TripWindows(settings, NETWORK), TripMessages(settings, NETWORK, version="abc")
 
 
 def run(
-    out: TripsOut,
+    out: Out,
     routes: dict[int, tuple[float, list[int]]],
     *,
     until: float,
@@ -64,15 +68,10 @@ def run(
         is_hidden = [each[3] or each[0] in absent for each in seen]
         at = np.where(is_hidden, np.int32(IN_ZONE), node).astype(np.int32)
         gone = [withdrawn_at[now]] if now in withdrawn_at else []
-        out.withdraw(np.array(gone, np.int32))
-        found = out.tick(
-            positions,
-            at,
-            now=now,
-            freed=np.zeros(0, np.int32),
-            refused=refused,
-            wall_ahead_s=wall_ahead_s,
-        )
+        windows, messages = out
+        windows.withdraw(np.array(gone, np.int32))
+        ended = windows.tick(positions, at, now=now, refused=refused)
+        found = [messages.of(*each, wall_ahead_s=wall_ahead_s) for each in ended]
         said += [(now, json.loads(each.payload)) for each in found]
     return said
 
@@ -97,7 +96,7 @@ def test_a_window_is_published_once_when_its_trips_are_known() -> None:
     outside = {n for n in ALONG if CELL[n] not in {CELL[0], CELL[11]}}
     assert told["roads"] == [[n, n + 1] for n in ALONG if {n, n + 1} <= outside]
     assert told["roads"]
-    assert out.n_classes == {"": 1, "unverified": 0}
+    assert out[1].n_classes == {"": 1, "unverified": 0}
 
 
 def test_nothing_is_told_of_fewer_than_k_devices_or_of_trips_that_are_not_whole() -> None:
@@ -107,8 +106,11 @@ def test_nothing_is_told_of_fewer_than_k_devices_or_of_trips_that_are_not_whole(
     cut = few | dict.fromkeys((7, 8), (0.0, ALONG))
     assert [body["trips"] for _, body in run(flow(), cut, until=1600)] == [[]]
     # One passes from the window before the last into this one.
-    slow = few | {7: (700.0, [n for n in ALONG for _ in range(5)])}
-    assert all(not body["trips"] for _, body in run(flow(), slow, until=2800))
+    company = dict.fromkeys(range(K - 1), (1700.0, ALONG))
+    for start, is_told in ((700.0, False), (1200.0, True)):
+        slow = company | {7: (start, [n for n in ALONG for _ in range(5)])}
+        said = [body["trips"] for _, body in run(flow(), slow, until=2800)]
+        assert any(said) is is_told
 
 
 def test_nothing_is_told_of_a_device_that_ends_in_a_zone() -> None:
@@ -142,8 +144,8 @@ def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:
     [told] = body["trips"]
     assert (body["k"], told["devices"], body["time"]) == (4, 4, 6200.0)
     assert told["start"][0] >= 5000
-    more = {"trips_out": {"every_s": EVERY_S, "k": K}, "region": {"k_extra": 2}}
-    out.adopt(Settings.model_validate(more))
+    more = {"trips_out": {"every_s": EVERY_S}, "counts": {"k": K}, "region": {"k_extra": 2}}
+    out[1].adopt(Settings.model_validate(more))
     later = dict.fromkeys(range(4), (1900.0, ALONG))
     assert all(not body["trips"] for _, body in run(out, later, until=3000))
 

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymizer.cluster.packed_state import pack, unpack
+from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
-ENABLED = {"enabled": True, "max_devices": 2}
+ENABLED = {"topic": "zones/{device}"}
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
 FAR = {"circle": {"lat": -10.0, "lon": 0.0, "radius_m": 30}}
 SQUARE = {
@@ -26,8 +28,10 @@ SQUARE = {
 class ZonesRig(Rig):
     """A flow that takes in zones of devices."""
 
-    def __init__(self, **tables: object) -> None:
-        super().__init__(**{"device_zones": ENABLED, **tables})  # type: ignore[arg-type]
+    def __init__(self, **tables: Any) -> None:  # noqa: ANN401  settings of any kind
+        most = {"max_devices": 100 * tables.pop("most_devices", 2)}
+        presence = {"presence": {**tables.get("presence", {"ttl_s": 120.0}), **most}}
+        super().__init__(**{"device_zones": ENABLED, **tables, **presence})
         self.seconds = 0
 
     def state(
@@ -81,9 +85,9 @@ def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwis
 
 
 SESSION: dict[str, dict[str, object]] = {
-    "region": {"mode": "session", "min_nodes": 2, "place_devices": 1, "area_devices": 1},
+    "region": {"mode": "session", "min_nodes": 2, "place_devices": 1},
     "session": {"beat_s": 4, "settle_s": 0, "epoch_s": 12, "cells": 1},
-    "presence": {"follow_intervals": False, "ttl_s": 30, "max_behind_s": 30},
+    "presence": {"ttl_s": 30, "max_behind_s": 30},
 }
 NODE_OF = {"a": 0, "b": 6, "c": 18, "d": 24}
 
@@ -157,7 +161,7 @@ def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
 
 
 def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_readings() -> None:
-    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 0, "delay_s": 60}
+    trips = {"enabled": True, "ends_m": 0, "ends_s": 0, "delay_s": 60}
     rig = ZonesRig(trips=trips, presence=SESSION["presence"])
     drive(rig, NODE_OF, 5)
     assert rig.flow.mobile.intake.n_held == 20
@@ -173,7 +177,7 @@ def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_read
 
 
 def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> None:
-    counts = {"enabled": True, "every_s": 60, "k": 2, "cells": 16}
+    counts = {"privacy": "k", "every_s": 60, "k": 2, "cells": 16}
     counted = {}
     for case, devices in {"stays": NODE_OF, "withdraws": NODE_OF, "was never there": REST}.items():
         rig = ZonesRig(counts=counts)
@@ -187,11 +191,28 @@ def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> 
     assert counted["stays"] != counted["withdraws"] == counted["was never there"]
 
 
+@pytest.mark.parametrize("before", [None, b"?"])
+def test_a_withdrawal_counts_once_whoever_repeats_it(before: bytes | None) -> None:
+    rig = ZonesRig(**SESSION | {"session": {**SESSION["session"], "settle_s": 5}})
+    drive(rig, NODE_OF, 2)
+    if before is not None:  # what cannot be read hides the device, and withdraws nothing
+        rig.state("a", payload=before, by="one")
+        drive(rig, REST, 1)
+        assert rig.outcomes().get("SUPPRESSED__PRIVACY_ZONE", 0) == 0
+    for bridge in ("one", "two"):
+        rig.state("a", {"everywhere": True}, by=bridge, beside=("one", "two"))
+    drive(rig, REST, 1)
+    assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 1
+    rig.state("a", by="one", beside=("one", "two"))
+    assert rig.zones.withdrawn().tolist() == [], "the other is only behind it"
+
+
 @pytest.mark.parametrize("demand", [{"k": 3}, {"road_m": 100.0}])
 def test_who_demands_what_cannot_be_had_takes_no_part(demand: dict[str, float]) -> None:
     districts = {"region": {**SESSION["region"], "districts": 2}}
     snapshot = {"region": {**SESSION["region"], "mode": "snapshot"}}
-    for tables in ({}, snapshot, SESSION | districts):
+    bfs = {"region": {**SESSION["region"], "mode": "bfs"}}
+    for tables in ({}, snapshot, bfs, SESSION | districts):
         rig = ZonesRig(**tables)
         rig.state("a", demand)
         assert rig.hidden("a", "b", "c") == 1
@@ -298,7 +319,8 @@ def test_beyond_the_bound_only_those_left_out_are_hidden_by_name() -> None:
 
 TWO_LEVELS = {
     "inputs": [{"topic": "positions/{user}/{device}"}],
-    "device_zones": ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 100},
+    "device_zones": {"topic": "zones/{user}/{device}"},
+    "most_devices": 100,
 }
 
 
@@ -375,8 +397,7 @@ def test_who_states_more_names_than_are_kept_hides_all_their_devices_and_no_othe
 
 
 def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> None:
-    few = ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 1}
-    rig = ZonesRig(inputs=TWO_LEVELS["inputs"], device_zones=few)
+    rig = ZonesRig(**TWO_LEVELS | {"most_devices": 1})
     for i in range(200):
         rig.state(f"u{i}/car", FAR)
     assert rig.hidden("v/car", "w/car", node=3) == 2
@@ -384,7 +405,7 @@ def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> N
 
 
 def test_zones_of_many_devices_stay_those_of_each_when_some_restate_theirs() -> None:
-    rig = ZonesRig(device_zones={"enabled": True})
+    rig = ZonesRig(most_devices=10_000)
     devices = [f"d{i}" for i in range(300)]
     for i, device in enumerate(devices):
         rig.state(device, AROUND_12 if i % 2 else FAR)
@@ -438,7 +459,7 @@ def test_a_state_goes_on_alike_and_does_not_show_itself() -> None:
 
 
 def test_a_state_of_more_devices_than_may_have_zones_by_now_hides_the_rest_of_them() -> None:
-    rig, smaller = ZonesRig(), ZonesRig(device_zones=ENABLED | {"max_devices": 1})
+    rig, smaller = ZonesRig(), ZonesRig(most_devices=1)
     rig.state("a", FAR)
     rig.state("b", AROUND_12)
     rig.hidden()
@@ -458,7 +479,7 @@ def test_a_slot_that_passes_to_another_device_does_not_keep_its_zones() -> None:
 
 
 def test_trip_ends_and_zones_of_devices_work_together() -> None:
-    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 0, "delay_s": 1}
+    trips = {"enabled": True, "ends_m": 0, "ends_s": 0, "delay_s": 1}
     rig = ZonesRig(trips=trips)
     rig.state("a", AROUND_12)
     rig.hidden("a", "b", "c")
@@ -507,3 +528,62 @@ def test_the_sample_for_attacks_forgets_what_it_held_when_a_device_withdraws() -
     drive(rig, NODE_OF, 1)
     [held] = sample._ticks
     assert (held.node[held.device == key] < 0).all()
+
+
+def told_trips(*asked: tuple[float, str], wish: object, room: int = 9) -> list[dict[str, Any]]:
+    """Return the classes of trips of six devices, some of which state a wish at some second."""
+    roads = load_network("grid:12x12")
+    rig = ZonesRig(
+        roads=roads,
+        device_zones={"enabled": True, "max_devices": room},
+        trips_out={"every_s": 600, "k": 3},
+        trips={"gap_s": 120, "dwell_s": 120},
+        presence={"ttl_s": 120, "max_behind_s": 10, "follow_intervals": False},
+    )
+    told = []
+    for second in range(20, 1500, 20):
+        for at_s, device in asked:
+            if second == at_s:
+                rig.state(device, wish)
+        now = NOW - NOW % 600 + second
+        node = min((second - 620) // 20, 11)  # along the first row, and away
+        said = [
+            Delivery(
+                f"positions/{device}",
+                json.dumps({"lat": roads.lat[node], "lon": roads.lon[node], "ts": now}).encode(),
+                0,
+            )
+            for device in "abcdef"
+            if 620 <= second < 860
+        ]
+        rig.put(*said)
+        output = rig.tick(now=now)
+        rig.settle(output, [True] * len(output.messages))
+        told += [json.loads(m.payload) for m in output.messages if m.topic == "cloaked/trips"]
+    assert len(told) == 1
+    classes: list[dict[str, Any]] = told[0]["trips"]
+    return classes
+
+
+NO_TRIPS, NO_PART = {"trips": False}, {"everywhere": True}
+
+
+@pytest.mark.parametrize("wish", [NO_TRIPS, NO_PART], ids=["no trips", "no part"])
+@pytest.mark.parametrize("at_s", [20, 740, 900, 1200])
+def test_nothing_is_told_of_the_trips_of_who_asked_for_none(
+    at_s: float, wish: dict[str, bool]
+) -> None:
+    """Not of those that were over by then, either, when the device was long forgotten."""
+    assert sum(each["devices"] for each in told_trips(wish=wish)) == 6
+    three = told_trips(*((at_s, device) for device in "abc"), wish=wish)
+    assert sum(each["devices"] for each in three) == 3
+    four = told_trips(*((at_s, device) for device in "abcd"), wish=wish)
+    assert four == [], "two are no company"
+
+
+@pytest.mark.parametrize("at_s", [20, 740, 1200])
+def test_nothing_is_told_of_the_trips_of_a_device_for_whose_wish_there_is_no_room(
+    at_s: float,
+) -> None:
+    wishes = [(at_s, device) for device in "abcd"]
+    assert told_trips(*wishes, wish=NO_TRIPS, room=2) == []

@@ -20,7 +20,7 @@ TABLES: dict[str, Any] = {
     "inputs": [
         {"topic": "positions/{device}"},
         {"topic": "feed", "device_from": "payload"},
-        {"topic": "fixed/{device}", "kind": "fixed", "publish": "public"},
+        {"topic": "fixed/{device}", "kind": "public"},
     ],
     "readings": [{"name": "speed_mps", "lo": 0, "hi": 60}],
 }
@@ -66,7 +66,7 @@ def test_a_tick_in_parts_releases_what_the_whole_tick_does(
 ) -> None:
     tables = TABLES
     if trips:  # which publish no readings
-        times = {"end_s": 1, "delay_s": 2, "gap_s": 3}
+        times = {"ends_s": 1, "delay_s": 2, "gap_s": 3}
         tables = {"inputs": TABLES["inputs"], "trips": {"enabled": True, **times}}
     whole, parts = Rig(**tables), Rig(**tables)
     for number, arriving in enumerate(ticks):

@@ -2,7 +2,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.operator import CloakingOperator
@@ -10,6 +10,7 @@ from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 from tests.algorithms.positions.releases import FixedCloak
+from tests.examples import many
 from tests.naive import Group
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
@@ -206,7 +207,7 @@ flow_steps = st.lists(arrivals, max_size=6) | st.just("tick") | st.lists(st.bool
 
 
 @given(st.lists(flow_steps, max_size=15), st.integers(1, 12))
-@settings(max_examples=200)
+@many(2)
 def test_the_accounting_adds_up_at_every_moment_whatever_arrives(
     sequence: list[list[Delivery] | str | list[bool]], queue_limit: int
 ) -> None:
@@ -331,7 +332,7 @@ def test_a_silent_member_keeps_its_pseudonym_and_its_place_in_the_table_of_devic
 
 
 def test_a_group_above_the_cap_is_settled_and_its_pseudonyms_never_come_back() -> None:
-    rig = session_rig(max_nodes=3, place_devices=1, area_devices=1)
+    rig = session_rig(max_nodes=3, place_devices=1)
     [born] = rig.publish(*pair_at(EPOCH), now=EPOCH)
     assert rig.publish(*pair_at(EPOCH + 1, nodes=(0, 24)), now=EPOCH + 1) == []
     assert rig.publish(*pair_at(EPOCH + 2), now=EPOCH + 2) == [], "nor while it would live"
@@ -370,7 +371,7 @@ ticks = st.tuples(st.lists(walkers, max_size=6), st.sampled_from([1, 7, 30, 70])
     st.sampled_from([3, 8, 25]),
     st.lists(st.tuples(ticks, st.booleans()), max_size=12),
 )
-@settings(max_examples=150)
+@many(1.5)
 def test_with_devices_that_wait_and_groups_that_end_the_accounting_adds_up_at_every_moment(
     mode: str,
     max_nodes: int,

@@ -70,7 +70,7 @@ def test_ages_are_sampled_evenly_between_releases_whatever_their_distance(tick_s
 
 
 def test_of_groups_that_publish_every_six_seconds_the_mean_is_half_of_it() -> None:
-    fleet = Fleet(200, every_s=2.0, region={"place_devices": 1, "area_devices": 1})
+    fleet = Fleet(200, every_s=2.0, region={"place_devices": 1})
     fleet.run(30)
     before = fleet.flow.stats.age_s.copy()
     fleet.run(240)

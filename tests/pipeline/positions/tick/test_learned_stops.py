@@ -119,6 +119,29 @@ def test_memory_is_bounded_and_what_is_old_is_forgotten() -> None:
     assert "1 devices" in repr(known)
 
 
+def test_of_who_takes_no_part_any_more_no_place_is_kept() -> None:
+    known = stops(2)
+    hidden_rows(known)
+    everybody = np.arange(WORLD.trace.n_devices, dtype=np.int32)
+    known.withdraw(everybody[1:])
+    assert 0 < known.n_hidden <= 8
+    known.withdraw(everybody)
+    assert known.n_hidden == 0
+
+
+def test_a_new_device_has_no_place_of_one_that_was_forgotten() -> None:
+    few, now = stops(2, most_devices=10), N_DAYS * DAY_S
+    hidden_rows(few)
+    for at_s in (now, now + 1):  # the second time, all are new
+        slots = np.arange(100, 130, dtype=np.int32)
+        column = np.full(len(slots), at_s)
+        new = Positions(slots, column, column * 0, column * 0, column * 0)
+        few.learn(new, np.zeros(len(slots), np.int32), now=at_s)
+    for home in np.unique(WORLD.home).tolist():
+        places = np.full(len(slots), home, np.int32)
+        assert few.keep_out(new, places).tolist() == places.tolist()
+
+
 def test_a_device_remembers_the_places_where_it_stops_most() -> None:
     learned = stops(2)
     ts, seen = [], []

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.domain.readings import SAFE_STATISTICS
 from anonymizer.pipeline.ports import Delivery
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
 SNAPSHOT = {"mode": "snapshot", "min_nodes": 2}
-TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 10}
+EACH = {"statistics": [*SAFE_STATISTICS, "each"]}
+TRIPS = {"enabled": True, "ends_m": 50, "ends_s": 1, "delay_s": 10}
 
 
 def test_nothing_is_published_of_a_privacy_zone() -> None:
@@ -23,7 +25,7 @@ def test_nothing_is_published_of_a_privacy_zone() -> None:
 
 
 def test_a_device_that_passes_through_a_zone_counts_there_and_one_that_stays_does_not() -> None:
-    rig = Rig(zones=[AROUND_12], presence={"ttl_s": 100, "follow_intervals": False})
+    rig = Rig(zones=[AROUND_12], presence={"ttl_s": 100})
     assert rig.publish(delivery("a", 7, NOW), delivery("b", 7, NOW))
     rig.publish(delivery("a", 12, NOW + 1), now=NOW + 1)
     [message] = rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2)
@@ -151,20 +153,23 @@ def test_of_fewer_than_k_readings_nothing_is_told() -> None:
 
 
 def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
-    rig = Rig(readings=[SPEED | {"per_pseudonym": True}], output={"form": "device", "qos": 1})
+    rig = Rig(
+        readings=[SPEED | EACH],
+        output={"form": "device", "qos": 1},
+    )
     said = {"a": 10.0, "b": 20.0}
     messages = rig.publish(*(reading(device, 12, speed) for device, speed in said.items()))
     names = rig.flow.mobile.devices.pseudonyms([0, 1], [int(NOW // 300)] * 2)
     own = {message["pseudonym"]: message["values"]["speed_mps"] for message in messages}
     assert own == dict(zip(names, said.values(), strict=True))
-    grouped = Rig(readings=[SPEED | {"per_pseudonym": True}])
+    grouped = Rig(readings=[SPEED | EACH])
     [message] = grouped.publish(*(reading(device, 12, speed) for device, speed in said.items()))
     assert dict(zip(message["pseudonyms"], message["values"]["speed_mps"], strict=True)) == own
 
 
 def test_the_messages_of_a_group_are_equally_long_whatever_the_values() -> None:
     """A broker that limits packets then takes all of them, or none."""
-    speed = SPEED | {"per_pseudonym": True, "step": 0}
+    speed = SPEED | EACH | {"step": 0}
     rig = Rig(readings=[speed], output={"form": "device", "qos": 1})
     rig.put(reading("a", 12, 10), reading("b", 12, 0.123456), reading("c", 12, 20))
     output = rig.tick()

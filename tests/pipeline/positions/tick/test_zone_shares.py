@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.positions.tick.zone_shares import ZoneHolder, ZoneShares
+from tests.examples import many
 
 HELD = st.builds(ZoneHolder, st.integers(0, 4), st.integers(0, 9))
 STEPS = st.lists(st.tuples(st.booleans(), HELD), max_size=60)
@@ -30,6 +31,7 @@ def after(
     return shares, have
 
 
+@many(3)
 @given(STEPS, st.integers(1, 8))
 def test_who_has_a_place_is_what_was_said_and_never_more_than_there_are(
     steps: list[tuple[bool, ZoneHolder]], n_places: int
@@ -41,6 +43,7 @@ def test_who_has_a_place_is_what_was_said_and_never_more_than_there_are(
     assert all(set(shares.of(p)) == {h for h in have if h.publisher == p} for p in range(5))
 
 
+@many(3)
 @given(STEPS, st.integers(1, 8), HELD)
 def test_a_place_is_refused_only_to_who_has_an_equal_share(
     steps: list[tuple[bool, ZoneHolder]], n_places: int, last: ZoneHolder
@@ -59,6 +62,7 @@ def test_a_place_is_refused_only_to_who_has_an_equal_share(
         assert without == held
 
 
+@many(3)
 @given(STEPS, STEPS, st.integers(1, 8))
 def test_shares_that_are_made_again_go_on_alike(
     steps: list[tuple[bool, ZoneHolder]], more: list[tuple[bool, ZoneHolder]], n_places: int

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.name_hashes import hash_of
-from anonymizer.pipeline.names import UNKNOWN, NameTable
+from anonymizer.pipeline.positions.decode.senders import UNKNOWN, NameTable
 
 NAME = st.binary(max_size=9) | st.sampled_from([b"\x00", b"\x00\x00", b"a", b"a\x00", b"aa"])
 
@@ -68,7 +68,6 @@ def test_many_names_are_all_found_again_and_no_others() -> None:
     assert (find(table, *names[1::3]) == UNKNOWN).all()
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.floats(0, 10)).filter(

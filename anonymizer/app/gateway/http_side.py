@@ -1,0 +1,85 @@
+"""What a gateway answers over HTTP."""
+
+from collections.abc import Callable, Sequence
+
+from fastapi import FastAPI
+
+from anonymizer.app.gateway.live_streets import LiveStreets
+from anonymizer.app.gateway.own_evidence import OwnEvidence
+from anonymizer.app.gateway.own_metrics import OwnMetrics
+from anonymizer.app.gateway.readiness import Readiness
+from anonymizer.app.live_map.frames import Viewer, map_routes
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks.publication import geojson
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.settings import Settings
+from anonymizer.web import create_application
+from anonymizer.web.auth import read_token
+
+
+def application(
+    settings: Settings,
+    network: RoadNetwork,
+    streams: Sequence[Stream],
+    *,
+    viewer: Viewer,
+    demo: bool,
+    metrics: OwnMetrics,
+    readiness: Readiness,
+    evidence: OwnEvidence | None,
+    streets: LiveStreets | None,
+    acknowledge: Callable[[], None] | None,
+) -> FastAPI:
+    """Return the application of a gateway.
+
+    Parameters
+    ----------
+    settings, network, streams
+        As those of the gateway.
+    viewer
+        What the live map shows.
+    demo
+        Whether the devices are simulated.
+    metrics, readiness
+        Those of the gateway.
+    evidence
+        Attacks on its own traffic; None: it mounts none.
+    streets
+        Traffic by street of the last hour; None: it is not told.
+    acknowledge
+        Called when the operator has seen that records were lost; None: there are no records.
+
+    Raises
+    ------
+    SettingsError
+        If the token file cannot be used.
+    """
+    token, routes = read_token(settings.http), []
+    if settings.http.map != "none" and settings.inputs:
+        shown = map_routes(viewer, network, settings.http, demo=demo, streets=bool(streets))
+        routes.append(shown)
+    if settings.public_network.enabled and settings.inputs:
+        from anonymizer.web.network_file import network_router  # noqa: PLC0415  few ask for it
+
+        routes.append(network_router(lambda: geojson(network), token=token))
+    if streets:
+        from anonymizer.web.network_file import streets_router  # noqa: PLC0415  few ask for it
+
+        routes.append(streets_router(lambda: streets.newest, token=token))
+    if evidence and token is not None:
+        from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  few ask for it
+
+        routes.append(evidence_router(evidence.page, ask=evidence.ask, token=token))
+    if streams:
+        from anonymizer.app.gateway.api import api_routes  # noqa: PLC0415  only for records
+
+        routes.append(api_routes(settings, streams))
+    return create_application(
+        metrics.public,
+        exact=metrics.exact,
+        token=token,
+        alive=readiness.why_dead,
+        ready=readiness.why_not_ready,
+        acknowledge=acknowledge,
+        more=routes,
+    )

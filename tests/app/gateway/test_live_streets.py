@@ -1,0 +1,158 @@
+"""Traffic by street of the running gateway: each hour once, as `anonymizer traffic` makes it."""
+
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import polars as pl
+import pytest
+from fastapi import FastAPI
+from pydantic import ValidationError
+
+from anonymizer.app.gateway import live_streets
+from anonymizer.app.gateway.live_streets import LiveStreets
+from anonymizer.app.street_hours import street_hours
+from anonymizer.errors import GuaranteeError
+from anonymizer.files.feature_collection import as_json
+from anonymizer.files.traces import trace_of
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.settings import Settings
+from anonymizer.web.network_file import STREETS_PATH, streets_router
+from tests.app.test_street_hours import HOUR, NETWORK, drives
+from tests.pipeline.positions.support import Rig, flow_settings
+
+COUNTS = {"streets_s": HOUR, "k": 5}
+TICK_S = 20.0
+
+
+class Driven:
+    """A flow through which recorded devices pass, and what it tells of streets."""
+
+    def __init__(self, frame: pl.DataFrame, **tables: Any) -> None:  # noqa: ANN401  of any kind
+        self.settings = flow_settings(counts=COUNTS, **tables)
+        self.rig = Rig(counts=COUNTS, roads=NETWORK, **tables)
+        keys = self.rig.flow.mobile.devices.keys
+        self.streets = LiveStreets(self.settings, NETWORK, keys)
+        self.rig.flow.streets = self.streets
+        self.frame = frame.sort("ts")
+        self.hours: list[dict[str, Any]] = []
+
+    async def until(self, end_s: float, *, start_s: float = 0.0) -> None:
+        for now in np.arange(start_s + TICK_S, end_s, TICK_S).tolist():
+            rows = self.frame.filter(pl.col("ts").is_between(now - TICK_S, now, closed="right"))
+            said = [
+                Delivery(f"positions/{d}", json.dumps({"ts": t, "lat": a, "lon": o}).encode(), 0)
+                for d, t, a, o in rows.iter_rows()
+            ]
+            self.rig.publish(*said, now=now)
+            before = self.streets.newest
+            await self.streets.look()
+            if self.streets.newest is not None and self.streets.newest is not before:
+                self.hours.append(json.loads(self.streets.newest))
+
+
+def rows_of(hour: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [tuple(map(str, each["properties"].values())) for each in hour["features"]]
+
+
+async def test_each_whole_hour_is_told_once_and_as_from_the_recording() -> None:
+    driven = Driven(drives(hours=4), presence={"ttl_s": 120, "follow_intervals": False})
+    await driven.until(4 * HOUR + 400)
+    recorded = street_hours(
+        trace_of(driven.frame),
+        NETWORK,
+        driven.settings,
+        every_s=HOUR,
+        most=1,
+        rng=np.random.default_rng(0),
+    )
+    columns = [as_json(column) for column in recorded.columns.values()]
+    rows = [tuple(map(str, row)) for row in zip(*columns, strict=True)]
+    starts = [row[0] for row in rows]
+    assert len(driven.hours) == 3, "the hour of the start is left out"
+    for hour in driven.hours:
+        found = rows_of(hour)
+        expected = [row for row, at in zip(rows, starts, strict=True) if at == found[0][0]]
+        assert found == expected
+    assert len(rows_of(driven.hours[0])) > 1, "else there is nothing to compare"
+    assert [rows_of(each)[0][0][11:13] for each in driven.hours] == ["01", "02", "03"]
+
+
+async def test_who_takes_no_part_or_is_in_a_zone_is_on_no_street() -> None:
+    everywhere = {"circle": {"lat": NETWORK.lat[27], "lon": NETWORK.lon[27], "radius_m": 5000}}
+    driven = Driven(drives(hours=2), zones=[everywhere])
+    await driven.until(2 * HOUR + 400)
+    [hour] = driven.hours
+    [row] = hour["features"]
+    assert row["properties"]["devices_low"] == 0
+    assert row["properties"]["n_roads"] == NETWORK.n_roads
+
+
+async def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over() -> None:
+    asked = {f"d{i}" for i in range(50)}
+    frame = drives(hours=2).filter(pl.col("ts") < 2 * HOUR)
+    driven = Driven(frame, device_zones={"enabled": True, "max_devices": 60})
+    assert driven.rig.flow.device_zones is not None
+    driven.streets = LiveStreets(
+        driven.settings, NETWORK, driven.rig.flow.mobile.devices.keys, driven.rig.flow.device_zones
+    )
+    driven.rig.flow.streets = driven.streets
+    await driven.until(2 * HOUR + 150)
+    assert driven.hours == []
+    said = [Delivery(f"zones/{d}", b'[{"everywhere": true}]', 0) for d in sorted(asked)]
+    driven.rig.flow.device_zones.put(said, by="")
+    await driven.until(2 * HOUR + 400, start_s=2 * HOUR + 140)
+    [hour] = driven.hours
+    others = frame.filter(~pl.col("device_id").is_in(sorted(asked)))
+    alone = Driven(others)
+    await alone.until(2 * HOUR + 400)
+    assert rows_of(hour) == rows_of(alone.hours[0])
+
+
+async def test_an_hour_that_fails_its_verification_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise GuaranteeError("about few devices")
+
+    monkeypatch.setattr(live_streets, "safe_hours", fails)
+    driven = Driven(drives(hours=2))
+    driven.streets._ended.put((1, driven.streets._passages.take(1)))
+    driven.streets._ended.put((2, None))
+    await driven.streets.look()
+    assert driven.streets._ended.empty(), "and the next hour is looked at"
+    assert driven.streets.newest is None
+
+
+async def test_a_browser_gets_the_last_hour_and_asks_whether_there_is_another() -> None:
+    newest: list[bytes | None] = [None]
+    application = FastAPI()
+    application.include_router(streets_router(lambda: newest[0], token="secret"))  # noqa: S106
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as http:
+        assert (await http.get(STREETS_PATH)).status_code == 401
+        http.headers["Authorization"] = "Bearer secret"
+        assert (await http.get(STREETS_PATH)).status_code == 404
+        newest[0] = b'{"type":"FeatureCollection","features":[]}'
+        first = await http.get(STREETS_PATH)
+        assert first.json()["features"] == []
+        assert first.headers["Content-Type"] == "application/geo+json"
+        known = {"If-None-Match": first.headers["ETag"]}
+        assert (await http.get(STREETS_PATH, headers=known)).status_code == 304
+        newest[0] = b'{"type":"FeatureCollection","features":[1]}'
+        assert (await http.get(STREETS_PATH, headers=known)).json()["features"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("tables", "problem"),
+    [
+        ({"counts": COUNTS | {"privacy": "dp"}}, 'needs privacy = "k"'),
+        ({"counts": {"streets_s": 30}}, "multiple of 60"),
+        ({"counts": COUNTS, "http": {"enabled": False}}, "needs http.enabled"),
+        ({"counts": COUNTS, "inputs": [{"ids_change_s": 60}]}, "counts.streets_s: not where"),
+    ],
+)
+def test_streets_that_cannot_be_told_are_refused(tables: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        Settings.model_validate(tables)

@@ -1,0 +1,100 @@
+"""Trips of several sources: published when all have stated a window, left out if one cannot."""
+
+import json
+
+import numpy as np
+import pytest
+
+from anonymizer.algorithms.positions.trip_classes import N_STARTS, WindowTrips, n_cells_of
+from anonymizer.cluster.positions.stage_trips import (
+    LaneTrips,
+    StatedTrips,
+    decode_trips,
+    encode_trips,
+    stated_trips,
+)
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.out.trips import TripMessages
+from anonymizer.settings import Settings
+
+NETWORK = load_network("grid:12x12")
+SETTINGS = Settings.model_validate(
+    {"trips_out": {"every_s": 600, "k": 3}, "cluster": {"n_sources": 2}}
+)
+N_CELLS = n_cells_of(NETWORK, 3)
+
+
+def some_trips(seed: int, n: int = 60) -> WindowTrips:
+    rng = np.random.default_rng(seed)
+    cells = [rng.integers(0, most, n) for most in (N_CELLS, N_CELLS, N_STARTS)]
+    roads = [np.unique(rng.integers(0, 40, rng.integers(0, 30))) for _ in range(n)]
+    return WindowTrips._make([rng.integers(0, n, n) + 1000 * seed, *cells, roads])
+
+
+def joined(one: WindowTrips, other: WindowTrips) -> WindowTrips:
+    columns = (np.concatenate(pair) for pair in zip(one[:4], other[:4], strict=True))
+    return WindowTrips._make([*columns, [*one.roads, *other.roads]])
+
+
+def whole(source: int, window: int, trips: WindowTrips) -> StatedTrips:
+    [stated] = stated_trips(source, window, trips)
+    return decode_trips(encode_trips(stated), n_sources=2)
+
+
+def test_the_trips_of_all_sources_are_classed_together() -> None:
+    lane, one, other = LaneTrips(SETTINGS, NETWORK), some_trips(1), some_trips(2)
+    assert lane.take(whole(0, 7, one)) == []
+    cells, message = lane.take(whole(1, 7, other))
+    assert cells.retain
+    alone = TripMessages(SETTINGS, NETWORK, version=json.loads(message.payload)["network"])
+    assert message == alone.of(7, joined(one, other), wall_ahead_s=0.0)
+    assert any(each["roads"] for each in json.loads(message.payload)["trips"])
+
+
+def test_many_trips_come_in_pieces_and_nothing_counts_twice_whatever_dies() -> None:
+    roads = [np.arange(500)] * 1000
+    many, few = some_trips(1, n=1000)._replace(roads=roads), some_trips(2)
+    pieces = list(stated_trips(0, 7, many))
+    assert len(pieces) > 2
+    assert max(len(encode_trips(each)) for each in pieces) < 700_000
+    lane = LaneTrips(SETTINGS, NETWORK)
+    for each in pieces[:2]:
+        lane.take(each)
+    state = lane.state()
+    lane = LaneTrips(SETTINGS, NETWORK)
+    lane.restore(state)
+    for each in (*pieces[:1], *pieces[2:], pieces[-1]):
+        assert lane.take(each) == []
+    assert lane.take(whole(1, 7, few))[1] == TripMessages(
+        SETTINGS, NETWORK, version=json.loads(lane._cells.payload)["network"]
+    ).of(7, joined(many, few), wall_ahead_s=0.0)
+
+
+def test_a_window_that_a_source_has_not_watched_is_left_out() -> None:
+    lane, trips = LaneTrips(SETTINGS, NETWORK), some_trips(1)
+    lane.take(whole(0, 7, trips))
+    assert lane.take(whole(1, 8, trips)) == []
+    assert len(lane.take(whole(0, 8, trips))) == 2
+    assert (lane.n_published, lane.n_suppressed) == (1, 1)
+
+
+def test_a_source_that_stands_still_holds_up_three_windows() -> None:
+    lane, trips = LaneTrips(SETTINGS, NETWORK), some_trips(1)
+    for window in range(7, 12):
+        assert lane.take(whole(0, window, trips)) == []
+    assert lane.n_suppressed == 2
+    # It comes back: what was left out is not published late.
+    made = [lane.take(whole(1, window, trips)) for window in range(7, 12)]
+    assert [len(each) for each in made] == [0, 0, 2, 2, 2]
+
+
+def test_a_window_without_trips_is_published_empty() -> None:
+    lane, none = LaneTrips(SETTINGS, NETWORK), some_trips(1, n=0)
+    lane.take(whole(0, 7, none))
+    _, message = lane.take(whole(1, 7, none))
+    assert json.loads(message.payload)["trips"] == []
+
+
+def test_trips_of_no_source_are_refused() -> None:
+    with pytest.raises(ValueError, match="no trips"):
+        decode_trips(encode_trips(whole(1, 7, some_trips(1))._replace(source=2)), n_sources=2)

@@ -1,0 +1,130 @@
+"""Several networks in one service: each device is company for those on its own alone."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.settings import Settings
+from tests.pipeline.positions.support import NOW, Rig, flow_settings
+
+ROADS, PATHS = "grid:5x5", "grid:5x7"
+SOURCE = f"{ROADS} + {PATHS}"
+BOTH = load_network(SOURCE)
+CARS = {"topic": "cars/{device}", "network": ROADS}
+WALKERS = {"topic": "walkers/{device}", "network": PATHS}
+
+
+def rig_of(**tables: Any) -> Rig:  # noqa: ANN401  tables of any kind
+    network = {"source": SOURCE, "snap_limit_m": 30}
+    return Rig(roads=BOTH, network=network, inputs=[CARS, WALKERS], **tables)
+
+
+def said(kind: str, device: str, node: int, ts: float = NOW) -> Delivery:
+    """Return what a device says that stands at a node which both grids have."""
+    body = {"lat": BOTH.lat[node], "lon": BOTH.lon[node], "ts": ts}
+    return Delivery(f"{kind}/{device}", json.dumps(body).encode(), 0)
+
+
+def test_both_grids_have_junctions_in_the_same_places() -> None:
+    first = BOTH.layers[1].nodes.start + 1  # one column more on each side
+    assert BOTH.lat[[0, 2]].tolist() == pytest.approx(BOTH.lat[[first, first + 2]].tolist())
+    assert BOTH.lon[[0, 2]].tolist() == pytest.approx(BOTH.lon[[first, first + 2]].tolist())
+
+
+@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+def test_k_counts_the_devices_of_one_network_alone(mode: str) -> None:
+    rig = rig_of(region={"mode": mode, "min_nodes": 2}, adka={"density_steps": [], "k_values": [3]})
+    few = [("cars", "a"), ("cars", "b"), ("walkers", "c")]
+    assert rig.publish(*(said(*each, 0) for each in few)) == []
+    published = []
+    for second in range(1, 40):
+        now = NOW + second
+        again = [said(*each, 0, now) for each in (*few, ("walkers", "d"), ("walkers", "e"))]
+        published += rig.publish(*again, now=now)
+    assert published
+    for each in published:
+        assert len(each["pseudonyms"]) == 3
+        assert {name.split("/")[0] for name in each["region"]} == {"2"}
+
+
+def test_a_device_on_two_networks_is_on_the_first_and_no_company_on_the_other() -> None:
+    rig = rig_of()
+    [message] = rig.publish(
+        said("cars", "a", 0), said("cars", "b", 0), said("walkers", "a", 0), said("walkers", "c", 0)
+    )
+    assert {name.split("/")[0] for name in message["region"]} == {"1"}
+    assert rig.outcomes() == {
+        "PUBLISHED": 2,
+        "SUPPRESSED__OFF_GRAPH": 1,
+        "SUPPRESSED__TOO_FEW_DEVICES": 1,
+    }
+    assert rig.flow.inputs.n_of[1].sum() == 2, "and the input is told"
+
+
+def test_a_device_that_was_forgotten_may_come_back_on_another_network() -> None:
+    rig = rig_of(presence={"ttl_s": 60, "follow_intervals": False})
+    rig.publish(said("cars", "a", 0), said("cars", "b", 0))
+    later = NOW + 200
+    assert rig.publish(now=later) == []
+    assert rig.flow.view.n_devices == 0
+    assert rig.publish(said("walkers", "a", 0, later), said("walkers", "b", 0, later), now=later)
+
+
+def test_a_device_in_a_zone_counts_on_its_own_network() -> None:
+    around = {"circle": {"lat": BOTH.lat[2], "lon": BOTH.lon[2], "radius_m": 30}}
+    rig = rig_of(zones=[around])
+    rig.publish(said("walkers", "a", 0), said("walkers", "b", 0))
+    rig.publish(said("walkers", "a", 2, NOW + 1), now=NOW + 1)
+    at = rig.flow.devices_at()
+    assert at[: BOTH.layers[0].nodes.stop].sum() == 0
+    assert at.sum() == 2
+
+
+def test_positions_that_wait_for_their_trip_stay_on_their_network() -> None:
+    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 1, "delay_s": 10}
+    rig = rig_of(trips=trips)
+    published = []
+    for second in range(30):
+        now = NOW + second
+        moving = [said("walkers", d, second // 10, now) for d in "ab"]
+        published += rig.publish(*moving, now=now)
+    assert published
+    assert {name[0] for each in published for name in each["region"]} == {"2"}
+
+
+def test_which_network_a_device_is_on_outlives_a_restart() -> None:
+    before, after = rig_of(), rig_of()
+    before.publish(said("cars", "a", 0), said("cars", "b", 0))
+    after.flow.mobile.restore(before.flow.mobile.state())
+    [message] = after.publish(
+        *(said(kind, "a", 0, NOW + 1) for kind in ("walkers", "cars")),
+        said("cars", "b", 0, NOW + 1),
+        now=NOW + 1,
+    )
+    assert {name[0] for name in message["region"]} == {"1"}
+    assert after.outcomes()["SUPPRESSED__OFF_GRAPH"] == 1
+
+
+@pytest.mark.parametrize(
+    ("tables", "problem"),
+    [
+        ({"inputs": [CARS, {"topic": "walkers/{device}"}]}, r"inputs \(no. 2\): network must be"),
+        ({"inputs": [CARS | {"network": "city:100"}]}, "must be one of network.source"),
+        ({"network": {"source": ROADS}, "inputs": [WALKERS]}, "must be one of network.source"),
+        ({"inputs": [CARS], "counts": {"enabled": True}}, "of different kinds together"),
+        ({"inputs": [CARS], "trips_out": {"every_s": 60}}, "of different kinds together"),
+    ],
+)
+def test_settings_that_do_not_tell_networks_apart_are_refused(
+    tables: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        flow_settings(**{"network": {"source": SOURCE}, **tables})
+
+
+def test_one_network_may_be_named() -> None:
+    assert Settings.model_validate({"network": {"source": ROADS}, "inputs": [CARS]})
