@@ -432,7 +432,7 @@ class Settings(Group):
     def _devices_of_several_networks_are_told_apart(self) -> Self:
         sources = sources_of(self.network.source)
         for i, each in enumerate(self.inputs, 1):
-            needs_none = len(sources) == 1 or each.publish == "public"
+            needs_none = len(sources) == 1 or each.kind == "public"
             if each.network not in sources and (each.network is not None or not needs_none):
                 known = ", ".join(sources)
                 raise ValueError(

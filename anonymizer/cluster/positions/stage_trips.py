@@ -129,7 +129,7 @@ class LaneTrips:
         self._messages = TripMessages(settings, network, version=version)
         n_cells = n_cells_of(network, settings.counts.k)
         self._cells = cells_message(settings.topics.trips, n_cells, network, version=version)
-        self.n_sources = n_sources = settings.cluster.n_sources
+        self.n_sources = n_sources = settings.cluster.n_parts
         self._coming: list[list[WindowTrips]] = [[] for _ in range(n_sources)]
         """The pieces from each source of a window that is not complete."""
         self._stated: list[dict[int, WindowTrips]] = [{} for _ in range(n_sources)]

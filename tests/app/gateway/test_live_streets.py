@@ -92,7 +92,7 @@ async def test_who_takes_no_part_or_is_in_a_zone_is_on_no_street() -> None:
 async def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over() -> None:
     asked = {f"d{i}" for i in range(50)}
     frame = drives(hours=2).filter(pl.col("ts") < 2 * HOUR)
-    driven = Driven(frame, device_zones={"enabled": True, "max_devices": 60})
+    driven = Driven(frame, device_zones={"topic": "zones/{device}"})
     assert driven.rig.flow.device_zones is not None
     driven.streets = LiveStreets(
         driven.settings, NETWORK, driven.rig.flow.mobile.devices.keys, driven.rig.flow.device_zones

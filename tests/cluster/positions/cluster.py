@@ -77,9 +77,10 @@ PROTECTED: dict[str, dict[str, Any]] = {
     "trips": {"trips": TRIPS, "counts": COUNTS},
     "trips_out": {
         "trips": {"gap_s": 2.5, "dwell_s": 2.0},
-        "trips_out": {"every_s": 2, "k": 2},
+        "trips_out": {"every_s": 2},
+        "counts": {"k": 2},
         "zones": [ZONE],
-        "device_zones": {"enabled": True},
+        "device_zones": {"topic": "zones/{device}"},
     },
     "zones": {"zones": [ZONE]},
     "device_zones": {"device_zones": {"topic": "zones/{device}"}},

@@ -19,7 +19,7 @@ from anonymizer.settings import Settings
 
 NETWORK = load_network("grid:12x12")
 SETTINGS = Settings.model_validate(
-    {"trips_out": {"every_s": 600, "k": 3}, "cluster": {"n_sources": 2}}
+    {"trips_out": {"every_s": 600}, "counts": {"k": 3}, "cluster": {"n_parts": 2}}
 )
 N_CELLS = n_cells_of(NETWORK, 3)
 

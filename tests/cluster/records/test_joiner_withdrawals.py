@@ -22,8 +22,12 @@ class Joiner:
 
     @staticmethod
     def _make() -> JoinerStage:
-        given = settings_for(10**6, n_joiners=1).model_copy(
-            update={"device_zones": DeviceZoneSettings(enabled=True)}
+        made = settings_for(10**6)
+        given = made.model_copy(
+            update={
+                "cluster": made.cluster.model_copy(update={"n_parts": 1}),
+                "device_zones": DeviceZoneSettings(topic="zones/{device}"),
+            }
         )
         return JoinerStage(given, [stream(), stream(name="other")], number=0, secret=SECRET)
 

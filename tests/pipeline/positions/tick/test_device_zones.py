@@ -535,10 +535,11 @@ def told_trips(*asked: tuple[float, str], wish: object, room: int = 9) -> list[d
     roads = load_network("grid:12x12")
     rig = ZonesRig(
         roads=roads,
-        device_zones={"enabled": True, "max_devices": room},
-        trips_out={"every_s": 600, "k": 3},
+        device_zones={"topic": "zones/{device}"},
+        trips_out={"every_s": 600},
+        counts={"k": 3},
         trips={"gap_s": 120, "dwell_s": 120},
-        presence={"ttl_s": 120, "max_behind_s": 10, "follow_intervals": False},
+        presence={"ttl_s": 120, "max_behind_s": 10, "max_devices": 100 * room},
     )
     told = []
     for second in range(20, 1500, 20):

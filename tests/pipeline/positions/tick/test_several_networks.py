@@ -85,7 +85,7 @@ def test_a_device_in_a_zone_counts_on_its_own_network() -> None:
 
 
 def test_positions_that_wait_for_their_trip_stay_on_their_network() -> None:
-    trips = {"enabled": True, "start_m": 0, "start_s": 0, "end_m": 0, "end_s": 1, "delay_s": 10}
+    trips = {"enabled": True, "ends_m": 0, "ends_s": 1, "delay_s": 10}
     rig = rig_of(trips=trips)
     published = []
     for second in range(30):
@@ -115,7 +115,7 @@ def test_which_network_a_device_is_on_outlives_a_restart() -> None:
         ({"inputs": [CARS, {"topic": "walkers/{device}"}]}, r"inputs \(no. 2\): network must be"),
         ({"inputs": [CARS | {"network": "city:100"}]}, "must be one of network.source"),
         ({"network": {"source": ROADS}, "inputs": [WALKERS]}, "must be one of network.source"),
-        ({"inputs": [CARS], "counts": {"enabled": True}}, "of different kinds together"),
+        ({"inputs": [CARS], "counts": {"privacy": "k"}}, "of different kinds together"),
         ({"inputs": [CARS], "trips_out": {"every_s": 60}}, "of different kinds together"),
     ],
 )
