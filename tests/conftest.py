@@ -2,11 +2,13 @@
 
 import gc
 import os
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import structlog
+import typer.main
 from hypothesis import HealthCheck, Phase, settings
 
 # What helpers assert fails with the values that were compared, as in the tests themselves.
@@ -27,6 +29,9 @@ settings.register_profile("search", _patient, print_blob=True, max_examples=200)
 # A mutant only has to be noticed: no time is spent on the simplest case that shows it.
 settings.register_profile("mutants", _few, phases=[Phase.explicit, Phase.generate])
 settings.load_profile("anonymizer")
+
+# Typer makes a command line anew for every call, which takes longer than most of what is called.
+typer.main.get_command = cache(typer.main.get_command)
 
 # Files of a minute and more come first, or one core would wait for the one that begins last. Those
 # that compile other kernels than their neighbours take turns: a kernel is compiled by one process.
