@@ -22,7 +22,7 @@ collect_ignore = [] if find_spec("pyspark") else ["spark"]
 # Kernels compile at their first call, and machines are shared: time is no property of a case.
 _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The cases of a test follow from its source: chance fails no run, so every run tries the same few.
-# They notice every mutant (tests/mutation). `make search` and `make soak` draw many new ones.
+# Mutants judge them (tests/mutation). `make search` and `make soak` draw many new ones.
 _few = settings(_patient, derandomize=True, max_examples=40)
 settings.register_profile("anonymizer", _few)
 settings.register_profile("search", _patient, print_blob=True, max_examples=200)
