@@ -2,11 +2,13 @@
 
 import gc
 import os
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import structlog
+import typer.main
 from hypothesis import HealthCheck, Phase, settings
 
 # What helpers assert fails with the values that were compared, as in the tests themselves.
@@ -20,13 +22,16 @@ collect_ignore = [] if find_spec("pyspark") else ["spark"]
 # Kernels compile at their first call, and machines are shared: time is no property of a case.
 _patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The cases of a test follow from its source: chance fails no run, so every run tries the same few.
-# They notice every mutant (tests/mutation). `make search` and `make soak` draw many new ones.
+# Mutants judge them (tests/mutation). `make search` and `make soak` draw many new ones.
 _few = settings(_patient, derandomize=True, max_examples=40)
 settings.register_profile("anonymizer", _few)
 settings.register_profile("search", _patient, print_blob=True, max_examples=200)
 # A mutant only has to be noticed: no time is spent on the simplest case that shows it.
 settings.register_profile("mutants", _few, phases=[Phase.explicit, Phase.generate])
 settings.load_profile("anonymizer")
+
+# Typer makes a command line anew for every call, which takes longer than most of what is called.
+typer.main.get_command = cache(typer.main.get_command)
 
 # Files of a minute and more come first, or one core would wait for the one that begins last. Those
 # that compile other kernels than their neighbours take turns: a kernel is compiled by one process.

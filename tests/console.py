@@ -36,7 +36,7 @@ from tests.cli.support import in_process
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`]*)$")
-_DEADLINE_S = 500.0
+_DEADLINE_S = 1500.0
 """For a command, which may be the first in a fresh checkout and compile its kernels."""
 _ENDING_S = 60.0
 
