@@ -32,7 +32,13 @@ from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.resident import Input, Resident, StageEvents
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Topic, partition_of
-from anonymizer.cluster.transactions import Places, Transactions, lags_of, translated
+from anonymizer.cluster.transactions import (
+    FencedError,
+    Places,
+    Transactions,
+    lags_of,
+    translated,
+)
 from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.errors import TransportError
 from anonymizer.transport.kafka_problems import KafkaLostError
@@ -41,6 +47,8 @@ _REST_S = 0.01
 """Longest time between two looks at what is read besides."""
 _LONG_S = 10.0
 """Time for one input beyond which it is logged."""
+_FENCED_S, _MOST_FENCED = 120.0, 5
+"""A worker ends when others have taken its place under its name so often within this time."""
 _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
 """Of the content of a message; Kafka also counts its key and headers."""
 
@@ -130,6 +138,7 @@ class Runner:
             for key in stages.keys:
                 self._keys[topic.name, partition_of(key, topic.n_partitions)].append(key)
         self._ending = Event()
+        self._fenced_at: list[float] = []
 
     def run(self) -> None:
         """Run until SIGTERM, then commit what was taken. Wait for Kafka while it is away.
@@ -150,6 +159,7 @@ class Runner:
             try:
                 self._attempt()
             except KafkaLostError as error:
+                self._note_fenced(error)
                 if self._ending.is_set():
                     _LOG.warning("ended without Kafka; it is to be taken again", reason=str(error))
                     return
@@ -157,6 +167,18 @@ class Runner:
                 wait_s = patience.next_s()
                 _LOG.warning("waits for Kafka", reason=str(error), seconds=round(wait_s, 1))
                 self._pause(wait_s)
+
+    def _note_fenced(self, error: KafkaLostError) -> None:
+        """End, if others take this place again and again: they are alive."""
+        if not isinstance(error, FencedError):
+            return
+        now = time.monotonic()
+        self._fenced_at = [at for at in self._fenced_at if now - at < _FENCED_S] + [now]
+        if len(self._fenced_at) >= _MOST_FENCED:
+            raise TransportError(
+                "Kafka: another worker has this name, and both cannot work: end one of them, or"
+                " give it a name of its own (--name)"
+            ) from error
 
     def _pause(self, wait_s: float) -> None:
         """Wait, and show that this thread is alive."""

@@ -12,12 +12,11 @@ from typing import Any, Protocol
 
 from anonymizer.cluster.kafka import BATCH_BYTES, MESSAGE_BYTES
 from anonymizer.cluster.topics import PARTITIONER
-from anonymizer.errors import TransportError
 from anonymizer.extras import extra
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
-    from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+    from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 SESSION_S = 6
 """Time after which a worker that is silent is replaced: the least that Kafka's defaults admit."""
@@ -217,18 +216,38 @@ class Transactions:
             raise KafkaLostError("Kafka: has given the partitions of this worker to others")
 
 
+_FENCED = (
+    "FENCED_INSTANCE_ID",
+    "PRODUCER_FENCED",
+    "INVALID_PRODUCER_EPOCH",
+    "_FENCED",
+    "_FATAL",  # what follows one of these
+)
+"""Errors of a client in whose place Kafka has another one."""
+
+
+class FencedError(KafkaLostError):
+    """Kafka goes on with another client of this name alone.
+
+    That one may be dead: a request to join outlives its process in the buffers of a Kafka that
+    stands still, and may be read after that of the worker that has taken its place. Or this one was
+    silent for so long that Kafka has ended its transaction.
+    """
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Say in the words of this package what Kafka's client raises in the block.
 
-    KafkaLostError if a new attempt may do better, TransportError if another worker has this name.
+    KafkaLostError if a new attempt may do better; `FencedError` if another client may have this
+    name.
     """
     try:
         yield
     except KafkaException as error:
         why = reason_of(error)
-        if error.args[0].code() == KafkaError.FENCED_INSTANCE_ID:
-            raise TransportError(f"Kafka: another worker has this name: {why}") from error
+        if error.args[0].name() in _FENCED:
+            raise FencedError(f"Kafka: goes on with another client of this name: {why}") from error
         raise KafkaLostError(f"Kafka: {why}") from error
 
 

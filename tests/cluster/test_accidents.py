@@ -10,8 +10,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from anonymizer.cluster.dropping import Dropped, decode_dropped
 from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of
+from anonymizer.cluster.transactions import consumer_options
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import Committed, answer, processes, wait_until
+from tests.cluster.processes import DEADLINE_S, Committed, answer, processes, wait_until
 from tests.cluster.recorded import N_LANES, TOKEN
 from tests.cluster.run_sums import N_STAGES
 from tests.cluster.stages import FAILS, UNREADABLE, Sums
@@ -128,6 +129,17 @@ def listed(kafka: Kafka, prefix: str) -> list[Dropped]:
     return found
 
 
+def check_outputs(feed: Feed, out: Committed) -> None:
+    """End the inputs, and check that each output comes, once."""
+    feed.stop()
+    expected = {number: feed.expected(number) for number in range(N_STAGES)}
+    wait_until(
+        lambda: all(len(out.values[each]) >= len(expected[each]) for each in expected),
+        "all outputs",
+    )
+    assert dict(out.values) == expected
+
+
 @pytest.mark.parametrize("victim", ["worker", "kafka", "kafka, killed"])
 def test_a_worker_that_lost_kafka_comes_back_by_itself_and_sends_everything_once(
     own_kafka: Kafka, prefix: str, tmp_path: Path, victim: str
@@ -157,14 +169,58 @@ def test_a_worker_that_lost_kafka_comes_back_by_itself_and_sends_everything_once
         back_at, n = time(), {number: len(out.values[number]) for number in range(N_STAGES)}
         wait_until(lambda: all(len(out.values[each]) > n[each] + 5 for each in n), "more outputs")
         print(f"{victim}: outputs after {time() - back_at:.1f} s")  # noqa: T201
-        feed.stop()
-        expected = {number: feed.expected(number) for number in range(N_STAGES)}
-        wait_until(
-            lambda: all(len(out.values[each]) >= len(expected[each]) for each in expected),
-            "all outputs",
-        )
-        assert dict(out.values) == expected
+        check_outputs(feed, out)
         assert workers.stop("a") == 0
+
+
+def test_a_request_to_join_that_outlives_its_process_costs_its_successor_a_moment(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    """A Kafka that stands still may read it after that of the worker that took its place."""
+    make_topics(kafka.address, prefix)
+    with (
+        processes(tmp_path) as workers,
+        Committed(kafka.address, f"{prefix}.out", N_STAGES) as out,
+    ):
+        feed = Feed(kafka.address, f"{prefix}.in")
+        start(workers, "a", kafka, prefix, tmp_path)
+        wait_until(lambda: all(len(out.values[n]) > 5 for n in range(N_STAGES)), "outputs")
+        options = {"bootstrap.servers": kafka.address}
+        dead = Consumer(consumer_options(options, group=f"{prefix}.workers", name="a"))
+        dead.subscribe([f"{prefix}.in"])
+        deadline = monotonic() + DEADLINE_S
+        while not dead.assignment():
+            dead.poll(0.1)
+            assert monotonic() < deadline
+        dead.close()  # says nothing to Kafka, as one that was killed
+        wait_until(lambda: "another client of this name" in workers.said("a"), "a line")
+        n = {number: len(out.values[number]) for number in range(N_STAGES)}
+        wait_until(lambda: all(len(out.values[each]) > n[each] + 5 for each in n), "more outputs")
+        check_outputs(feed, out)
+        assert workers.stop("a") == 0
+
+
+def test_of_two_workers_of_one_name_one_ends_and_says_why(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    make_topics(kafka.address, prefix)
+    folders = [tmp_path / name for name in ("here", "there")]
+    with (
+        processes(tmp_path) as workers,
+        Committed(kafka.address, f"{prefix}.out", N_STAGES) as out,
+    ):
+        feed = Feed(kafka.address, f"{prefix}.in")
+        for folder in folders:
+            folder.mkdir()
+            workers.start(
+                folder.name,
+                *("tests.cluster.run_sums", kafka.address, prefix, "a", str(folder)),
+            )
+        why = "TransportError: Kafka: another worker has this name"
+        wait_until(lambda: any(why in workers.said(each.name) for each in folders), "an end")
+        check_outputs(feed, out)
+        codes = {each.name: workers.stop(each.name) for each in folders}
+        assert sorted(codes.values()) == [0, 1], codes
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

@@ -36,7 +36,7 @@ async def other(
     folder = tmp_path / name
     made: dict[str, Callable[[], LocalBroker]] = {
         "aedes": aedes, "moquette": lambda: moquette(folder), "hivemq": lambda: hivemq(folder),
-        "nanomq": nanomq,
+        "nanomq": lambda: nanomq(folder),
     }  # fmt: skip
     started = made[name]()
     await started.start()

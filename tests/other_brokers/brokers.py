@@ -2,7 +2,7 @@
 
 `make test-cluster` installs them in a folder from `package-lock.json`, `pom.xml` and `hivemq.xml`.
 No registry has NanoMQ: where `ANONYMIZER_NANOMQ` names a program that was built from its source, it
-is run as well; its tests hang, and why is not known.
+is run as well.
 """
 
 import os
@@ -69,9 +69,18 @@ def hivemq(folder: Path) -> LocalBroker:
     return LocalBroker(command, ready="ready", start_timeout_s=120.0)
 
 
-def nanomq() -> LocalBroker:
-    """Return a NanoMQ, which keeps all in memory."""
-    return LocalBroker(
-        lambda port: [NANOMQ, "start", "--url", f"nmq-tcp://127.0.0.1:{port}"],
-        ready="started successfully",
-    )
+def nanomq(folder: Path) -> LocalBroker:
+    """Return a NanoMQ with a folder for its settings; it keeps all else in memory."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def command(port: int) -> list[str | Path]:
+        config = folder / "nanomq.conf"
+        config.write_text(
+            "mqtt { max_packet_size = 64MB }\n"
+            f'listeners.tcp {{ bind = "127.0.0.1:{port}" }}\n'
+            "log { to = [console], level = warn }\n"
+        )
+        # It says that it is ready in a buffer, which a pipe gets when it is full or when it ends.
+        return ["stdbuf", "-oL", NANOMQ, "start", "--conf", config]
+
+    return LocalBroker(command, ready="started successfully")
