@@ -22,6 +22,8 @@ from experiments.result_files import Row, manifest, write_csv, write_files, writ
 from experiments.scores import Score
 
 MIN_NODES = 200
+LEAST_FLEET = 60
+"""Devices of a fleet that drives: of fewer, random halves often publish nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Plan:
     network
         Where simulated people drive.
     n_people
-        Number of people in the weeks of commuters; the other fleets are a sixth to a third of it.
+        Number of people in the weeks of commuters; the other fleets are a sixth to a third of it,
+        and of `LEAST_FLEET` devices or more.
     n_shadows
         Shadow releases of each way to publish, for membership.
     data
@@ -62,12 +65,12 @@ def _taxis(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
 
 def _paths(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
     return run_reconstruction(
-        _town(plan), n_devices=plan.n_people // 6, seed=plan.seed, progress=progress
+        _town(plan), n_devices=_fleet(plan, 6), seed=plan.seed, progress=progress
     )
 
 
 def _membership(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
-    network, n, seed = _town(plan), plan.n_people // 4, plan.seed
+    network, n, seed = _town(plan), _fleet(plan, 4), plan.seed
     of_positions = run_membership(
         network, n_devices=n, n_shadows=plan.n_shadows, seed=seed, progress=progress
     )
@@ -79,7 +82,11 @@ def _membership(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
 
 
 def _moments(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
-    return run_moments(_town(plan), n_devices=plan.n_people // 3, seed=plan.seed, progress=progress)
+    return run_moments(_town(plan), n_devices=_fleet(plan, 3), seed=plan.seed, progress=progress)
+
+
+def _fleet(plan: Plan, part: int) -> int:
+    return max(plan.n_people // part, LEAST_FLEET)
 
 
 def _town(plan: Plan) -> RoadNetwork:

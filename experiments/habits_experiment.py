@@ -41,18 +41,19 @@ N_DAYS = 21
 KNOWN_DAYS = 14
 REPORT_S = 30.0
 TICK_S = 10.0
+_SMALLEST: dict[str, dict[str, object]] = {
+    "region": {"place_devices": 1, "area_devices": 1},
+    "session": {"beat_s": 0},
+}
 RELEASES: dict[str, dict[str, dict[str, object]]] = {
     "session": {},
     "session, protected trips": {"trips": {"enabled": True}},
-    "session, smallest places": {
-        "region": {"place_devices": 1},
-        "session": {"beat_s": 0},
-    },
+    "session, smallest places": _SMALLEST,
     "snapshot": {"region": {"mode": "snapshot"}},
 }
-CLOAKED_DAYS = {
-    "cloaked habits": "session",
-    "habits cloaked in the smallest places": "session, smallest places",
+CLOAKED_DAYS: dict[str, dict[str, dict[str, object]]] = {
+    "cloaked habits": {},
+    "habits cloaked in the smallest places": _SMALLEST,
 }
 """How the days are released that an adversary knows only cloaked, with the names; the second one is
 known to tell much."""
@@ -126,9 +127,9 @@ def _attack_all(
 ) -> Iterator[Score]:
     later, before = _rows(trace, trace.ts >= begins_s), _rows(trace, trace.ts < begins_s)
     days = {}
-    for name, as_released in CLOAKED_DAYS.items():
+    for name, tables in CLOAKED_DAYS.items():
         progress(f"{name}: days before")
-        settings = Settings.model_validate(RELEASES[as_released])
+        settings = Settings.model_validate(tables)
         days[name] = named_days(
             attacked(before, network, settings, tick_s=TICK_S, seed=seed), seed=seed
         )
