@@ -205,6 +205,7 @@ REMOVED = {
     "streams.count_as": "it is truck_count: delete it",
     "streams.max_records_per_vehicle": "it is 100: delete it",
     "streams.prefer_share": "it is an option of tables: delete it",
+    "streams.sources.header": 'write vehicle = "header:NAME"',
     "streams.sources.qos": "it is 1: delete it",
     "streams.sources.text_numbers": "numbers may be written as text: delete it",
     "streams.sources.time_unit": "seconds and milliseconds are told apart: delete it",
