@@ -42,7 +42,7 @@ KNOWN_DAYS = 14
 REPORT_S = 30.0
 TICK_S = 10.0
 _SMALLEST: dict[str, dict[str, object]] = {
-    "region": {"place_devices": 1, "area_devices": 1},
+    "region": {"place_devices": 1},
     "session": {"beat_s": 0},
 }
 RELEASES: dict[str, dict[str, dict[str, object]]] = {

@@ -53,7 +53,6 @@ def quick(url: str, **tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> di
         "network": {"source": "grid:20x20", "snap_limit_m": 60},
         "broker": {"url": url, "reconnect_max_s": 0.2},
         "tick": {"interval_s": 0.03},
-        "output": {"rejected_every_s": 0.1},
         "pseudonym": {"rotate_s": 1e9},  # one pseudonym a device, for all of a test
         "region": {"mode": "bfs"},
         "http": {"port": 0},

@@ -92,7 +92,7 @@ about a single device. Counters end in `_total`; histograms have `_bucket`, `_su
 [Alerts](alerts.md) says what to do when one of them raises one.
 
 Exact counts of positions and records are for the bearer of the token (`http.token_file`) alone.
-Everybody else gets public ones, one `output.rejected_every_s` late. Positions are counted in
+Everybody else gets public ones, up to 10 s late. Positions are counted in
 multiples of the largest k that the settings can ask for, with the reasons that depend on where a
 device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Positions of
 these reasons count, as received too, only in intervals in which they are as many as k devices

@@ -224,9 +224,9 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
         for source in stream.sources:
             name = f"Part_{stream.name}_{source.name}"
             told = ", ".join(source.tells)
-            besides = "its time" if source.vehicle is None else "its time and its vehicle"
+            besides = "its time" if source.vehicle_path is None else "its time and its vehicle"
             summary = f"Part of a record of {stream.name}: {told}; and {besides}."
-            by_key = source.kafka and source.vehicle is None and source.header is None
+            by_key = source.kafka and source.vehicle is None
             yield Channel(
                 source.topic,
                 MessageKind(name, summary, {"type": "object"}),

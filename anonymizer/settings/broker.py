@@ -15,9 +15,6 @@ _RANDOM_CHARS = 32
 class BrokerSettings(Group):
     """The MQTT broker and the credentials for it."""
 
-    keepalive_s: ClassVar[int] = 30
-    """Time between two pings. A broker that is silent for twice as long is reconnected, and so is
-    one that answers a ping without having acknowledged a message sent this long before it."""
     receive_maximum: ClassVar[int] = 2000
     """Most QoS 1 messages in flight from the broker to the gateway (MQTT 5)."""
 
@@ -47,6 +44,9 @@ class BrokerSettings(Group):
     """Client certificate (PEM). None: no client certificate."""
     key_file: Path | None = None
     """Key of the client certificate (PEM). None: it is in `cert_file`."""
+    keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
+    """Time between two pings. A broker that is silent for twice as long is reconnected, and so is
+    one that answers a ping without having acknowledged a message sent this long before it."""
     session_expiry_s: Annotated[int, Field(ge=0, le=0xFFFFFFFE)] = 0
     """How long the broker keeps undelivered messages while the gateway is not connected.
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""

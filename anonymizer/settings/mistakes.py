@@ -147,7 +147,6 @@ _USUAL = {
 """What is meant by names that other programs use."""
 
 REMOVED = {
-    "broker.keepalive_s": "it is 30: delete it",
     "broker.probe_topic": "write max_backlog_s = 10.0; probes are on probe, beside status_topic",
     "broker.random_client_id": "an id of 32 characters or more is used as it is: delete it",
     "broker.receive_maximum": "it is 2000: delete it",
@@ -188,6 +187,8 @@ REMOVED = {
     "inputs.publish": 'write kind = "public" for "public", and kind = "fixed" for "cloaked"',
     "limits.max_device_id_chars": "it is 256: delete it",
     "limits.max_positions": "it is 10000: delete it",
+    "output.rejected_every_s": "it is a hundred ticks, at most 10 s: delete it",
+    "output.silence_s": "it is two beats, at least 20 s: delete it",
     "output.rejected_topic": "it is beside broker.status_topic: delete it",
     "presence.follow_intervals": "unless ttl_s or session.epoch_s is set, they follow: delete it",
     "presence.max_ahead_s": "it is 5: delete it",
@@ -205,6 +206,7 @@ REMOVED = {
     "streams.count_as": "it is truck_count: delete it",
     "streams.max_records_per_vehicle": "it is 100: delete it",
     "streams.prefer_share": "it is an option of tables: delete it",
+    "streams.sources.header": 'write vehicle = "header:NAME"',
     "streams.sources.qos": "it is 1: delete it",
     "streams.sources.text_numbers": "numbers may be written as text: delete it",
     "streams.sources.time_unit": "seconds and milliseconds are told apart: delete it",

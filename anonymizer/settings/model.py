@@ -18,7 +18,6 @@ from anonymizer.settings.analysts import (
     TripsOutSettings,
 )
 from anonymizer.settings.base import (
-    LESS_IS_WEAKER,
     MORE_IS_WEAKER,
     NEVER_WEAKER,
     AtLeastOne,
@@ -48,6 +47,7 @@ from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 from anonymizer.settings.web import HttpSettings
 
 _DEVICES_PER_MESSAGE = 10
+_TICKS_A_REPORT, _LONGEST_REPORT_S = 100, 10.0
 _LEAST_EVIDENCE_S = 60
 """Less than that holds no life of a pseudonym."""
 OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
@@ -85,14 +85,6 @@ class OutputSettings(Group):
     the same messages, with the group, or the pseudonym (`form = "device"`), as the key. It must
     exist; Kafka keeps messages as long as its `retention.ms` says. It needs inputs of Kafka alone.
     Nothing else is published then."""
-    rejected_every_s: Annotated[Positive, LESS_IS_WEAKER] = 10.0
-    """How often the counts of rejected positions are published, by reason, on
-    `anonymizer/rejected`, beside `broker.status_topic`; never a payload."""
-    silence_s: Positive | None = None
-    """If positions arrive and none is published for longer than this, in addition to the delays of
-    the settings (`trips.delay_s`, `session.settle_s`, and the longest beat where groups exist), the
-    gateway says why in one sentence, and is not ready. None: two beats (`session.beat_s`), but at
-    least 20 s."""
     qos: Qos = 0
     form: Literal["group", "device"] = "group"
     """`group`: one message for all devices that share a region; `device`: one for each. `device`
@@ -116,8 +108,16 @@ class TickSettings(Group):
     """Ticks of the positions flow."""
 
     interval_s: Positive = 0.1
+    """Length of a tick. Every hundred ticks, but at least every 10 s, the counts of rejected
+    positions are published, by reason, on `anonymizer/rejected`, beside `broker.status_topic`;
+    never a payload."""
     drain_s: Positive = 10.0
     """Deadline for finishing the current work when the gateway is stopped."""
+
+    @property
+    def report_every_s(self) -> float:
+        """How often a gateway reports on itself, in seconds."""
+        return min(_LONGEST_REPORT_S, _TICKS_A_REPORT * self.interval_s)
 
 
 class PresenceSettings(Group):

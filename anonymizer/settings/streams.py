@@ -15,7 +15,6 @@ from anonymizer.domain.promises import Promise, bounded_shares, check_cells_prom
 from anonymizer.settings.base import (
     Group,
     Name,
-    NonEmpty,
     NotNegative,
     OutputTopic,
     Positive,
@@ -47,13 +46,12 @@ class SourceSettings(Group):
     parts of the identifier too: all are joined by `/`."""
     kafka: KafkaTopic | None = None
     """A topic of Kafka that is read in place of `topic`, see `[kafka]`. It must exist. The vehicle
-    is the key of the messages, unless `header` or `vehicle` is set. It needs `streams.kafka`."""
-    header: NonEmpty | None = None
-    """Name of the header of Kafka's messages that has the identifier of the vehicle."""
+    is the key of the messages, unless `vehicle` is set. It needs `streams.kafka`."""
     vehicle: PayloadPath | None = None
     """Where the identifier of the vehicle is in the payload, `truck.plate`: text or a whole number.
     The topic then has no `{vehicle}`, and may name `limits.max_ids_per_topic` vehicles in a window.
-    A broker's ACL can enforce a topic; nothing can enforce a payload. None: it is in the topic."""
+    A broker's ACL can enforce a topic; nothing can enforce a payload. In Kafka also `header:NAME`,
+    a header of the messages. None: it is in the topic, or the key."""
     time: PayloadPath = "ts"
     """Where the time is in the payload, `exit.at`: a number of seconds or milliseconds since 1970,
     or ISO 8601 text."""
@@ -72,7 +70,8 @@ class SourceSettings(Group):
         """State the topic under which messages of Kafka pass the pipeline."""
         if not isinstance(stated, dict) or not isinstance(stated.get("kafka"), str):
             return stated
-        below = "/{vehicle}" if stated.get("vehicle") is None else ""
+        in_payload = stated.get("vehicle") is not None and _header(stated["vehicle"]) is None
+        below = "" if in_payload else "/{vehicle}"
         topic = pipeline_topic(stated["kafka"]) + below
         if stated.get("topic", topic) != topic:
             raise ValueError("topic: a source has either topic or kafka")
@@ -80,19 +79,29 @@ class SourceSettings(Group):
 
     @model_validator(mode="after")
     def _headers_are_of_kafka(self) -> Self:
-        if self.header is not None and (self.kafka is None or self.vehicle is not None):
-            raise ValueError("header: is for kafka, without `vehicle`")
+        if self.header is not None and self.kafka is None:
+            raise ValueError('vehicle: "header:NAME" is for kafka')
         return self
 
     @model_validator(mode="after")
     def _topic_is_a_filter(self) -> Self:
         check_filter(self.filter_topic, "vehicle")
         levels = self.filter_topic.split("/")
-        if self.vehicle is None and "{vehicle}" not in levels:
+        if self.vehicle_path is None and "{vehicle}" not in levels:
             raise ValueError("topic: {vehicle} is required, unless `vehicle` is in the payload")
-        if self.vehicle is not None and any(map(is_field, levels)):
+        if self.vehicle_path is not None and any(map(is_field, levels)):
             raise ValueError("topic: must not name the vehicle, which is in the payload")
         return self
+
+    @property
+    def header(self) -> str | None:
+        """Name of the header of Kafka's messages that has the identifier; None: none has."""
+        return _header(self.vehicle)
+
+    @property
+    def vehicle_path(self) -> PayloadPath | None:
+        """Where the identifier is in the payload; None: it is not there."""
+        return None if self.header is not None else self.vehicle
 
     @property
     def filter_topic(self) -> str:
@@ -342,7 +351,7 @@ class StreamSettings(Group):
                 raise ValueError(
                     f"sources (no. {i}).tells: contains an attribute that is not declared"
                 )
-            taken = {"the time of a part": source.time, "the vehicle": source.vehicle}
+            taken = {"the time of a part": source.time, "the vehicle": source.vehicle_path}
             for what, path in taken.items():
                 parts = None if path is None else JsonPath.of(path).parts
                 for name in set(source.tells) - by_time:
@@ -454,6 +463,12 @@ def _keeps_lasting(said: dict[str, Any]) -> bool:
     return lasts and said.get("cumulative") != "report"
 
 
+def _header(vehicle: object) -> str | None:
+    """Return the name of a header in `header:NAME`; None for a path."""
+    is_one = isinstance(vehicle, str) and vehicle.startswith("header:")
+    return str(vehicle).partition(":")[2] if is_one else None
+
+
 def _each_once(what: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
         raise ValueError(f"{what}: names must be unique")
@@ -485,7 +500,8 @@ def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings
 
 def _reads(source: SourceSettings) -> tuple[str, ...]:
     levels = source.filter_topic.split("/")
-    vehicle = () if source.vehicle is None else map(str, JsonPath.of(source.vehicle).parts)
+    path = source.vehicle_path
+    vehicle = () if path is None else map(str, JsonPath.of(path).parts)
     of_key = () if source.header is None else (source.header,)
     return ("/".join("{}" if is_field(each) else each for each in levels), *of_key, *vehicle)
 

@@ -45,7 +45,7 @@ class Depot:
         sources = [
             {"kafka": self.topic_of[each["name"]], **each}
             | ({"vehicle": "vehicle.id"} if each["name"] == "profile" else {})
-            | ({"header": "vehicle"} if each["name"] == "telemetry" else {})
+            | ({"vehicle": "header:vehicle"} if each["name"] == "telemetry" else {})
             for each in FLEET["sources"]
         ]
         everything: dict[str, Any] = {

@@ -31,7 +31,7 @@ def sparse(trace: Trace, every_s: int) -> Trace:
 @pytest.fixture(scope="module")
 def points() -> list[Point]:
     with pytest.MonkeyPatch.context() as few:
-        few.setattr(frontier_experiment, "SESSIONS", ((2.0, 3.0), (2.0, 3.0)))
+        few.setattr(frontier_experiment, "SESSIONS", (2, 2))
         few.setattr(frontier_experiment, "LAPLACE_AT_M", (50, 2000))
         few.setattr(frontier_experiment, "THRESHOLDS", (2,))
         few.setattr(frontier_experiment, "CENTRAL_EPSILONS", (1, 1000))

@@ -532,7 +532,7 @@ MODULES = (
             ("== HTTPStatus.UNAUTHORIZED", ">= HTTPStatus.OK"),
             ('or b"authorization" not in dict(scope["headers"])', ""),
             ("address = address_of(scope)", 'address = ""'),
-            ('return _HEADERS | {"Content', 'return {"Content'),
+            ('"X-Content-Type-Options": "nosniff",', ""),
         ),
     ),
     Module(

@@ -68,7 +68,7 @@ def stream(*sources: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: AN
     ("more", "topic"),
     [
         ({}, "kafka/parts/{vehicle}"),
-        ({"header": "id"}, "kafka/parts/{vehicle}"),
+        ({"vehicle": "header:id"}, "kafka/parts/{vehicle}"),
         ({"vehicle": "truck.plate"}, "kafka/parts"),
     ],
 )
@@ -89,8 +89,7 @@ def test_records_of_kafka_find_their_source(more: dict[str, str], topic: str) ->
         ([stream({"kafka": "a"}, {})], "go together"),
         ([stream({"kafka": "a"}, kafka="a")], "another topic"),
         ([stream({"kafka": "a", "topic": "b/{vehicle}"})], "either topic or kafka"),
-        ([stream({"kafka": "a", "header": "h", "vehicle": "v"})], "header"),
-        ([stream({"header": "h"}, kafka=None)], "header"),
+        ([stream({"vehicle": "header:h"}, kafka=None)], "header"),
         (
             [stream({"kafka": "a"}), stream({"kafka": "out"}, name="other", kafka="o")],
             "another topic",
@@ -99,7 +98,7 @@ def test_records_of_kafka_find_their_source(more: dict[str, str], topic: str) ->
         (
             [
                 stream({"kafka": "a"}, cumulative="report"),
-                stream({"kafka": "a", "header": "h"}, name="other", cumulative="report"),
+                stream({"kafka": "a", "vehicle": "header:h"}, name="other", cumulative="report"),
             ],
             "alike",
         ),

@@ -158,7 +158,7 @@ class Gateway:
             ),
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
-        every_s = settings.output.rejected_every_s
+        every_s = settings.tick.report_every_s
         self._public = PublicCounts(
             self._figures(),
             step=public_step(settings),
@@ -350,11 +350,10 @@ class Gateway:
         """Apply other settings, as far as they may change: see `settings.reload`."""
         self._settings = settings
         self.flow.adopt(settings)
-        self._reports.adopt(settings)
         if self._streets:
             self._streets.adopt(settings)
         self._public.step = public_step(settings)
-        every_s = settings.output.rejected_every_s
+        every_s = settings.tick.report_every_s
         self._public.share = public_share(settings, within_s=every_s)
 
     async def until_connected(self) -> None:

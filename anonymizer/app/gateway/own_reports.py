@@ -72,7 +72,7 @@ class OwnReports:
     async def run(self) -> None:
         """Publish the reports again and again."""
         while True:
-            await asyncio.sleep(self._settings.output.rejected_every_s)
+            await asyncio.sleep(self._settings.tick.report_every_s)
             self._public.turn(self._figures())
             if self._of_records:
                 self._of_records.turn()
@@ -80,10 +80,6 @@ class OwnReports:
             await self._publish_rejected()
             await self._publish_silence()
             await self._publish_state()
-
-    def adopt(self, settings: Settings) -> None:
-        """Report as often as these settings say from now on."""
-        self._settings = settings
 
     async def close(self) -> None:
         """Publish the last counts, and that there is nothing more to say."""

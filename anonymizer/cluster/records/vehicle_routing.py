@@ -30,10 +30,10 @@ class VehicleRouting:
             streams, secret=_NO_SECRET, max_id_chars=max_id_chars, names=_leads(streams)
         )
         self._reader_of = {
-            (i, j): VehicleReader(JsonPath.of(source.vehicle))
+            (i, j): VehicleReader(JsonPath.of(path))
             for i, stream in enumerate(streams)
             for j, source in enumerate(stream.sources)
-            if source.vehicle is not None
+            if (path := source.vehicle_path) is not None
         }
 
     def parts_of(self, messages: PackedDeliveries, n_joiners: int) -> IntArray:

@@ -195,6 +195,7 @@ def _reported(declared: AttributeSettings, attribute: Attribute) -> ReportedValu
 def _reader(
     settings: StreamSettings, source: SourceSettings, reported: Mapping[str, ReportedValues]
 ) -> PartReader:
+    path = source.vehicle_path
     try:
         return PartReader(
             [reported[name] for name in source.tells],
@@ -202,7 +203,7 @@ def _reader(
                 time=JsonPath.of(source.time),
                 utc_offset_s=settings.utc_offset_h * _HOUR_S,
                 where=conditions(source.where),
-                vehicle=None if source.vehicle is None else JsonPath.of(source.vehicle),
+                vehicle=None if path is None else JsonPath.of(path),
             ),
         )
     except ValueError as error:

@@ -68,7 +68,7 @@ class RecordRouter:
         names: Sequence[str] | None = None,
     ) -> None:
         self._patterns = [
-            (_pattern(source), i, j, source.vehicle is not None)
+            (_pattern(source), i, j, source.vehicle_path is not None)
             for i, stream in enumerate(streams)
             for j, source in enumerate(stream.sources)
         ]

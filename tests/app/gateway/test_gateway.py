@@ -119,7 +119,7 @@ async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBrok
 async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
     broker: LocalBroker,
 ) -> None:
-    gateway = gateway_for(broker, output={"silence_s": 0.2, "rejected_every_s": 0.1})
+    gateway = gateway_for(broker)
     assert gateway.http is not None
     async with (
         running(gateway),
@@ -257,7 +257,7 @@ async def test_what_is_refused_while_the_broker_is_away_is_told_when_it_is_back(
     # The broker is away from the gateway alone: whoever listens has subscribed before it is back.
     relay = FaultyBroker(broker.url, [])
     async with witness(broker.url) as watching, relay.serving():
-        tables = quick(relay.url, output={"rejected_every_s": 0.02})
+        tables = quick(relay.url)
         gateway = Gateway(Settings.model_validate(tables), NETWORK)
         async with running(gateway):
             async with relay.away():

@@ -117,6 +117,7 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
         broker.url,
         broker={
             **DROPS,
+            "keepalive_s": 10,
             "max_backlog_s": MAX_BACKLOG_S,
         },
         inputs=[{"topic": "positions/{device}", "qos": qos}],

@@ -17,14 +17,13 @@ LAST = [Sent("the-last", source, 1e4, {}) for source in SOURCES]
 async def test_no_class_is_published_twice_while_a_backlog_of_records_is_read_slowly(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
-    parts = list(traffic(n_vehicles=60, n_windows=12, seed=3))
+    parts = list(traffic(n_vehicles=120, n_windows=12, seed=3))
     slowly = {"idle_s": 600, "method": "best", "budget_s": 0.2}
     async with (
         witness(broker.url) as watching,
         serving_records(
-            # Of what waits, little is read at a time; acknowledgements would be read after it.
+            # More waits than is in flight at a time; acknowledgements would be read after it.
             tmp_path, broker.url, fleet=slowly, tick={"drain_s": 0.02},
-            broker={"receive_maximum": 10},
         ) as gateway,
     ):  # fmt: skip
         await publish(broker.url, [*parts, *LAST])

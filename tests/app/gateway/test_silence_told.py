@@ -28,9 +28,9 @@ from tests.end_to_end import (
 NETWORK = "city:400"
 CITY = load_network(NETWORK)
 QUICK = {
-    "ANONYMIZER__OUTPUT__SILENCE_S": "0.5",
-    "ANONYMIZER__OUTPUT__REJECTED_EVERY_S": "0.2",
+    "ANONYMIZER__SESSION__BEAT_S": "0.5",
     "ANONYMIZER__SESSION__SETTLE_S": "0.2",
+    "ANONYMIZER__TICK__INTERVAL_S": "0.02",
 }
 PUBLIC = (
     "fewer devices are present than a group needs (5 to 10, by density): nothing is published"
@@ -105,7 +105,7 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
     config = tmp_path / "gateway.toml"
     config.write_text(
         f"[network]\nsource = '{NETWORK}'\n[broker]\nurl = '{broker.url}'\n[http]\nport = 0\n"
-        f"[region]\nmode = 'bfs'\n[tick]\ninterval_s = 0.03\n[output]\nrejected_every_s = 0.2\n"
+        f"[region]\nmode = 'bfs'\n[tick]\ninterval_s = 0.03\n"
         f"{inputs}"
     )
     async with (

@@ -114,7 +114,9 @@ def test_releases_are_not_for_everybody_on_the_network() -> None:
 
 
 def test_the_toll_stream_is_the_first_that_publishes_what_the_api_tells() -> None:
-    other = {**TOLL, "name": "other", "per": "vehicle"}
+    first, *others = TOLL["attributes"]
+    attributes = [{**first, "published_as": "area"}, *others]
+    other = {**TOLL, "name": "other", "attributes": attributes}
     other["sources"] = [{**TOLL["sources"][0], "topic": "other/{vehicle}"}]
     both = settings(streams=[other, TOLL])
     queries = toll_queries(both, declared_streams(both))

@@ -21,7 +21,7 @@ from anonymizer.pipeline.positions.tick.factory import Operator, density_rule
 if TYPE_CHECKING:
     from anonymizer.settings import Settings
 
-_LEAST_S = 20.0
+_LEAST_REPORTS = 2
 """Nothing is said about a shorter silence, however short the beat is."""
 _BEATS = 2
 _NOT_A_REASON = frozenset(
@@ -80,8 +80,8 @@ class SilenceRule:
     def __init__(self, settings: "Settings") -> None:
         session, self._lasts = settings.session, settings.region.mode == "session"
         beat_s = session.beat_s if self._lasts else 0.0
-        said_s = settings.output.silence_s
-        self.patience_s = max(_BEATS * beat_s, _LEAST_S) if said_s is None else said_s
+        least_s = _LEAST_REPORTS * settings.tick.report_every_s
+        self.patience_s = max(_BEATS * beat_s, least_s)
         if self._lasts:
             self.patience_s += session.settle_s
         if settings.trips.enabled:
