@@ -12,7 +12,6 @@ from anonymizer.cli import (
     cloak,
     cluster,
     demo,
-    experiment,
     hierarchy,
     init,
     network,
@@ -25,6 +24,7 @@ from anonymizer.cli import (
 )
 from anonymizer.cli import serve as releases
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
+from experiments import commands as experiments
 
 app = typer.Typer(
     name="anonymizer",
@@ -75,7 +75,7 @@ app.command("report")(report.report)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
 app.add_typer(cluster.app, name="cluster")
-app.add_typer(experiment.app, name="experiment")
+app.add_typer(experiments.app, name="experiment")
 
 
 def main() -> None:
