@@ -2,7 +2,7 @@
 
 The names below are public, in addition to the command line and the formats; docs/api.md has the
 versioning policy. Everything else may change in any release. A name is imported when it is first
-used: `import anonymizer` loads nothing but this file.
+used: `import anonymizer` loads no library.
 """
 
 from typing import TYPE_CHECKING

@@ -115,7 +115,8 @@ def test_type_checkers_see_each_name_where_it_is_imported_from() -> None:
     [block] = [node for node in tree.body if isinstance(node, ast.If)]
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     seen = {alias.name: node.module for node in imports for alias in node.names}
-    assert seen == anonymizer._MODULE_OF
+    named = {name: of for of, names in anonymizer._NAMES_OF.items() for name in names}
+    assert seen == {name: f"anonymizer.{of}" for name, of in named.items()}
     assert {*seen, "__version__"} == set(anonymizer.__all__)
 
 

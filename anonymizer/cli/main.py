@@ -14,7 +14,6 @@ from anonymizer.cli import (
     cloak,
     cluster,
     demo,
-    experiment,
     hierarchy,
     init,
     network,
@@ -27,6 +26,7 @@ from anonymizer.cli import (
 )
 from anonymizer.cli import serve as releases
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
+from experiments import commands as experiments
 
 app = typer.Typer(
     name="anonymizer",
@@ -77,7 +77,7 @@ app.command("report")(report.report)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
 app.add_typer(cluster.app, name="cluster")
-app.add_typer(experiment.app, name="experiment")
+app.add_typer(experiments.app, name="experiment")
 
 
 _NEW_OBJECTS = 10_000

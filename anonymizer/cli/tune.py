@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
-_MOST_TRIED = 100_000
-"""Most numbers in a range."""
-
 
 @contextmanager
 def _progress(console: "Console", budget_s: float) -> Iterator[Callable[[int, int], None]]:
@@ -271,7 +268,7 @@ def _check(options: TuneOptions, table: Path | None) -> None:
 
 def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -> "SearchSettings":
     from anonymizer.app.tuning.search import SearchSettings
-    from anonymizer.app.tuning.space import Space
+    from anonymizer.app.tuning.space import Space, numbers
 
     usual: Literal["score", "deletion"] = "deletion" if options.target is None else "score"
     return SearchSettings(
@@ -388,25 +385,3 @@ def _stream_bench(
         recorded = joined_windows(stream, messages, limits=settings.limits)
         recorded = recorded if tap_s is None else recorded.without_ends()
         return bench_of_stream(stream, recorded, trained, seed=seed), recorded.left_out
-
-
-def numbers(option: str, text: str) -> list[int]:
-    """Return the numbers of LO:HI, LO:HI:STEP or A,B,C, rising.
-
-    Raises
-    ------
-    SettingsError
-        Naming the option, if the text is none of these or has too many numbers.
-    """
-    try:
-        if ":" not in text:
-            return sorted({int(each) for each in text.split(",")})
-        parts = [int(each) for each in text.split(":")]
-    except ValueError:
-        parts = []
-    if not 2 <= len(parts) <= 3 or parts[0] > parts[1] or (parts[2:] and parts[2] < 1):
-        raise SettingsError(f"{option}: must be LO:HI, LO:HI:STEP, or numbers separated by commas")
-    found = range(parts[0], parts[1] + 1, *parts[2:])
-    if len(found) > _MOST_TRIED:
-        raise SettingsError(f"{option}: more than {_MOST_TRIED:,} numbers")
-    return list(found)

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from anonymizer.app.tuning.search import Tuned
 from anonymizer.app.tuning.tune_report import EvaluatedTrial, Figure, TuneReport, differs
-from anonymizer.cli.narrow_tables import print_table
+from anonymizer.narrow_tables import print_table
 
 _SHOWN = 12
 """Rows of the table."""

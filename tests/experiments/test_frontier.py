@@ -9,10 +9,10 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from anonymizer.cli.experiment import app
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from experiments import frontier_experiment
+from experiments.commands import app
 from experiments.frontier_experiment import Point, run_frontier
 from experiments.frontier_results import write_results
 from experiments.tracking_experiment import drive

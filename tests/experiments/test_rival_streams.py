@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from anonymizer.cli.experiment import app
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from anonymizer.pipeline.gaussian_noise import GaussianNoise
 from experiments import local_synthesis as local
+from experiments.commands import app
 from experiments.noisy_traces import independent, predicted, read_noisy
 from experiments.rivals_experiment import lattice
 from experiments.rivals_results import interval

@@ -11,7 +11,8 @@ from anonymizer.errors import SettingsError
 
 Names: TypeAlias = tuple[str, ...]
 
-
+_MOST_TRIED = 100_000
+"""Most numbers in a range."""
 MINIMIZER = "minimizer"
 """Beside the models of releases: rows generalized as far as the user's own model keeps its score,
 see `minimized`."""
@@ -112,3 +113,25 @@ class Space:
         for diverse in self.l or range(1, k + 1):
             if least <= diverse <= k:
                 yield diverse
+
+
+def numbers(option: str, text: str) -> list[int]:
+    """Return the numbers of LO:HI, LO:HI:STEP or A,B,C, rising.
+
+    Raises
+    ------
+    SettingsError
+        Naming the option, if the text is none of these or has too many numbers.
+    """
+    try:
+        if ":" not in text:
+            return sorted({int(each) for each in text.split(",")})
+        parts = [int(each) for each in text.split(":")]
+    except ValueError:
+        parts = []
+    if not 2 <= len(parts) <= 3 or parts[0] > parts[1] or (parts[2:] and parts[2] < 1):
+        raise SettingsError(f"{option}: must be LO:HI, LO:HI:STEP, or numbers separated by commas")
+    found = range(parts[0], parts[1] + 1, *parts[2:])
+    if len(found) > _MOST_TRIED:
+        raise SettingsError(f"{option}: more than {_MOST_TRIED:,} numbers")
+    return list(found)

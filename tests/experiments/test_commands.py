@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from anonymizer.cli.experiment import LearnedAttack, app
-from anonymizer.cli.experiment_tables import print_multisource, print_rows
-from anonymizer.cli.narrow_tables import print_table
 from anonymizer.errors import InputError, SettingsError
+from anonymizer.narrow_tables import print_table
 from experiments import habits_experiment, tracking_experiment
 from experiments.adversaries_experiment import ATTACKS
+from experiments.commands import LearnedAttack, app
+from experiments.result_tables import print_multisource, print_rows
 
 WIDTH = 100
 """Of the terminal."""

@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from anonymizer.cli.experiment_tables import (
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.extras import require
+from experiments.result_tables import (
     Row,
     print_by_k,
     print_multisource,
@@ -20,10 +22,6 @@ from anonymizer.cli.experiment_tables import (
     print_target,
     print_users,
 )
-from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.cli.tune import numbers
-from anonymizer.errors import InputError, SettingsError
-from anonymizer.extras import require
 
 
 class PlotFormat(StrEnum):
@@ -92,7 +90,10 @@ def adka(
         typer.Option(help="What targets are drawn from: nodes, as published, or users."),
     ] = AdkaTargets.NODES,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
-    config: ConfigFile = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="Settings file (TOML)."),
+    ] = None,
     attacks: Annotated[  # noqa: FBT002  typer's
         bool, typer.Option(help="Attack regions of every mode. Needs coordinates and two users.")
     ] = True,
@@ -117,12 +118,13 @@ def adka(
     """
     require("plots")
     from anonymizer.networks import load_network
+    from anonymizer.settings import load_settings
     from experiments.adka_attacks import MOST_DEVICES, attack_modes
     from experiments.adka_experiment import Targets, run_experiment
     from experiments.adka_results import run_rows, summary, write_results
     from experiments.result_files import network_files
 
-    settings = settings_of(config)
+    settings = load_settings(config)
     _make(out)
     roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
     experiment = run_experiment(
@@ -611,6 +613,8 @@ def kaca(
 
 def _from(option: str, text: str, least: int) -> list[int]:
     """Return the numbers of an option, none of which may be below the least one."""
+    from anonymizer.app.tuning.space import numbers
+
     found = numbers(option, text)
     if found[0] < least:
         raise SettingsError(f"{option}: must be {least} or more")

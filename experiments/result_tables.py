@@ -8,7 +8,7 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.table import Table
 
-from anonymizer.cli.narrow_tables import print_table
+from anonymizer.narrow_tables import print_table
 
 Row: TypeAlias = dict[str, Any]
 _UTILITY = ("classes", "suppressed", "gcp_range", "gcp_set", "gcp_taxonomy", "dm")
