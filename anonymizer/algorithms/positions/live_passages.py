@@ -49,7 +49,7 @@ class LivePassages:
 
     Notes
     -----
-    40 bytes a passage, and as many for each device. A report costs about .5 µs.
+    40 bytes a passage, and as many for each device. A report costs about a microsecond.
     """
 
     def __init__(self, *, every_s: float, gap_s: float, most: int = MOST_PASSAGES) -> None:

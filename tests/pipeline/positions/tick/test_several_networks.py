@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
@@ -99,7 +100,7 @@ def test_positions_that_wait_for_their_trip_stay_on_their_network() -> None:
 def test_which_network_a_device_is_on_outlives_a_restart() -> None:
     before, after = rig_of(), rig_of()
     before.publish(said("cars", "a", 0), said("cars", "b", 0))
-    after.flow.mobile.restore(before.flow.mobile.state())
+    after.flow.mobile.restore(unpack(pack(before.flow.mobile.state())))
     [message] = after.publish(
         *(said(kind, "a", 0, NOW + 1) for kind in ("walkers", "cars")),
         said("cars", "b", 0, NOW + 1),
