@@ -186,7 +186,9 @@ def test_a_request_to_join_that_outlives_its_process_costs_its_successor_a_momen
         start(workers, "a", kafka, prefix, tmp_path)
         wait_until(lambda: all(len(out.values[n]) > 5 for n in range(N_STAGES)), "outputs")
         options = {"bootstrap.servers": kafka.address}
-        dead = Consumer(consumer_options(options, group=f"{prefix}.workers", name="a"))
+        dead = Consumer(
+            consumer_options(options, group=f"{prefix}.workers", name="a", silent_s=300)
+        )
         dead.subscribe([f"{prefix}.in"])
         deadline = monotonic() + DEADLINE_S
         while not dead.assignment():
