@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
 from anonymizer.networks import load_network
 from experiments.chosen_moments import run_moments
 from experiments.habits_experiment import run_habits, run_taxis
@@ -108,10 +109,18 @@ def run_adversaries(
     attacks: Sequence[str],
     progress: Callable[[float, str], None] = lambda _done, _what: None,
 ) -> list[Row]:
-    """Mount some attacks of `ATTACKS`; return a row for each release, see `Score.row`."""
+    """Mount some attacks of `ATTACKS`; return a row for each release, see `Score.row`.
+
+    Where a fleet is so small that one of its releases has no region, the attacks of that name have
+    one row without victims.
+    """
     rows: list[Row] = []
     for i, name in enumerate(attacks):
-        scores = ATTACKS[name](plan, partial(progress, i / len(attacks)))
+        try:
+            scores = ATTACKS[name](plan, partial(progress, i / len(attacks)))
+        except InputError:
+            rows.append({"attack": name, "release": "no region: too few people", "victims": 0})
+            continue
         rows += [score.row(seed=plan.seed) for score in scores]
     return rows
 

@@ -283,7 +283,8 @@ def test_a_trace_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None
     trace().write_parquet(file)
     config = tmp_path / "gateway.toml"
     config.write_text(
-        '[[readings]]\nname = "speed"\nlo = 0.0\nhi = 20.0\nstep = 5.0\nper_pseudonym = true\n'
+        '[[readings]]\nname = "speed"\nlo = 0.0\nhi = 20.0\nstep = 5.0\n'
+        'statistics = ["mean", "each"]\n'
     )
     told = run_command(
         "cloak", file, "--network", NETWORK, "--out", out, "--auditor-map", where,

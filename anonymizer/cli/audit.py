@@ -229,7 +229,7 @@ def counts(
         k = settings.counts.k + settings.region.k_extra
         counts = settings.counts.model_copy(update={"k": k})
         findings = attack_counts(reports, roads, counts, seed=seed)
-        if counts.privacy == "k" and recorded.node is None:
+        if not counts.has_noise and recorded.node is None:
             found = hour_passages(recorded, roads, settings, every_s=3600.0)
             findings += attack_streets(*found, k=k, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"

@@ -64,7 +64,7 @@ def test_without_the_map_the_table_says_what_is_left_out(tmp_path: Path, config:
     assert "soundness, centre, prefix, matching" in result.stdout
 
 
-SPEED = '[[readings]]\nname = "speed[red]"\nlo = 0\nhi = 60\nper_pseudonym = true\n'
+SPEED = '[[readings]]\nname = "speed[red]"\nlo = 0\nhi = 60\nstatistics = ["mean", "each"]\n'
 
 
 def with_speeds(folder: Path) -> Paper:

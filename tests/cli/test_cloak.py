@@ -98,7 +98,7 @@ def test_readings_come_from_the_columns_that_the_settings_declare(
     trace: Path, tmp_path: Path
 ) -> None:
     config, out = tmp_path / "gateway.toml", tmp_path / "out.jsonl"
-    reading = '[[readings]]\nname = "load[kg]"\nlo = 0\nhi = 50\nper_pseudonym = true\n'
+    reading = '[[readings]]\nname = "load[kg]"\nlo = 0\nhi = 50\nstatistics = ["mean", "each"]\n'
     config.write_text(reading + "[presence]\nttl_s = 240\n")
     pl.read_csv(trace).with_row_index("load[kg]").write_csv(trace)
     told = anonymizer(

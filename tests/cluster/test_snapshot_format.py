@@ -14,8 +14,8 @@ from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "41a5e37dc11f1497",
-    "lane": "96cb300762f64839",
+    "source": "5987596751b8c796",
+    "lane": "1a099cf43f51191c",
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",

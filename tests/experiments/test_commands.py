@@ -5,16 +5,19 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.narrow_tables import print_table
+from anonymizer.networks import load_network
 from experiments import habits_experiment, tracking_experiment
-from experiments.adversaries_experiment import ATTACKS
+from experiments.adversaries_experiment import ATTACKS, Plan, run_adversaries
 from experiments.commands import LearnedAttack, app
 from experiments.result_tables import print_multisource, print_rows
+from experiments.scores import Score
 
 WIDTH = 100
 """Of the terminal."""
@@ -350,6 +353,7 @@ def test_adversaries_are_a_table_with_controls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(habits_experiment, "RELEASES", {})
+    monkeypatch.setattr(habits_experiment, "CLOAKED_DAYS", {})
     result = CliRunner(env={"COLUMNS": "200"}).invoke(
         app,
         ["adversaries", "--attack", "habits", "--network", "city:200", "--people", "40", "--json",
@@ -361,9 +365,27 @@ def test_adversaries_are_a_table_with_controls(
     with (tmp_path / "scores.csv").open() as file:
         assert [row["attack"] for row in csv.DictReader(file)] == [row["attack"] for row in scores]
     raw = [row for row in scores if row["release"].startswith("raw") and row["victims"]]
+    assert raw
     assert all(row["low"] <= row["success"] <= row["high"] for row in raw)
     assert json.loads((tmp_path / "manifest.json").read_text())["options"]["attacks"] == ["habits"]
 
 
 def test_every_attack_that_learns_can_be_chosen() -> None:
     assert [each.value for each in LearnedAttack] == list(ATTACKS)
+
+
+def test_a_fleet_of_which_nothing_is_published_is_a_row_without_victims(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def publishes_nothing(*_: object) -> list[Score]:
+        raise InputError("publishes no region")
+
+    def finds(*_: object) -> list[Score]:
+        return [Score("moments", "session", np.ones(5), np.zeros(5), 1.0)]
+
+    monkeypatch.setitem(ATTACKS, "paths", publishes_nothing)
+    monkeypatch.setitem(ATTACKS, "moments", finds)
+    plan = Plan(load_network("grid:5x5"), 40, 8, None, 1)
+    none, some = run_adversaries(plan, ["paths", "moments"])
+    assert (none["attack"], none["victims"]) == ("paths", 0)
+    assert (some["attack"], some["victims"], some["success"]) == ("moments", 5, 1.0)

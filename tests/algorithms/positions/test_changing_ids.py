@@ -95,6 +95,18 @@ def test_a_group_in_which_a_vehicle_has_two_ids_never_passes(
         assert holds == (begun + SLACK_S < ended)
 
 
+def test_a_group_shares_more_than_the_slack() -> None:
+    release = release_of([Group(2, [0], [0, 1])])
+
+    def holds(ended: float) -> list[bool]:
+        since, last = np.array([[0.0, ended], [1.0, 5.0]]).T
+        found: list[bool] = groups_of_vehicles(release, since, last, slack_s=SLACK_S).tolist()
+        return found
+
+    assert holds(1 + SLACK_S) == [False]
+    assert holds(1 + 2 * SLACK_S) == [True]
+
+
 @pytest.mark.parametrize(("every_s", "lag_s"), [(0.5, 1), (1, 1), (4, 5), (25, 30), (200, 240)])
 def test_the_instant_is_the_latest_at_which_nearly_all_were_on_the_air(
     every_s: float, lag_s: float

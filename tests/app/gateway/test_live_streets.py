@@ -57,7 +57,7 @@ def rows_of(hour: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 async def test_each_whole_hour_is_told_once_and_as_from_the_recording() -> None:
-    driven = Driven(drives(hours=4), presence={"ttl_s": 120, "follow_intervals": False})
+    driven = Driven(drives(hours=4), presence={"ttl_s": 120})
     await driven.until(4 * HOUR + 400)
     recorded = street_hours(
         trace_of(driven.frame),
@@ -149,7 +149,7 @@ async def test_a_browser_gets_the_last_hour_and_asks_whether_there_is_another() 
     [
         ({"counts": COUNTS | {"privacy": "dp"}}, 'needs privacy = "k"'),
         ({"counts": {"streets_s": 30}}, "multiple of 60"),
-        ({"counts": COUNTS, "http": {"enabled": False}}, "needs http.enabled"),
+        ({"counts": COUNTS, "http": {"host": ""}}, "needs http.host"),
         ({"counts": COUNTS, "inputs": [{"ids_change_s": 60}]}, "counts.streets_s: not where"),
     ],
 )

@@ -102,7 +102,7 @@ def poison() -> list[tuple[Message, dict[str, int]]]:
         (said(ts=now - 3_600), {"invalid/ancient_time": 1}),
         (said(ts=-1), {"invalid/ancient_time": 1}),
         (said(more="x" * 2_000_000), {"invalid/too_large": 1}),
-        (plain(json.dumps([good] * 60).encode()), {"invalid/too_large": 1}),
+        (plain(json.dumps([good] * 10_001).encode()), {"invalid/too_large": 1}),
         (said(topic="positions/"), {"invalid/no_device": 1}),
         (said(topic=f"positions/{'x' * 300}"), {"invalid/no_device": 1}),
         (plain(b'{"_type": "lwt", "tst": 1}', "owntracks/rogue"), {"invalid/not_a_position": 1}),

@@ -67,7 +67,7 @@ def test_a_device_on_two_networks_is_on_the_first_and_no_company_on_the_other() 
 
 
 def test_a_device_that_was_forgotten_may_come_back_on_another_network() -> None:
-    rig = rig_of(presence={"ttl_s": 60, "follow_intervals": False})
+    rig = rig_of(presence={"ttl_s": 60})
     rig.publish(said("cars", "a", 0), said("cars", "b", 0))
     later = NOW + 200
     assert rig.publish(now=later) == []
