@@ -74,9 +74,12 @@ async def assert_it_costs_nobody_else(
         broker={"version": version},
     ) as gateway:
         await gateway.program.logged("broker connected")
+        await gateway.program.logged("broker connected for records")
+        # A Moquette that has just started may close one of two connections that begin at once.
+        before = _of_connections(await _counts(gateway))
         sent = await _send(url, version)
         found = await eventually(lambda: _counts(gateway), lambda now: _has_come(now, sent))
-        assert _of_connections(found) == {}, found
+        assert _of_connections(found) == before, found
         assert found["record_parts/invalid/too_large"] == sent["too large"]
         assert found["positions/invalid/too_large"] == sent["too large"]
         assert found["record_parts/duplicate"] == found["positions/duplicate"] == 0
