@@ -1,6 +1,6 @@
 """Names of a package that are imported when they are first used.
 
-A package that imported all that it names would load the house for whoever needs one of them.
+If a package imported all its names, whoever needs one of them would load everything.
 """
 
 import sys

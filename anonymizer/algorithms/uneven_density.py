@@ -1,8 +1,8 @@
 """How unevenly devices are spread over a network: from published regions, with its uncertainty.
 
-Where in its region a device is depends on the density of devices, which is not known. Nodes that
-are taken to be alike are not: traffic has main roads. Many counts share the error, so that it does
-not shrink with their number, as chance does.
+Where in its region a device is depends on the density of devices, which is not known. Treating all
+nodes alike is wrong, because traffic prefers main roads. Many counts share this error, so it does
+not shrink with their number as chance does.
 
 The density is a Pólya tree [1]_: the nodes are halved again and again by their coordinates, and of
 the devices of an area, a share of (1 + e) / 2 is in its first half. All e have the mean 0 and one

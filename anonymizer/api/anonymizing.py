@@ -86,11 +86,11 @@ def anonymize(
     cost, dm_weight
         The information loss to minimize, and the weight of the discernibility metric.
     prefer_share, share_price
-        A soft goal: as many rows as possible in classes where no value has more than this share,
-        of columns where none has more in the whole table; and what that may cost: GCP of a row
-        for each column with such a value.
+        A soft goal: as many rows as possible in classes in which no value has more than this share
+        (columns in which a value has more in the whole table are ignored); and what that may cost,
+        as GCP of a row, for each column that exceeds it.
     weights
-        By quasi-identifier: how much its loss counts in the search; of others, 1.
+        How much the loss of each quasi-identifier counts in the search; by default 1.
     suppress
         Largest share of the rows with an identifier that may be left out, 0.05 for example. Rows
         are chosen so that the others lose less; a row that is left out counts as lost. None: no row

@@ -203,8 +203,8 @@ class TableOptions(ColumnOptions):
     prefer_share: Annotated[
         float | None,
         Option(
-            "Put as many rows as possible into classes where no value has more than this share. A"
-            " column where a value has more in the whole table does not count.",
+            "Put as many rows as possible into classes in which no value has more than this share."
+            " Columns in which a value has more in the whole table are ignored.",
             least=0,
             most=1,
         ),
@@ -212,7 +212,7 @@ class TableOptions(ColumnOptions):
     share_price: Annotated[
         float,
         Option(
-            "What --prefer-share may cost: GCP of a row, for each column with such a value.",
+            "What --prefer-share may cost, as GCP of a row, for each column that exceeds it.",
             least=0,
         ),
     ] = SHARE_PRICE
@@ -220,7 +220,7 @@ class TableOptions(ColumnOptions):
         Mapping[str, float] | None,
         Option(
             "How much the loss of a quasi-identifier counts in the search, for the methods best and"
-            " mondrian; 1 where nothing is said.",
+            " mondrian; by default 1.",
             flag="--weight",
             metavar="A=X",
         ),

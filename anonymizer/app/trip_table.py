@@ -44,7 +44,7 @@ class TripTable:
 
 @dataclass(frozen=True, slots=True)
 class OnNetwork:
-    """Where trips are told by cells and roads as well.
+    """How trips are described by cells and roads, too.
 
     Attributes
     ----------

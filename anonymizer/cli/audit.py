@@ -206,7 +206,7 @@ def counts(
 
     Recovers trajectories from them, and guesses whether a device is in them, beside the same
     attacks on exact counts. Both are reported: safe counts do not promise to resist them. Traffic
-    by street and hour (`anonymizer traffic`) with k is attacked as well; exit 1 if it tells of
+    by street and hour (`anonymizer traffic`) with k is attacked as well; exit 1 if it reveals
     fewer than k devices.
 
     [bold]Example[/bold]
@@ -236,7 +236,7 @@ def counts(
     beside = write_json(as_json, json_out, page=page)
     beside.print(findings_table(findings))
     if any(each.fails for each in findings):
-        raise GuaranteeError(f"{trace}: traffic by street and hour tells of fewer than {k} devices")
+        raise GuaranteeError(f"{trace}: traffic by street and hour reveals fewer than {k} devices")
 
 
 @app.command()
@@ -378,8 +378,8 @@ def windows(
         int,
         typer.Option(
             min=0,
-            help="Also attack as the owner of this many of the vehicles, drawn by the seed; that "
-            "must find nothing where k_extra is as large.",
+            help="Also attack as the owner of this many of the vehicles, drawn by the seed; the "
+            "attack must find nothing if k_extra is at least as large.",
         ),
     ] = 0,
     seed: Annotated[
@@ -394,16 +394,17 @@ def windows(
 ) -> None:
     """Intersect the published windows of a stream of records; exit 1 if that reveals a vehicle.
 
-    The adversary knows, of every window, what all sources but one reported about a vehicle, and
-    deduces what the lasting attributes of that one can be. Where the stream enforces its
-    promise over windows, d values must be left of each attribute of each vehicle. A second
-    adversary knows what is left of all vehicles and who was present in each window.
+    The adversary knows, for every window, what all sources but one reported about a vehicle, and
+    deduces which values the lasting attributes of the remaining source can have. If the stream
+    enforces its promise over windows, at least d values must be left for each attribute of each
+    vehicle. A second adversary also knows what is left for all vehicles, and who was present in
+    each window.
 
     With --with, two streams that read one topic are attacked together, and each alone. The control
-    takes the second release of another vehicle. With --with-positions, a stream and the regions of
-    the same vehicles are attacked together: by somebody who knows where a vehicle is in the middle
-    of a window, and where each value occurs, and who wants to learn what it reported, and where it
-    goes. The network is that of the settings.
+    uses the second release of another vehicle. With --with-positions, a stream and the regions of
+    the same vehicles are attacked together. That adversary knows where a vehicle is in the middle
+    of a window and where each value occurs, and wants to learn what the vehicle reported and where
+    it goes. The network is that of the settings.
 
     [bold]Examples[/bold]
 

@@ -32,8 +32,8 @@ def hierarchy(
         typer.Option(
             metavar="N",
             min=2,
-            help="N intervals with about the same number of rows. Their ends tell something of the"
-            " table that no promise covers.",
+            help="N intervals with about the same number of rows. Their ends reveal something about"
+            " the table, which no promise covers.",
         ),
     ] = None,
     levels: Annotated[int, typer.Option(min=1, help="Levels of intervals below `*`.")] = 3,

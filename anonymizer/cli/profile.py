@@ -48,7 +48,7 @@ def profile(
 ) -> None:
     """Say which columns of a table name people, before it is anonymized.
 
-    Without --qi all columns are looked at that are neither sensitive nor the identifier. Prices are
+    Without --qi, all columns are examined except the sensitive ones and the identifier. Prices are
     those of the method mondrian, which is quick; best loses less.
 
     [bold]Example[/bold]

@@ -42,8 +42,8 @@ def traffic(
 
     The promise is that of `\[counts]`: privacy, k, epsilon, delta and period_s. Streets on which
     too few devices pass are counted together with others. Publish each hour once, with one k and
-    one length of hours: two exports can be played against each other. A file or a day that is there
-    and says something else is not overwritten.
+    one length of hours, because two exports reveal more together than each alone. An existing file
+    or day that says something else is not overwritten.
 
     [bold]Example[/bold]
 

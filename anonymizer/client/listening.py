@@ -241,5 +241,5 @@ def collect(subscription: Subscription, seconds: float) -> Releases:
 
 
 def _about(columns: Columns, version: str) -> Columns:
-    """Return what is about the present network: a gateway may have got another one."""
+    """Return the messages about the present network, as the gateway may have changed it."""
     return columns.only([i for i, each in enumerate(columns.network) if each in {None, version}])

@@ -232,7 +232,7 @@ class Collector:
     def _take_snapshot(self, body: _Body, groups: Sequence[_Body], time: float) -> None:
         """Take in a part of a snapshot; what a whole one does not name has ended.
 
-        A retained one comes again after a reconnection. It says nothing of messages that are newer.
+        A retained one comes again after a reconnection, and does not end newer messages.
         """
         if time < self._snapshot_time:
             return

@@ -388,14 +388,14 @@ class Bridge:
         return [link.connected for link in self._links.values()]
 
     def _waited_s(self) -> float:
-        """Return for how long Kafka has taken nothing of what waits for it, in seconds."""
+        """Return for how many seconds Kafka has taken none of the waiting messages."""
         now_s = time.monotonic()
         since = [inflow.waits_since_s for inflow in self._inflows.values()]
         since += [self._lost_at if self._lost else None]
         return now_s - min((each for each in since if each is not None), default=now_s)
 
     def why_not_ready(self) -> list[str]:
-        """Return why nothing passes, if that is so."""
+        """Return why messages are not passed on; empty if they are."""
         waited_s = self._waited_s()
         problems = {
             "broker: not connected for input": not all(self._is_connected()),

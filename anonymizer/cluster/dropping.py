@@ -1,4 +1,4 @@
-"""What is said about an input that was dropped: where it lies and why, nothing of its content."""
+"""The notice about a dropped input: where it is in Kafka and why, without its content."""
 
 from typing import NamedTuple
 

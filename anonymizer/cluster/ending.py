@@ -1,4 +1,4 @@
-"""The end of a worker that was told to: in time, whatever it waits for."""
+"""Ends a worker in time after a signal, whatever it is waiting for."""
 
 import os
 import signal

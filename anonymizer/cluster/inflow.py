@@ -98,7 +98,7 @@ class Inflow:
 
     @property
     def waits_since_s(self) -> float | None:
-        """Since when Kafka has taken nothing of what waits for it, monotonic; None: it has all."""
+        """Monotonic time since which Kafka has taken no waiting message; None: none waits."""
         return min(self._since_s.values(), default=None)
 
     def most_of_tick(self) -> tuple[int, int]:

@@ -34,8 +34,8 @@ class Journals:
     """Asks Kafka where a topic is, and reads what lies before the present input.
 
     `known`: file of this worker that says of which Kafka each topic was when it was read first. A
-    state that is older than the topics is of no use, also for the stages that others ran. `waited`
-    is called with the seconds that reading again has taken.
+    state that is older than the topics is useless, even for stages that ran elsewhere. `waited` is
+    called with the seconds that reading again has taken.
     """
 
     def __init__(

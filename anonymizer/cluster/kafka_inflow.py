@@ -203,7 +203,8 @@ class KafkaInflow:
     def _is_next(self, message: Message) -> bool:
         """Return whether a message is to be taken, and note that it is.
 
-        Some of a batch may be of before its partition came or went, and come again.
+        A batch may contain messages that were read before its partition moved to this worker or
+        away from it; these are read again.
         """
         place, offset = (message.topic(), message.partition()), message.offset()
         if offset < self._expected.get(place, _NEVER):
@@ -247,7 +248,7 @@ class KafkaInflow:
             way.inflow.flush()
 
     def taken(self) -> tuple[list[TopicPartition], Any]:
-        """Return up to where partitions were read since the last commit, and as which member."""
+        """Return how far each partition was read since the last commit, and by which member."""
         offsets = [TopicPartition(*place, offset) for place, offset in self._taken.items()]
         return offsets, self._consumer.consumer_group_metadata() if offsets else None
 

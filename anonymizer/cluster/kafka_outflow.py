@@ -1,4 +1,4 @@
-"""Where what stages send goes in Kafka: to stages, to bridges, and to the operator's own topics."""
+"""Kafka's topics for what stages send: to stages, to bridges, and the operator's own."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What is published, on its way from Kafka to MQTT. Nothing that the broker refuses holds it up."""
+"""Publishes from Kafka to MQTT; a message that the broker refuses does not hold up the others."""
 
 import asyncio
 import time

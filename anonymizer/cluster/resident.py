@@ -7,12 +7,12 @@ sent before. State, outputs and offsets are committed together, so an input that
 one whose outputs nobody has seen. Inputs that a committed snapshot contains are not needed any
 more. A stage is in memory until somebody else takes an input of it.
 
-A state that is older than the outputs is no harm: then more inputs are taken again. A state of
-other inputs is: offsets of another topic say nothing. So a snapshot also says which topic of which
-Kafka it is of, and a stage whose topic is another one stands still.
+A state that is older than the outputs does no harm: more inputs are taken again. A state that
+belongs to other inputs would, because its offset means nothing in another topic. So a snapshot
+names the topic and the Kafka that it belongs to, and a stage stands still if they differ.
 
-An input that a stage cannot read, or at which it fails, costs itself: the stage is put back to
-where it stood before, and goes on. Every replica of the stage does the same.
+An input that a stage cannot read, or at which it fails, is dropped: the stage is put back to its
+state before that input, and goes on. Every replica of the stage does the same.
 """
 
 import math
@@ -208,7 +208,7 @@ class Resident:
         self._snapshot_at_s = -math.inf
 
     def take(self, given: Input) -> list[Send]:
-        """Let the stage take an input, and return what it sends, or what is said if it is dropped.
+        """Let the stage take an input; return what it sends, or the notice if the input is dropped.
 
         `given` is the next input whose outputs were not committed. StandstillError if inputs are
         missing before this one, or the snapshot is not of these inputs.
@@ -291,7 +291,7 @@ class Resident:
             fails.add(failed)
 
     def _checked(self, origin: str, offset: int) -> str:
-        """Return where the inputs are from, if a snapshot is of them; "" is of any.
+        """Return the origin of the inputs after checking a snapshot's; "" stands for any.
 
         Raises
         ------

@@ -169,7 +169,7 @@ class Runner:
                 self._pause(wait_s)
 
     def _note_fenced(self, error: KafkaLostError) -> None:
-        """End, if others take this place again and again: they are alive."""
+        """End if another worker takes this place again and again, since that one is alive."""
         if not isinstance(error, FencedError):
             return
         now = time.monotonic()

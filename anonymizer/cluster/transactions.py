@@ -24,7 +24,7 @@ TRANSACTION_S = 10
 """Longest transaction. Until then, what a dead worker left open holds up all who read; a worker
 that comes back under its name ends it at once."""
 _SPARE = 1.25
-"""Kafka gives the partitions away of who says nothing for so many times as long as it may."""
+"""A client that is silent for so many times the allowed time loses its partitions."""
 _ANSWER_S = 30.0
 _QUEUE_KIB = 2_097_151
 """Of the producer: the most there is."""
@@ -40,7 +40,7 @@ class Contained(Protocol):
         ...
 
     def taken(self) -> tuple[list[TopicPartition], Any]:
-        """Return up to where partitions were read since the last commit, and as which member."""
+        """Return how far each partition was read since the last commit, and by which member."""
         ...
 
     def committed(self) -> None:

@@ -199,7 +199,7 @@ class _Array(NamedTuple):
 
 
 class _Searched(NamedTuple):
-    """An array on the way to wanted values, of which those objects count that have some value."""
+    """An array on the way to wanted values, in which only objects with a certain value count."""
 
     kind: Any
     slots: list[int]

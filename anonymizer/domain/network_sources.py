@@ -1,4 +1,4 @@
-"""Sources of networks by name; apart from the network, which settings need not load."""
+"""Names of network sources, in a file that settings can load without the network."""
 
 
 def sources_of(source: str) -> list[str]:

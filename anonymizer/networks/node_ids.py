@@ -1,4 +1,4 @@
-"""The ids of nodes as arrays: for who builds a network, and for analysts, who read one."""
+"""Ids of nodes as arrays, for code that builds networks and for analysts, who read them."""
 
 from collections.abc import Collection, Iterable
 

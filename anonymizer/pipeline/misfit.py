@@ -1,4 +1,4 @@
-"""Input of which nothing can be used: recognized by the counts, and said in one sentence."""
+"""Input that cannot be used at all: recognized by the counts, and reported in one sentence."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

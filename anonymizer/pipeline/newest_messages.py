@@ -1,4 +1,4 @@
-"""The newest messages of each topic: what is left of many, if all but these yield."""
+"""The newest message of each topic: what remains of a backlog when older ones are dropped."""
 
 from collections.abc import Callable, Sequence
 

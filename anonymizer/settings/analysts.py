@@ -55,7 +55,7 @@ class CurrentSettings(Group):
 class TripsOutSettings(Group):
     """Trips with company: from which place to which, when, and on which roads.
 
-    They are on `cloaked/trips`, beside `output.topic`. What a trip is, `[trips]` says.
+    They are on `cloaked/trips`, beside `output.topic`. `[trips]` says what a trip is.
     """
 
     every_s: NotNegative = 0.0
@@ -68,9 +68,9 @@ class TripsOutSettings(Group):
 class CountSettings(Group):
     """Counts by cells: how many devices were where, and where they came from.
 
-    They need no pseudonyms. They are made of true positions, so they add to what the regions tell.
-    With `privacy = "k"`, each figure is about at least k devices, and numbers of devices are
-    multiples of k. With `dp` and `w-event` they have differential privacy (extra `dp`); `k`,
+    They need no pseudonyms. They are made of true positions, so they add to what the regions
+    reveal. With `privacy = "k"`, each figure is about at least k devices, and numbers of devices
+    are multiples of k. With `dp` and `w-event` they have differential privacy (extra `dp`); `k`,
     speeds and dwell are then not used. They are on `cloaked/counts`, beside `output.topic`, and the
     cells are retained on `cloaked/counts/cells`, as GeoJSON.
     """
@@ -78,7 +78,7 @@ class CountSettings(Group):
     privacy: Literal["k", "dp", "w-event"] | None = None
     """What the counts promise. `k`: at least k devices in each figure and in each difference. `dp`:
     whoever sees all counts of a period learns hardly more than if a device had not been there.
-    `w-event`: likewise of any `period_s` in a row, wherever it begins, for counts without end.
+    `w-event`: likewise for any `period_s` in a row, wherever it begins, for counts without end.
     None: nothing is counted."""
     every_s: Positive = 60.0
     """Length of an interval, in seconds."""

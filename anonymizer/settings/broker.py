@@ -30,8 +30,8 @@ class BrokerSettings(Group):
     """Beginning of the ids under which the broker knows the gateway's connections. A second client
     with an id disconnects the first one, so an id must not be guessed: 32 random digits are
     appended to each. They are kept in the store of records; without streams they are drawn at every
-    start. To one of 32 characters or more nothing is appended: it must be random itself, for
-    example of `openssl rand -hex 16`."""
+    start. Nothing is appended to a name of 32 characters or more, which must itself be random, for
+    example from `openssl rand -hex 16`."""
     username: str | None = None
     """The gateway's name at the broker. None: anonymous."""
     password: SecretStr | None = None
@@ -54,16 +54,16 @@ class BrokerSettings(Group):
     """Longest wait before the next attempt to connect. It doubles with each attempt, from a
     sixtieth of this on."""
     status_topic: OutputTopic = "anonymizer/status"
-    """Retained: `online`, `offline`, or `lost` by last will. What else the gateway tells of itself
-    is beside it; a second gateway has a level of its own."""
+    """Retained: `online`, `offline`, or `lost` by last will. Other reports of the gateway about
+    itself are beside it; give a second gateway a level of its own."""
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
     max_backlog_s: NotNegative = 0.0
     """Positions that may have waited longer in the broker, in seconds, are suppressed as overload;
-    devices that state no time would else appear where they were. 10 is usual. It is measured with
-    probes that the gateway sends itself on `anonymizer/probe`, beside `status_topic`. It must be
-    allowed to publish and to read there, and nobody else to publish. 0: not measured."""
+    otherwise devices that state no time would appear where they were. 10 is usual. It is measured
+    with probes that the gateway sends itself on `anonymizer/probe`, beside `status_topic`. It must
+    be allowed to publish and to read there, and nobody else to publish. 0: not measured."""
 
     @property
     def random_client_id(self) -> bool:

@@ -11,8 +11,7 @@ from anonymizer.settings.base import PLAIN_NAME, Group, Positive, like
 class ClusterSettings(Group):
     """What `anonymizer bridge` and `anonymizer worker` must agree on; where Kafka is: `[kafka]`.
 
-    `anonymizer serve` uses nothing of it. All bridges and workers of a cluster need the same
-    settings.
+    `anonymizer serve` does not use it. All bridges and workers of a cluster need the same settings.
     """
 
     prefix: Annotated[str, like(r"^[A-Za-z0-9_-]{1,64}$", PLAIN_NAME)] = "anonymizer"
@@ -24,9 +23,10 @@ class ClusterSettings(Group):
     topics."""
     records_per_range: Annotated[int, Field(ge=100, le=1_000_000)] = 50_000
     """About how many records of a window one range takes. A larger window is divided by a sample
-    into several ranges, which form classes apart; only what finds no class, and classes at the
-    borders, meet once more. A worker forms the classes of a range in one go, which must take less
-    than 240 s, or twice the longest `budget_s` of a search; its other stages wait meanwhile."""
+    into several ranges, which form classes separately; only records that find no class, and classes
+    at the borders, are put together once more. A worker forms the classes of a range in one go,
+    which must take less than 240 s, or twice the longest `budget_s` of a search; its other stages
+    wait meanwhile."""
     wait_s: Positive = 5.0
     """How long a tick waits for a bridge or a source that has fallen silent, in seconds."""
     secret_file: Path | None = None

@@ -93,9 +93,9 @@ class KafkaSettings(Group):
     read it. A login is part of the address. Echoes and classes stay as they are."""
     group: Name = "anonymizer"
     """Name of the consumer group; that of records has `.records` behind it. Where it has read to is
-    kept in Kafka, for records also in the store. Several gateways in one group divide the devices,
-    and each hides its own among its own alone: run one, the second for the case that it fails only
-    with topics of one partition."""
+    kept in Kafka, for records also in the store. Several gateways in one group would divide the
+    devices, and each would hide only its own among each other: run one. A second one that takes
+    over needs topics of one partition."""
 
     @model_validator(mode="after")
     def _messages_have_one_form(self) -> Self:

@@ -68,7 +68,7 @@ def settings_like_ppm(properties: Path | None, *, network: str | None = None) ->
     Raises
     ------
     SettingsError
-        If the file cannot be used, or says nothing of a map.
+        If the file cannot be used, or names no map.
     """
     stated = dict(_SHIPPED) if properties is None else _read(properties)
     fenced = stated.get(_FENCE) == "ON"

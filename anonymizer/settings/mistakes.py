@@ -36,7 +36,7 @@ _SENTENCE_OF = {
     "too_short": "must have at least {min_length} values",
     "tuple_type": "must be a list, in brackets: [...]",
 }
-"""What is said of the kinds of mistakes that pydantic finds, with its figures."""
+"""Sentences for the kinds of mistakes that pydantic finds, with its figures."""
 
 
 def sentence(error: ValidationError) -> tuple[str, str]:
@@ -228,7 +228,7 @@ REMOVED = {
     "trips.dwell_m": "it is 50: delete it",
     "trips.max_held": "ten reports a second may wait: delete it",
 }
-"""What is said of settings of earlier versions: by what they were replaced."""
+"""Sentences about settings of earlier versions: what has replaced them."""
 
 
 def _near(key: str, names: Sequence[str] | Mapping[str, Any]) -> str:

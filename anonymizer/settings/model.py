@@ -129,10 +129,10 @@ class PresenceSettings(Group):
     every 30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in
     ten devices (at most 300 s), the time to live to the epoch and 1.5 intervals."""
     parked_s: Positive | None = None
-    """A device that has stayed near one node for this long is parked, and shares groups with parked
-    devices alone: a region without the nodes that never change is where the others are
-    (`session`). It doubles the regions of vehicles where nine in ten are parked, and few vehicles
-    among parked ones wait for company. None: parked devices are company for all."""
+    """A device that has stayed near one node for this long is parked, and shares groups only with
+    parked devices, because whoever subtracts the nodes that never change from a region finds the
+    others (`session`). It doubles the regions of vehicles where nine in ten are parked, and few
+    vehicles among parked ones wait for company. None: parked devices are company for all."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
     """Most devices present at once; positions of further devices are suppressed as overload. A
     tenth of it are the most messages that wait for a tick, apart from those that are decoded before
@@ -163,8 +163,8 @@ class LimitSettings(Group):
     max_payload_bytes: Annotated[int, Field(ge=16), MORE_IS_WEAKER] = 262_144
     max_ids_per_topic: AtLeastOne = 20_000
     """Most devices that the payloads of one topic may name within `presence.ttl_s`
-    (`device_from = "payload"`), or vehicles within a window of a stream (`sources.vehicle`); what
-    comes of others is suppressed."""
+    (`device_from = "payload"`), or vehicles within a window of a stream (`sources.vehicle`);
+    messages about others are suppressed."""
 
 
 class WatchSettings(Group):
@@ -172,8 +172,8 @@ class WatchSettings(Group):
 
     evidence_s: NotNegative = 0.0
     """The traffic of so many seconds is kept in memory, and attacked whenever they are over: 3600
-    for every hour, 86400 for every night, at midnight UTC. Fewer where that is too much to hold. 0:
-    none is kept."""
+    for every hour, 86400 for every night, at midnight UTC. Less is kept where that would be too
+    much. 0: none is kept."""
     reports: Path | None = None
     """A directory for what the attacks found: figures alone, for 31 days, and a page for each day.
     None: only metrics and `/evidence` tell it."""
@@ -194,7 +194,7 @@ class LogSettings(Group):
     format: Literal["json", "text"] = "json"
     silence_s: NotNegative = 60.0
     """If the broker is connected and nothing has arrived for so long, in seconds, one line names
-    the topics and the likely cause. Devices that report less often: more. 0: never."""
+    the topics and the likely cause. Set more for devices that report less often. 0: never."""
 
 
 class Settings(Group):
@@ -305,7 +305,7 @@ class Settings(Group):
 
     @property
     def topics(self) -> OwnTopics:
-        """The topics beside those of the settings: who moves one moves all of its level."""
+        """Topics that follow from those of the settings: whoever moves one moves all beside it."""
         cloaked, own = self.output.topic, self.broker.status_topic
         return OwnTopics(
             fixed=_beside(cloaked, "fixed"),

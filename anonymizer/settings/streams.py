@@ -119,8 +119,8 @@ class PromiseSettings(Group):
     l: Annotated[int, Field(ge=1)] = 1  # noqa: E741  the field's name for it
     """Fewest distinct values of every sensitive attribute."""
     k_extra: Annotated[int, Field(ge=0)] = 0
-    """Vehicles that a class has beyond k, so that k are left without those that an adversary has
-    made up and sent along; and likewise values beyond d, where d is 2 or more."""
+    """Vehicles of a class beyond k, so that k are left if an adversary has made up so many of them;
+    likewise values beyond d, where d is 2 or more."""
     max_share: Share | None = None
     """Largest share of the vehicles of a class with the same value of a quasi-identifier. None:
     0.995 where d is 2 or more."""
@@ -213,9 +213,9 @@ class StreamSettings(Group):
     """What is done about vehicles whose published classes, intersected over the windows, leave
     fewer than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute:
     `report` counts them; `enforce`, also None, publishes vehicles in lasting cohorts, so that there
-    are none, and suppresses whom it cannot protect. It needs d of 2 or more, l where a sensitive
-    attribute lasts, and of `cells` the labels `range`. Its classes are those that lose least, as of
-    `kd`, unless a tree learns a target."""
+    are none, and suppresses those that it cannot protect. It needs d of 2 or more, l where a
+    sensitive attribute lasts, and of `cells` the labels `range`. Its classes are those that lose
+    least, as with `kd`, unless a tree learns a target."""
     language: Literal["zh", "en"] = "zh"
     """Language of the labels in messages of `kaca`."""
 

@@ -146,7 +146,7 @@ def survey(frame: Any, declared: Declared, plan: ReleasePlan) -> TableSurvey:  #
 
 
 def plain(cells: pl.Series) -> pl.Series:
-    """Return a column with null for what is no number among floats."""
+    """Return a column with null in place of NaN."""
     return cells.fill_nan(None) if cells.dtype.is_float() else cells
 
 
@@ -161,7 +161,7 @@ def _values(counted: pl.DataFrame, declared: Declared, name: str) -> ColumnValue
 
 @contextmanager
 def _without_rows() -> Iterator[None]:
-    """Leave out the number of a row, which is that of a distinct value, of messages."""
+    """Leave the number of a row out of error messages: it counts distinct values, not rows."""
     try:
         yield
     except InputError as error:

@@ -69,7 +69,7 @@ class SparkRelease:
     _held: ExitStack
 
     def close(self) -> None:
-        """Free what Spark holds of the release on its disks; `frame` is of no use afterwards."""
+        """Free what Spark holds of the release on its disks; `frame` cannot be used afterwards."""
         self._held.close()
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """What Spark calls on its workers, and the columns of what it gets back.
 
-Spark tells the kind of a function by its annotations, which name types of an extra, and takes texts
-with 32-bit offsets alone.
+Spark recognizes the kind of a function by its annotations, which name types of an extra, and takes
+only texts with 32-bit offsets.
 """
 
 from collections.abc import Callable, Iterator, Mapping

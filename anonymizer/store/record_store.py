@@ -149,7 +149,7 @@ class RecordStore:
         return n
 
     def kept_places(self) -> dict[str, int]:
-        """Return where each partition is to be read on; see `Store.kept_places`."""
+        """Return the place from which to read each partition; see `Store.kept_places`."""
         with self._reading():
             rows = self._db.execute(
                 "SELECT substr(name, 7), CAST(value AS INTEGER) FROM secrets"

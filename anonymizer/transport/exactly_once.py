@@ -2,9 +2,9 @@
 
 We subscribe at QoS 0 and 1, but some brokers hand a message on with the QoS of its sender.
 
-Other than at QoS 1, the broker may deliver a message again on the next connection although the
-consumer still has it, or has settled it. Its identifier is therefore remembered until the broker
-releases it, over all connections of a link.
+Unlike at QoS 1, the broker may deliver a message again on the next connection although the consumer
+still has it, or has settled it. Its identifier is therefore remembered until the broker releases
+it, over all connections of a link.
 
 References
 ----------

@@ -234,7 +234,7 @@ class KafkaLink:
             self._offsets.settle(receipts)
 
     def places_of(self, receipts: Sequence[int]) -> Mapping[str, int]:
-        """Return up to where partitions were read for these deliveries and all before them.
+        """Return how far each partition was read for these deliveries and all before them.
 
         Only what was not returned yet. It names partitions with the id of their topic: one that was
         deleted and made again is another one.
@@ -404,7 +404,7 @@ class KafkaLink:
         return is_old
 
     def _store(self) -> Mapping[Part, int]:
-        """State up to where partitions are settled, to be committed soon; return it."""
+        """Note how far each partition is settled, to be committed soon; return it."""
         with self._lock:
             settled = self._offsets.settled()
         if settled:
@@ -478,7 +478,7 @@ class KafkaLink:
         self._forget(parts)
 
     def _on_lost(self, _: object, partitions: Sequence[Any]) -> None:
-        """Forget partitions that another client has already."""
+        """Forget partitions that another client has taken over."""
         self._forget([Part(each.topic, each.partition) for each in partitions])
 
     def _forget(self, parts: Sequence[Part]) -> None:

@@ -1,4 +1,4 @@
-"""Messages of Kafka's topics as the pipeline knows messages: in a topic that names the device."""
+"""Messages from Kafka in the form of the pipeline, in which the topic names the device."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias

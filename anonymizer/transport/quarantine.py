@@ -1,7 +1,7 @@
 """Packets that have ended connections again and again: they are skipped from then on.
 
-A broker delivers what is not acknowledged again first thing. One packet that cannot be read would
-so end every connection, for good, and hold up everything behind it.
+A broker delivers what is not acknowledged again before anything else. A packet that cannot be read
+would therefore end every connection, and hold up everything behind it for ever.
 """
 
 import hashlib

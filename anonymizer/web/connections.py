@@ -1,6 +1,6 @@
 """Connections of the HTTP server: a new client finds a place, however many others are idle.
 
-What is no request, or has a head above the limit, is refused here.
+It refuses what is not a request, and heads above the limit.
 
 A client that sends half a request, or does not read its answer, keeps a connection without keeping
 the server busy. Such a connection has a deadline, and beyond the largest number of connections the
@@ -55,7 +55,7 @@ def _turn(connection: "_Connection") -> tuple[bool, float]:
 
 
 class _Requests(h11.Connection):
-    """Reads requests; refuses a head above the limit also if it came at once and is complete.
+    """Reads requests; refuses a head above the limit even if it arrived whole in one piece.
 
     Attributes
     ----------

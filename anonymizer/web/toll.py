@@ -28,7 +28,7 @@ RULES = {
     "limit": f"limit must be a whole number from 1 to {MOST_ROWS}.",
     "offset": "offset must be a whole number from 0 to 1000000000.",
 }
-"""What is said of a parameter that breaks its rule."""
+"""Sentences about parameters that break their rules."""
 _MAX_OFFSET = 1_000_000_000
 
 
@@ -89,7 +89,7 @@ _PAGED: dict[str, Any] = {
 
 
 def known_are(names: Sequence[str]) -> str:
-    """Return what is said of a parameter that does not exist."""
+    """Return the sentence about a parameter that does not exist."""
     return f"The parameters are {', '.join(names)}, each once."
 
 

@@ -23,7 +23,7 @@ DAY_S = 86_400.0
 
 
 def day_of(time: FloatArray) -> IntArray:
-    """Return the day (UTC) of each moment, 0 for the first of them, which is not empty."""
+    """Return the day (UTC) of each of at least one moment; the first day is 0."""
     day = np.floor(time / DAY_S).astype(np.int64)
     since: IntArray = day - day.min()
     return since
@@ -79,7 +79,7 @@ def pieces_within(network: RoadNetwork, piece_of: IntArray, *, reach_s: float) -
 def vanishings(
     held: BoolArray, reached: csr_array, time: FloatArray, *, within_s: float
 ) -> BoolArray:
-    """Return which pieces lose their device at each tick, shape of `held`.
+    """Return which pieces lose their device at each tick, same shape as `held`.
 
     A piece is held at the tick, and within `within_s` after it no piece that can be reached from
     it (from `pieces_within`) is held: a device that had moved on would be there. The end of the

@@ -12,7 +12,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 
 class Departures(NamedTuple):
-    """When devices leave a place of theirs: the place's piece and unix seconds, shape (n,)."""
+    """Departures of devices: the piece that is left, and when, in unix seconds, shape (n,)."""
 
     device: IntArray
     piece: IntArray
@@ -24,7 +24,7 @@ class Departures(NamedTuple):
 
 
 def departures(device: IntArray, ts: FloatArray, piece: IntArray, *, parked_s: float) -> Departures:
-    """Return the reports with which devices begin to report after a long silence.
+    """Return the first report of each device after each long silence.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def departures(device: IntArray, ts: FloatArray, piece: IntArray, *, parked_s: f
 def n_held_after(
     held: BoolArray, time: FloatArray, piece: IntArray, ts: FloatArray, *, within_s: float
 ) -> IntArray:
-    """Return how often a piece is published within some seconds after a moment, shape of both.
+    """Return how often each piece is published soon after its moment, same shape as `piece`.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class _Step(NamedTuple):
 
 
 def _moved(motion: Motion, targets: "_Targets", over: BoolArray) -> tuple[Masses, IntArray, Masses]:
-    """Return the states when some lives are over, which they were before, and after the move."""
+    """Return the states after some lives ended, their former indices, and the states moved on."""
     went, came_from = freed(targets.masses, over)
     moves = np.ones(len(targets.track_of), np.bool_)
     return went, came_from, Masses(*moved_on(motion, went, moves))

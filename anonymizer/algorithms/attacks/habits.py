@@ -8,7 +8,7 @@ that explain days that were held out.
 
 Whoever knows where everybody usually is knows how likely each of them is to be the device at a
 node. A region says how many devices are where, without names; so each person is in a group with the
-probability that its devices are that person.
+probability that one of its devices is theirs.
 
 References
 ----------

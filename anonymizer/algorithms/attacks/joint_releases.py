@@ -1,9 +1,10 @@
 """The intersection attack on two releases of the same vehicles.
 
-The adversary [1]_ knows of a victim what all topics but one said, and that the victim is in both
-releases. In each, the candidates are the classes whose labels cover that. A value that both
-releases tell must lie in what the candidates of either leave of it; so candidates whose labels do
-not meet that are dropped, and the rest leaves less, also of values that one release tells alone.
+The adversary [1]_ knows what all topics but one said about a victim, and that the victim is in both
+releases. In each, the candidates are the classes whose labels cover that knowledge. An attribute
+that is in both releases has one value, so candidates of one release whose labels share no value
+with those of the other are dropped. Those that remain leave fewer values, also of attributes that
+only one of the releases has.
 
 It reads published labels alone, and shares no code with what makes or protects them.
 

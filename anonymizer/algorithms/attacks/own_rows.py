@@ -1,8 +1,8 @@
-"""The attack on classes by an adversary of whom some rows are: what is left once they are gone.
+"""The attack on classes by an adversary who owns some of the rows, and subtracts them.
 
 Whoever has rows of a class knows their values, and takes them away from what is published of it
-[1]_. Two adversaries: one whose people are anybody, and one who makes people up so that they come
-into the class of the victim.
+[1]_. There are two adversaries: one owns random rows, the other makes up people who come into the
+class of the victim.
 
 References
 ----------

@@ -51,7 +51,7 @@ def success_by_traffic(
     """Return how likely a guess among the suspects is right about where others are, shape (n,).
 
     The nodes in the middle of a region are often the busy ones of the network. A guess finds those
-    more often than blindly, though the region says nothing about the device.
+    more often than a blind guess, although the region reveals nothing about the device.
 
     Parameters
     ----------

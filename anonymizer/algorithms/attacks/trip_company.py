@@ -1,8 +1,8 @@
-"""Attacks on trips in classes: what classes tell of the trip of somebody who is known at its start.
+"""Attacks on classes of trips by an adversary who knows where and when somebody set out.
 
 An adversary who knows where and when somebody set out looks at the classes that hold such trips.
 What it believes about the destination is compared with what it would believe if that device were
-not in the release at all: what is told of the others alone is not told of this one.
+not in the release at all: what the others alone reveal does not count.
 """
 
 from collections.abc import Sequence

@@ -98,7 +98,7 @@ class DistrictOperator:
 
     @property
     def holds_s(self) -> float:
-        """How many seconds the word of a device holds: a reading, or that it has entered a zone.
+        """For how many seconds what a device said holds: a reading, or that it entered a zone.
 
         The longest time to live: no part of a cluster knows how often all devices report.
         """

@@ -75,7 +75,7 @@ class Box(NamedTuple):
 
 
 class TripClass(NamedTuple):
-    """What is told of some trips.
+    """What is published about some trips.
 
     `n_devices`: a multiple of k, so many devices made them, or up to k - 1 more; `roads`: arcs that
     at least k of these took, rising.

@@ -1,4 +1,4 @@
-"""Cover: which classes have labels that cover a record, for looks that must not miss any.
+"""Cover: which classes have labels that cover a record, for searches that must miss none.
 
 Near neighbours lead to the classes of similar records. A class with a wide label takes a record at
 no further cost although none of its members is similar. So each code of a quasi-identifier has a

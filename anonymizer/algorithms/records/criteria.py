@@ -153,7 +153,7 @@ def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) 
 
 
 def why_impossible(problem: Problem, schema: Schema) -> str | None:
-    """Return why no class of these records can keep the promise; None: nothing speaks against it.
+    """Return why no class of these records can keep the promise; None if no reason is known.
 
     One line that names the attribute, but no value: "sex has 2 values, d = 3".
 

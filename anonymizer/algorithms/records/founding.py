@@ -5,8 +5,9 @@ has a cohort gets one in a single column if its value there is not in its label:
 because a source was silent, or the value has changed. Its other columns keep their cover, since
 what its classes had in common would not be left by another one.
 
-- The cover of a newcomer has the values of a class of all who are present, newcomers or not. That
-  of a single column has those of a class by this column alone, so it says nothing of the others.
+- The cover of a newcomer has the values of a class of all who are present, newcomers or not. The
+  cover of a single column has those of a class formed by this column alone, so it reveals nothing
+  about the other columns.
 - A cover that shows that somebody has a value may say who it is. So a vehicle gives its value only
   if d values remain possible for it, to an adversary who knows who may be a founder, what their
   labels hold, and that each value that shows is one of theirs. That holds for newcomers and for
@@ -154,7 +155,7 @@ class Founding:
             yield group
 
     def _criteria(self, columns: Sequence[int]) -> Problem:
-        """Return what founders have to meet in the columns of which anything is known."""
+        """Return the promise that founders must keep in the columns with any known values."""
         missing = np.array([qi.missing for qi in self.schema.qis], np.int32)
         known = [a for a in columns if (self.cells[:, a] != missing[a]).any()]
         schema, n = lasting_only(self.schema, known), len(self.cells)
@@ -186,7 +187,7 @@ class Founding:
         return founders[:0]
 
     def _hidden(self, a: int, founders: IntArray, outside: BoolArray, new: BoolArray) -> BoolArray:
-        """Return of which founders nothing is read in column a if all their values are a cover.
+        """Return the founders of whom nothing is read in column a if all their values form a cover.
 
         `outside`: whether the old labels of the founders do not hold their values; `new`: the
         founders that get the cover; shape (n,) each.

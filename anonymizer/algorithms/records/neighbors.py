@@ -1,9 +1,9 @@
 """Near neighbours of records: for each distinct tuple of quasi-identifiers, the nearest others.
 
-The distance of two tuples is what a class of just these two would lose. A record that looks for a
-class asks those of its neighbours, so that the cost of a look does not depend on how many classes
-there are. The lists begin with neighbours in several orders and are refined by the observation that
-a neighbour of a neighbour is likely to be a neighbour (NN-descent [1]_).
+The distance of two tuples is what a class of just these two would lose. A record that needs a class
+tries those of its neighbours, so that the cost does not depend on the number of classes. The lists
+begin with neighbours in several orders and are refined by the observation that a neighbour of a
+neighbour is likely to be a neighbour (NN-descent [1]_).
 
 References
 ----------

@@ -60,7 +60,7 @@ def form_classes(
     clock: Callable[[], float],
     progress: Callable[..., None],
 ) -> FormedClasses:
-    """Return the classes of a table; none but independent verification says that they hold.
+    """Return the classes of a table; they are not verified yet.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _only(whole: Records, kept: IntArray) -> Records:
 
 
 def _why(problem: Problem, schema: Schema) -> str:
-    """Return what of the whole table speaks against classes, as the rest of a sentence."""
+    """Return why the whole table allows no classes, as the rest of a sentence."""
     from anonymizer.algorithms.records.suppression import (  # noqa: PLC0415  few tables need it
         least_dropped,
     )

@@ -71,7 +71,7 @@ def homes(case: Case) -> list[Finding]:
 
 
 def leaving(case: Case) -> list[Finding]:
-    """Tell when devices leave whose homes are known, by when their homes are covered.
+    """Recognize when devices leave their known homes, by when these homes are covered.
 
     Figures are areas under the ROC curve: how often a home is covered more often just after its
     device left than after another moment of the same hour. The control watches another home of
@@ -129,7 +129,7 @@ def _another(home: IntArray) -> IntArray:
 
 
 def _homes(case: Case, piece_of: IntArray) -> IntArray:
-    """Return the piece where each device's day ended most often, of those where it did twice."""
+    """Return the piece where each device's day ended most often, at least twice."""
     device, ts, node = case.reports
     order = np.lexsort((ts, day_of(ts), device))
     order = order[node[order] >= 0]

@@ -1,4 +1,4 @@
-"""The attack by who knows where somebody usually is: name, place and presence on later days."""
+"""The attack of somebody who knows habits: name, place and presence on later days."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -115,7 +115,7 @@ def _holds(figures: dict[str, Figure]) -> bool | None:
 
 
 def later_days(case: Case) -> Later | None:
-    """Return what is attacked; None if there are not two days."""
+    """Return the days to attack and what is known before them; None without two days."""
     device, ts, node = case.reports
     on = node >= 0
     device, ts, node = device[on], ts[on], node[on]

@@ -211,7 +211,7 @@ class _Regions:
 
 
 class _Attack:
-    """The attack by who does not know what one source said."""
+    """The attack of an adversary who does not know what one source reported."""
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ def _check_alike(one: StreamSettings, other: StreamSettings) -> None:
 
 
 class _Attack:
-    """The attack by who does not know what one topic said."""
+    """The attack of an adversary who does not know what one topic carried."""
 
     def __init__(self, one: _Release, other: _Release, mine: str, theirs: str) -> None:
         self._releases = one, other

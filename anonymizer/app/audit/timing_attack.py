@@ -1,8 +1,8 @@
-"""The timing attack: the exact piece of a device whose phase is known.
+"""The timing attack: the exact piece of a device whose reporting times are known.
 
-A device that reports every few seconds does so at times that are known once they are seen. A group
-that publishes when a member reports says so at each of these times, and the change of its region is
-then the device's own.
+A device that reports every few seconds can be predicted once some of its reports were seen. If a
+group publishes when a member reports, it does so at these times, and the change of its region is
+then due to this device.
 """
 
 from typing import NamedTuple

@@ -363,7 +363,7 @@ def _followed(
     *,
     look_back: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return what who follows groups believes at the steps `at` of a stretch; see `follow`."""
+    """Return the beliefs, at the steps `at`, of an adversary who follows groups; see `follow`."""
     lives, n_before, prior = said
     step_s = float(stretch.steps_s[1] - stretch.steps_s[0])
     steps_s = stretch.steps_s[0] + step_s * np.arange(-n_before, lives.n_steps - n_before)

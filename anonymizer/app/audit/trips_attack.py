@@ -1,4 +1,4 @@
-"""Audit of trips in classes: who made a trip, and where somebody went who is known at its start."""
+"""Audit of classes of trips: who made a trip, and where somebody went whose departure is known."""
 
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""A sample of live traffic as what an audit takes: a trace, a release, and whose is what."""
+"""A sample of live traffic as input of an audit: a trace, a release, whose pseudonyms these are."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar

@@ -21,7 +21,7 @@ _REQUESTS_PER_MINUTE = 300
 
 
 def toll_queries(settings: Settings, streams: Sequence[Stream]) -> Queries | None:
-    """Return the queries of the first stream that publishes what the API tells; None: none does."""
+    """Return the queries of the first stream with the fields of the API; None if there is none."""
     for stream in streams:
         if _answers(stream.settings):
             return Queries(stream, ReleaseReader(settings.store.path))

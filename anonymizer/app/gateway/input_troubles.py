@@ -122,5 +122,5 @@ class TooLargeWatch:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence if the share is too large, for readiness. Who reads it learns no number."""
+        """A sentence for readiness if the share is too large; it contains no number."""
         return [TOO_LARGE] if self._share >= _MOST else []

@@ -1,4 +1,4 @@
-"""What is wrong with the input, or why nothing of it is published: in the log, and for readiness.
+"""What is wrong with the input, or why none of it is published: for the log and for readiness.
 
 Each trouble is logged once, with numbers, and again only after it was over. Readiness, the status
 topic and the map get sentences without numbers of devices, as late as public counts are.

@@ -1,9 +1,9 @@
 """The broker's session for records: what the store knows of it, and whether it was lost.
 
 While no gateway is connected, the broker keeps records in a session. If that is gone at the first
-connection of the next gateway, because another client took it, the broker lost its disk or the
-time ran out, what it had queued is lost. Nobody can count it, so it is said until an operator
-has seen it.
+connection of the next gateway, because another client took it over, the broker lost its disk or it
+expired, the queued messages are lost. Nobody can count it, so it is said until an operator has seen
+it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Continuous evidence: a gateway attacks its own traffic, and tells what that found.
+"""Continuous evidence: a gateway attacks its own traffic, and reports what it found.
 
 Whenever a period is over, and on demand, the newest traffic goes to a process of low priority that
 mounts all attacks of `anonymizer audit stream`. What comes back are figures: they become metrics, a

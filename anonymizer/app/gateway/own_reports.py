@@ -82,7 +82,7 @@ class OwnReports:
             await self._publish_state()
 
     async def close(self) -> None:
-        """Publish the last counts, and that there is nothing more to say."""
+        """Publish the last counts, and clear the reason why nothing is published."""
         self._public.turn(self._figures())
         self._public.flush()
         await self._publish_rejected()

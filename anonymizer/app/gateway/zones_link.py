@@ -1,8 +1,8 @@
 """Connection on which devices state privacy zones of their own, apart from their positions.
 
 A queue of positions can therefore neither delay nor displace a statement. The connection keeps no
-session: whenever it is made, the broker sends everything that it retains. So do others, for devices
-that were left out for lack of room, once there is room.
+session, so the broker sends all that it retains whenever the connection is made. It is made anew
+when there is room again for devices that had been left out.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Classes of a configuration as a table or the gateway would have them, verified.
+"""Verified classes of a configuration, formed as for a table or as in the gateway.
 
 The classes of a stream are formed as the gateway forms them, window by window.
 """

@@ -112,7 +112,7 @@ Figure = Literal["deletion", "gcp", "score", "linked", "homogeneous"]
 
 
 def differs(trials: Sequence[Trial], figure: Figure) -> bool:
-    """Return whether a figure says anything: whether it is not the same in several trials."""
+    """Return whether a figure is worth showing: not if it is the same in all of several trials."""
     return len(trials) < 2 or len({getattr(trial, figure) for trial in trials}) > 1
 
 

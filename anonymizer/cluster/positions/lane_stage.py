@@ -98,7 +98,7 @@ class LaneStage:
         return found
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take what a source sends, or what holds elsewhere; return what is sent in turn."""
+        """Take a message of a source or of another lane; return the messages to send in turn."""
         if self._collected is not None and value[:1] == CURRENT:
             with reading():
                 stated = decode_stated(value, n_lanes=self._collected.n_lanes)

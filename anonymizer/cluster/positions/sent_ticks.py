@@ -154,7 +154,7 @@ class SentTicks:
         return Booked(sent, reports)
 
     def _up_to(self, tick: int, lane: int) -> list[Report]:
-        """Return the reports of a district that hold no batch after a tick, and forget them."""
+        """Return the reports of a district that concern no batch after a tick, and forget them."""
         reports = self._reports[lane]
         later = (i for i, report in enumerate(reports) if max(report.batches, default=tick) > tick)
         n = next(later, len(reports))

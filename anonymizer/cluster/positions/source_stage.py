@@ -188,7 +188,7 @@ class SourceStage:
         }
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take what a bridge or a lane sends; return what the ticks that close now send."""
+        """Take a message of a bridge or a lane; return the messages of the ticks that close now."""
         kind = value[:1]
         with reading():
             report = decode_report(value, n_lanes=self._n_lanes) if kind == REPORT else None
@@ -212,7 +212,7 @@ class SourceStage:
         return closes_at(tick, self._interval_s) - self._admission.intake.delay_s
 
     def _is_too_far_ahead(self, tick: int) -> bool:
-        """Return whether so much has not been reported that the tick has to wait."""
+        """Return whether too much is still unreported, so that the tick has to wait."""
         oldest = self._sent.oldest
         return oldest is not None and (tick - oldest) * self._interval_s > self._horizon_s
 
@@ -436,7 +436,7 @@ class SourceStage:
 
 
 def _at_home(home_of: Int32Array, said: Sequence[tuple[int, Int32Array]]) -> Int32Array:
-    """Return the devices, rising, that districts have said something of and are in these.
+    """Return the devices, rising, that are in a district which has said something of them.
 
     What a district says of one that has left it means nothing to its newest position. One that has
     lost its state does not know all the devices that districts know.

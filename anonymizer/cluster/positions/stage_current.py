@@ -125,7 +125,7 @@ class CollectedCurrent:
         self._published = _NEVER
 
     def take(self, stated: StatedPiece) -> list[Outgoing]:
-        """Take in a piece; return the messages of all turns that every district has come to.
+        """Take in a piece; return the messages of all intervals that every district has reached.
 
         Those of a district come in order, and some again.
         """

@@ -22,7 +22,7 @@ _SLOT_BITS = 32
 
 
 class Readings(NamedTuple):
-    """All readings of some devices that a source knows; what it sent before holds no longer.
+    """All readings of some devices that a source knows; they replace what it sent before.
 
     `key`: of each device, as of its rows, shape (devices,).
     """

@@ -1,8 +1,8 @@
 """Readings on their way from a source to the districts, and what each side remembers of them.
 
-A source knows all readings of its devices. With every tick it sends those of the devices that moved
-or said something to the districts in which they are, whole: a district forgets what it had of them
-before. A district that a device has left is sent that it has none, so that they count once.
+A source knows all readings of its devices. With every tick it sends all readings of the devices
+that moved or reported to the districts in which they are, where they replace the former ones. A
+district that a device has left is told that it has none, so that its readings count once.
 """
 
 from collections.abc import Sequence

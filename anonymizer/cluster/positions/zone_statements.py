@@ -1,7 +1,7 @@
 """Statements of device-owned zones on their way through a cluster, from bridges to sources.
 
-Every bridge passes on every statement, because only a subscription of one's own gets retained
-messages. A source takes those of a device, by its bridges apart, at the tick that they belong to.
+Every bridge passes on every statement, because a shared subscription gets no retained messages. A
+source applies them in the tick to which they belong, and keeps those of each bridge apart.
 """
 
 from collections.abc import Collection

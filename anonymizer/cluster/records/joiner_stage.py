@@ -63,7 +63,7 @@ class Frontier:
 
     @property
     def bridges(self) -> Collection[str]:
-        """Those that are waited for."""
+        """The bridges that are waited for."""
         return self._stated.keys()
 
     def state(self) -> list[object]:
@@ -76,7 +76,7 @@ class Frontier:
 
 
 class Absent:
-    """The vehicles that take no part, by what bridges pass on of their statements.
+    """The vehicles that take no part, by the statements that bridges pass on.
 
     Every bridge passes on every statement. One may be behind the others, so a vehicle takes part
     again when no bridge that is there says otherwise.
@@ -95,7 +95,7 @@ class Absent:
         """Bridges that have last passed on that a vehicle takes no part."""
 
     def heed(self, raw: Raw, *, bridges: Collection[str]) -> dict[str, bool]:
-        """Return whether each vehicle of which a bridge passes something on takes no part."""
+        """Return whether each vehicle in a message of a bridge takes no part."""
         said = takes_no_part(
             (each for batch in raw.arrivals for each in batch.deliveries), self._levels
         )
@@ -167,7 +167,7 @@ class JoinerStage:
         return {}
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take what a bridge, a planner or a range sends; return what follows from it."""
+        """Take a message of a bridge, a planner or a range; return the messages to send in turn."""
         if value[:1] == RAW:
             with reading():
                 raw = decode_raw(value)

@@ -116,7 +116,7 @@ class PlannerStage:
         return dict(self._counts)
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
-        """Take what a joiner or a range sends; return what follows from it."""
+        """Take a message of a joiner or a range; return the messages to send in turn."""
         with reading():
             message = decode(value)
             if not isinstance(message, TickState | Held | Survey | Formed | Finished):
@@ -297,7 +297,7 @@ class PlannerStage:
         yield from self._finish([*summaries, *(figures(*each[1:]) for each in met)], formed.silent)
 
     def _met(self, group: list[int], ranges: Sequence[Formed], *, is_new: bool) -> "_Met":
-        """Return what meets of some ranges, in new classes or as it was."""
+        """Return the rows of some ranges that meet, in new classes or in their former ones."""
         senders = [ranges[i] for i in group]
         seed = seed_of(self._secret, self._stream.settings.name, self._last)
         rows = Gathered.of(self._stream, senders, seed=seed)

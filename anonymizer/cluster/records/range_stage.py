@@ -59,7 +59,7 @@ class _Found:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _Range:
-    """A range of a window of which not all is known yet: its rows, as they came, and its classes.
+    """A range of a window that is not finished: its rows, in order of arrival, and its classes.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class RangeStage:
         return dict(self._counts)
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:  # noqa: ARG002  as all stages
-        """Take what a joiner or a planner sends; return what follows from it."""
+        """Take a message of a joiner or a planner; return the messages to send in turn."""
         with reading():
             message = decode(value)
             if not isinstance(message, RangeRows | Settled | Shuffled | Ask):
@@ -145,7 +145,7 @@ class RangeStage:
         return [self._formed(rows, found)]
 
     def _formed(self, rows: RangeRows, found: _Found) -> Send:
-        """Return what the planner has to know of a range of which there are some rows."""
+        """Return what the planner has to know about a range that has rows."""
         sent = Formed(
             rows.stream,
             rows.window,

@@ -150,7 +150,7 @@ class RangeRows(NamedTuple):
 
 
 class Formed(NamedTuple):
-    """The number of classes of a range, and what of it is to meet others.
+    """The number of classes of a range, and those of its rows that are to meet others.
 
     `n_classes`: those that the range publishes itself, with their `summary`; `n_refused`: those
     that verification refused. `columns`, `key`, `own`, `memories` are the rows that meet others, as

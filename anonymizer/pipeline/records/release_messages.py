@@ -1,4 +1,4 @@
-"""Releases on their way to those who answer queries about them, as bytes.
+"""Releases as bytes, for the processes that answer queries about them.
 
 A window comes in several messages, in any order: its published classes, from each stage that made
 some, and the window itself, which says how many classes there are. It can be shown when all are

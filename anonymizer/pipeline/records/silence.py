@@ -1,4 +1,4 @@
-"""Silent sources: a source that stops costs a window its own attributes, not the window.
+"""Silent sources: when a source stops, a window loses the attributes of that source only.
 
 If almost nobody has a value of an attribute, hardly any class can have d values of it. The
 attributes of a source that too few vehicles of a window have heard from are therefore withheld:

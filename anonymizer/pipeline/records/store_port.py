@@ -142,7 +142,7 @@ class Store(Protocol):
         """
 
     def take(self, batches: Sequence[Taken], places: Mapping[str, int]) -> None:
-        """Store the changes of a batch of messages, and up to where a transport was read for them.
+        """Store the changes of a batch of messages, and how far a transport was read for them.
 
         `places` has the offset behind the last message of each partition; see `kept_places`.
         """
@@ -154,7 +154,7 @@ class Store(Protocol):
         """
 
     def kept_places(self) -> Mapping[str, int]:
-        """Return where each partition is to be read on, by its name."""
+        """Return the place from which each partition is to be read, by its name."""
 
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the histories of vehicles, by key; unknown vehicles are left out."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Asked:
-    """What classes are formed of and for, where that is not the whole stream.
+    """Attributes and criteria for classes, where they are not those of the whole stream.
 
     Attributes
     ----------

@@ -15,8 +15,8 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
 - A group publishes on a beat of its own, whether its members report or not, and those of large
   places more rarely. Groups that are formed together take turns.
 - A group covers what its members reported last, and nothing else depends on who reported.
-- A device may demand more devices in its group, or larger places (see `demands`); what cannot be
-  had is no reason to suppress others.
+- A device may demand more devices in its group, or larger places (see `demands`); a demand that
+  cannot be met does not suppress others.
 - Who is in no group that is published changes nothing: neither the places of others nor when groups
   publish or end.
 

@@ -42,7 +42,7 @@ class Flow(Run, frozen=True):
 
 
 class CellCounts(Run, frozen=True):
-    """What is known of some cells in an interval."""
+    """The figures of some cells in an interval."""
 
     origins: Sequence[Flow] = ()
     """Where the devices were at the end of the interval before; at least k each. The others were

@@ -1,7 +1,7 @@
 """What was decoded in a tick: positions as columns, and what became of what each input brought.
 
-The accounts of the flow (`accounting.Ledger`) are for all inputs together. If one of several inputs
-has the wrong codec, they show as a share of refused messages what is all that the input brings.
+The accounts of the flow (`accounting.Ledger`) are for all inputs together, in which one input with
+the wrong codec shows only as a share of refused messages. So each input is counted by itself, too.
 """
 
 from collections.abc import Mapping, Sequence

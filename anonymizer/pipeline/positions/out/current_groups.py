@@ -102,7 +102,7 @@ class LiveMessages:
 
 
 def together(held: Iterable[Sequence[bytes]]) -> list[bytes]:
-    """Return what holds of what each of several publishers states to hold.
+    """Return the messages that hold together, given those that each of several publishers states.
 
     Of two messages that name a pseudonym the one with the later time counts.
     """

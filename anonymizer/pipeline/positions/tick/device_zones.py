@@ -1,6 +1,6 @@
 """Device-owned privacy zones in the flow: what devices state, held in memory alone.
 
-So are their demands for more company or larger places, and that they take no part.
+Their demands for more company or larger places, and that they take no part, are kept alike.
 """
 
 from collections import deque
@@ -185,14 +185,14 @@ class DeviceZones:
 
     @property
     def silent(self) -> Collection[int]:
-        """The keys of devices about which nothing is published, also of before they asked."""
+        """The keys of devices about which nothing is published, whenever it was reported."""
         if not self.n_left_out:
             return self._absent
         return self._absent.union(held.device for held in self._left_out.all())
 
     @property
     def without_trips(self) -> Collection[int]:
-        """The keys of devices of whose trips nothing is told, also not of those that are over."""
+        """The keys of devices whose trips are not published, not even those that have ended."""
         silent = self.silent
         return self._without_trips.union(silent) if silent else self._without_trips
 
@@ -229,7 +229,7 @@ class DeviceZones:
             self._compile_recent()
 
     def _take(self, held: ZoneHolder, said: dict[str, bytes]) -> None:
-        """Take what is said about a device in place of what was said before."""
+        """Replace what was stated about a device before."""
         self._recent.add(held.device)
         stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
         if all(each is _NOTHING for each in stated):
@@ -404,7 +404,7 @@ def _said_in(delivery: Delivery, levels: Sequence[int]) -> tuple[str, bytes]:
 
 
 def _withdraws(payload: bytes) -> bool:
-    """Return whether a device says that it takes no part: what cannot be read says nothing."""
+    """Return whether a device says that it takes no part; an unreadable message does not."""
     stated = decode(payload)
     return isinstance(stated, StatedZones) and stated.everywhere
 

@@ -101,7 +101,7 @@ class FlowView:
 
 
 class SeesPositions(Protocol):
-    """What is shown the located positions of each tick, in the thread of the tick."""
+    """An observer of the located positions of each tick, called in the thread of the tick."""
 
     def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
         """Take in the positions of a tick; `wall_ahead_s` is to be added to their times."""

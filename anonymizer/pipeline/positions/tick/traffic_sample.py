@@ -27,7 +27,7 @@ DeviceKeys = NDArray[np.uint64]
 
 
 class SampledTick(NamedTuple):
-    """What came and went in a tick.
+    """The input and the output of a tick.
 
     `device`, `node`: key of the device and node (negative off the graph) of each report that
     counted. `until_s`: until when each region holds; `event_s`: when the positions were current;
@@ -123,9 +123,9 @@ class TrafficSample:
     def clear(self) -> None:
         """Forget all traffic: somebody who is in it takes no part any more.
 
-        A group of theirs may go on until it ends. What follows is attacked from then on only. If
-        one device alone were forgotten, its groups would have a member of whom nothing is known,
-        and whoever reads the sample would see who has left.
+        A group that contains them may go on until it ends. Only what follows is attacked. If one
+        device alone were forgotten, its groups would have a member of whom nothing is known, and
+        whoever reads the sample would see who has left.
         """
         with self._lock:
             self._ticks.clear()

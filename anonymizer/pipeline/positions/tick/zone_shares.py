@@ -1,4 +1,4 @@
-"""Shares of places: who has most yields first, so that nobody can crowd others out."""
+"""Fair shares of limited room: who has most loses room first, so nobody crowds out others."""
 
 from typing import NamedTuple
 
