@@ -73,7 +73,7 @@ class Counts:
     Raises
     ------
     InputError
-        If they are of another network, or of intervals of several lengths.
+        If they belong to another network, or their intervals have different lengths.
     """
 
     def __init__(self, messages: Sequence[_Message], network: Network) -> None:
@@ -81,7 +81,7 @@ class Counts:
         if {(each.interval_s, each.n_cells) for each in messages} != {
             (first.interval_s, first.n_cells)
         }:
-            raise InputError("the counts are of several intervals or cells; read them separately")
+            raise InputError("the counts have different intervals or cells; read them separately")
         if {each.network for each in messages} != {network.version}:
             raise InputError(
                 f"the counts are not all about network {network.version}: take the one that the "
@@ -152,7 +152,7 @@ class Counts:
     def _shares(self, cells: Cells) -> csr_array:
         """Return the part of the roads of each counted cell that is in each of `cells`."""
         if cells.network.version != self.network.version:
-            raise InputError("the cells are of another network; take `counts.network`")
+            raise InputError("the cells belong to another network; use `counts.network`")
         weight = np.maximum(self.network.node_weights("roads"), 1e-9)
         place = np.where(cells.cell_of < 0, len(cells), cells.cell_of)
         shape = (self._n_cells, len(cells) + 1)
@@ -194,7 +194,7 @@ def read_counts(
     Raises
     ------
     InputError
-        If the file cannot be read or has no counts, or they are of another network.
+        If the file cannot be read or has no counts, or they belong to another network.
     """
     path = Path(path)
     try:

@@ -262,7 +262,7 @@ def from_parts(version: str, parts: Iterable[bytes]) -> Network:
         except msgspec.MsgspecError:
             raise InputError("a part of the published network cannot be read") from None
         if collection.network != version:
-            raise InputError("the parts of the published network are of several versions")
+            raise InputError("the parts of the published network have different versions")
         features += collection.features
     return _from_features(version, features)
 

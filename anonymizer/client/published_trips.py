@@ -176,7 +176,7 @@ class _Cells:
 
     def __init__(self, shares: csr_array, cells: Cells, network: Network) -> None:
         if cells.network.version != network.version:
-            raise InputError("the cells are of another network; take `trips.network`")
+            raise InputError("the cells belong to another network; use `trips.network`")
         of_nodes = cells.of_nodes[:, : len(cells)]
         self.share: FloatArray = (shares @ of_nodes).toarray()
         factors = factors_of(network.halves, np.ones(network.n_nodes))

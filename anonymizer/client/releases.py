@@ -315,7 +315,7 @@ class Releases(PublishedRecords):
     def _weight(self, cells: Cells, spread: str | FloatArray) -> FloatArray:
         network = self.network
         if cells.network.version != network.version:
-            raise InputError("the cells are of another network; take `releases.network`")
+            raise InputError("the cells belong to another network; use `releases.network`")
         if isinstance(spread, str):
             return network.node_weights(spread)
         weight = np.asarray(spread, np.float64)

@@ -1,8 +1,8 @@
 """A stage of a distributed flow: a deterministic state machine over its inputs.
 
-What a stage sends depends on the inputs that it took, in their order, and on nothing else. Whoever
-runs it can therefore go back to a snapshot, let it take the inputs since again, and drop what it
-sends meanwhile.
+What a stage sends depends on the inputs that it took, in their order, and on nothing else. Its
+runner can therefore go back to a snapshot, let the stage take the later inputs again, and drop what
+it sends meanwhile.
 """
 
 from collections.abc import Iterator

@@ -101,7 +101,7 @@ def dropped(settings: Settings) -> Iterator[Dropped]:
 
 
 def _said_in(message: Any) -> Dropped:  # noqa: ANN401  of the library
-    """Return what a message says; one that no worker has sent is described as such."""
+    """Return what a notice says; a message that no worker has sent is described as such."""
     value = message.value() or b""
     try:
         return decode_dropped(value)

@@ -1,4 +1,4 @@
-"""Guards around codecs: for those of other distributions, and for what their positions state."""
+"""Guards around codecs: for plug-ins, and for bounds on what positions state."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isnan

@@ -26,7 +26,7 @@ class IdShares:
         self._ids_of: dict[bytes, set[bytes]] = {}
 
     def ends(self, at_s: float) -> bool:
-        """Return whether the count begins anew by then."""
+        """Return whether the count has to begin anew at that time."""
         return self._since_s is None or at_s - self._since_s > self._kept_s
 
     def admits(self, topic: bytes, device: str | bytes, *, share: int, at_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""The budget of a period on disk: what has been spent is known after a restart, or a crash.
+"""The budget of a period on disk, so that a restart or a crash does not renew it.
 
 One row says of the current period how many intervals have been charged, under which settings. It is
 written before anything is drawn or published. The file belongs to one process at a time.

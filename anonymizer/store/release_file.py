@@ -1,4 +1,4 @@
-"""File of releases that others have made and published: what `ReleaseReader` answers from."""
+"""File of releases that workers have published, from which `ReleaseReader` answers."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Drops of the broker: how many messages it says that it has dropped.
+"""Drops of the broker: how many messages it reports to have dropped.
 
 A broker silently drops what its queues cannot hold. Only its own count shows how much of the input
 never arrived.

@@ -1,4 +1,4 @@
-"""What the attacks of the gateway on its own traffic found, over HTTP; for the operator alone."""
+"""Findings of the gateway's attacks on its own traffic, over HTTP, for the operator alone."""
 
 from collections.abc import Callable
 

@@ -42,7 +42,7 @@ _HALVINGS = 30
 
 
 class Evidence(NamedTuple):
-    """What a step says about masses, as factors of them.
+    """What a step says about masses, as factors to multiply them by.
 
     Attributes
     ----------

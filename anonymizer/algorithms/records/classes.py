@@ -51,7 +51,7 @@ def without_gaps(class_of: Int32Array) -> Int32Array:
 
 
 def join_identical(class_of: Int32Array, published: Sequence[Sequence[str]]) -> Int32Array:
-    """Return the classes with those that are published alike joined to one.
+    """Return the classes, those that are published alike joined into one.
 
     `class_of`: from 0 up without a gap, `SUPPRESSED` where left out, shape (n,); `published`: for
     each column, the published text of each class.

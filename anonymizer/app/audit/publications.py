@@ -1,8 +1,8 @@
 """What an analyst reads in a release, and the truth.
 
 Devices are counted every minute. A reading of a publication is a table of numbers of devices by
-time and place, where places are the cells of a grid or the roads; and, where the publication shows
-them, moves from place to place and speeds.
+time and place, where places are the cells of a grid or the roads. It also has moves from place to
+place and speeds, if the publication shows them.
 """
 
 from itertools import pairwise

@@ -24,7 +24,7 @@ _LOOK_S = 1.0
 
 
 class LiveStreets:
-    """Makes what `anonymizer traffic` makes, hour by hour, of positions as they come.
+    """Makes the output of `anonymizer traffic` hour by hour, from live positions.
 
     Each hour is published once, when no report of it can come any more and devices have had the
     time to say how fast they left it. The hour in which the gateway starts is left out, because

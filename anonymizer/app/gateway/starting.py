@@ -1,4 +1,4 @@
-"""The start of the service: probes are answered at once, and say what is still being done."""
+"""The start of the service: probes are answered at once, and say what is still to be done."""
 
 from fastapi import FastAPI, Response
 from prometheus_client import CollectorRegistry

@@ -49,13 +49,10 @@ class FlowSnapshot:
     n_devices
         Devices on the graph, at the end.
     latency_s
-        Arrival to publication of each position, whatever it waited for.
-    age_s
-        Ages of information, see `InformationAges`.
-    region_nodes, k_reached
-        Nodes of each published region, and the size of its anonymity set.
-    silent
-        Why nothing is published at the end, for the operator; empty if there is nothing to say.
+        From arrival to publication of each position, including all waiting. age_s Ages of
+        information, see `InformationAges`. region_nodes, k_reached Nodes of each published region,
+        and the size of its anonymity set. silent Why nothing is published at the end, for the
+        operator; empty if there is nothing to say.
     """
 
     seconds: float

@@ -84,7 +84,7 @@ class OwnModel:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """Run the user's code: its warnings, once for each of hundreds of fits, are dropped."""
+        """Run the user's code, and drop its warnings: there are hundreds of fits."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

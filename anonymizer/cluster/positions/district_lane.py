@@ -4,8 +4,8 @@ A lane closes a tick when all sources have stated that they have nothing more fo
 publishes then depends on what was sent, and on nothing else. If a source stays silent for too long,
 the tick closes without it, and what it sends later belongs to the next. No promise is broken.
 
-Time goes on with the inputs alone. A lane therefore comes to the same ticks again if it is given
-the same inputs again, in their order.
+Only inputs make time advance. A lane that is given the same inputs in the same order therefore
+makes the same ticks again.
 """
 
 from typing import Any, NamedTuple

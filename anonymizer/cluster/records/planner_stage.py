@@ -367,7 +367,7 @@ class PlannerStage:
         Raises
         ------
         ValueError
-            If it is of another one, or the stream was declared in another way.
+            If it belongs to another planner, or the stream was declared differently.
         """
         state = unpack_state(f"planner {self.number}", snapshot)
         if state["shape"] != self._stream.shape:

@@ -1,4 +1,4 @@
-"""Queries over the published releases of a stream, answered from these alone."""
+"""Queries over a stream, answered from its published releases alone."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is known of the devices that are counted: where each was in an interval, and before."""
+"""The devices that are counted: where each was in an interval, and before it."""
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple

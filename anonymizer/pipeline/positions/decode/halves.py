@@ -11,7 +11,7 @@ _MOST = 100_000
 
 
 class _Kept(NamedTuple):
-    """The newest latitude and longitude of a device, and their times in unix seconds."""
+    """The newest latitude and longitude of a device, each with its time in unix seconds."""
 
     lat: float = nan
     lat_ts: float = -inf

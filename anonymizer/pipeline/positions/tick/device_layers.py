@@ -20,7 +20,7 @@ class DeviceLayers:
         self._layer_of: Int8Array = np.zeros(0, np.int8)
 
     def mark(self, slot: Int32Array, layer: Int8Array) -> BoolArray:
-        """Take in what the inputs say of devices; return where they contradict, shape (n,).
+        """Note the networks that inputs name for devices; return the contradictions, shape (n,).
 
         Parameters
         ----------
