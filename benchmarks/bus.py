@@ -30,6 +30,7 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
+from anonymizer.transport.kafka_messages import READ_AHEAD
 from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.cluster import JAVA
 from benchmarks.gateways import RunningGateway, running_gateway, until
@@ -45,16 +46,17 @@ _LOOK_S = 0.2
 _IDLE_S = 3.0
 _WARM = 0.1
 """Share of a backlog that is taken before the measurement begins."""
-_QUEUE = 1_000_000
-"""Messages that a gateway may hold: as the manual says, twice what comes in a tick."""
+_DEVICES = 10_000_000
+"""A gateway holds a tenth as many messages: as the manual says, twice what comes in a tick."""
 _SETTINGS = """
 [network]
 source = "{network}"
 [limits]
 max_ids_per_topic = 1000000
+[presence]
+max_devices = {devices}
 [tick]
 interval_s = 1.0
-queue_limit = {queue}
 [http]
 port = 0
 """
@@ -240,7 +242,8 @@ def _relay(address: str, group: str, source: str, sink: str) -> None:
     from confluent_kafka import Consumer, Producer  # noqa: PLC0415  an extra
 
     where = {"bootstrap.servers": address}
-    consumer: Any = Consumer({**where, "group.id": group, "auto.offset.reset": "earliest"})
+    begins = {"group.id": group, "auto.offset.reset": "earliest"}
+    consumer: Any = Consumer({**where, **READ_AHEAD, **begins})
     producer: Any = Producer(
         {
             **where,
@@ -276,7 +279,7 @@ def _cpu_s() -> float:
 async def _in_kafka(backlog: Backlog, kafka: Kafka, messages: Sequence[tuple[str, bytes]]) -> _Run:
     show = await asyncio.to_thread(_filled, kafka, "raw", messages)
     settings = (
-        _SETTINGS.format(network=backlog.network, queue=_QUEUE)
+        _SETTINGS.format(network=backlog.network, devices=_DEVICES)
         + f"""
 [kafka]
 servers = "{kafka.address}"
@@ -301,12 +304,11 @@ device_from = "payload"
 async def _by_mqtt(backlog: Backlog, messages: Sequence[tuple[str, bytes]]) -> _Run:
     async with running_mosquitto("max_queued_messages 0", "max_queued_bytes 0") as url:
         settings = (
-            _SETTINGS.format(network=backlog.network, queue=_QUEUE)
+            _SETTINGS.format(network=backlog.network, devices=_DEVICES)
             + f"""
 [broker]
 url = "{url}"
-client_id = "gateway"
-random_client_id = false
+client_id = "{secrets.token_hex(16)}"
 session_expiry_s = 3600
 [[inputs]]
 topic = "raw"

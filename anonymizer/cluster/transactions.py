@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from anonymizer.cluster.kafka import BATCH_BYTES, MESSAGE_BYTES
 from anonymizer.cluster.topics import PARTITIONER
 from anonymizer.extras import extra
+from anonymizer.transport.kafka_messages import READ_AHEAD
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
@@ -54,6 +55,7 @@ def consumer_options(
     """Return the options of a consumer that takes part in transactions, see `Runner`."""
     problems = Problems()
     return {
+        **READ_AHEAD,
         **kafka,
         "error_cb": lambda error: problems.note(error.str()),
         "log_level": 0,  # errors are logged here

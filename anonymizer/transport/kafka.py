@@ -18,7 +18,7 @@ from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.extras import extra
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing, Packed, PackedDeliveries
 from anonymizer.settings import InputSettings, KafkaSettings, SourceSettings
-from anonymizer.transport.kafka_messages import KafkaTopics, Message, Piece
+from anonymizer.transport.kafka_messages import READ_AHEAD, KafkaTopics, Message, Piece
 from anonymizer.transport.kafka_offsets import Offsets, Part
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 from anonymizer.transport.schema_registry import RegisteredSchema
@@ -127,6 +127,7 @@ class KafkaLink:
             "session.timeout.ms": _SESSION_MS,
             "heartbeat.interval.ms": _SESSION_MS // 4,
             "auto.commit.interval.ms": _COMMIT_MS,
+            **READ_AHEAD,
             **common,
             "group.id": settings.group,
             "isolation.level": "read_committed",

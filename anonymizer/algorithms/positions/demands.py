@@ -64,8 +64,7 @@ class SharedDemands:
         """Return what the devices in some slots demand.
 
         `stated` is the demand of each device that has stated one, by its key; `slot` has the shape
-        (n,). O((present + n + demands * companions) log). O((present + n + demands * companions)
-        log).
+        (n,). O((present + n + demands * companions) log).
         """
         for gone in self._companions_of.keys() - stated.keys():
             del self._companions_of[gone]

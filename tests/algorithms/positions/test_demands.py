@@ -142,6 +142,9 @@ def test_companions_stay_the_same_and_leave_together() -> None:
     lone = shared.among({int(key[5]): Demand(K, 0.0)}, everybody, everybody[:4])
     assert np.flatnonzero(lone.k).tolist() == [5], "nobody demands anything with too few others"
     assert lone.k[5] == UNMET
+    pairs = SharedDemands(2, lambda slot: key[slot])
+    lone = pairs.among({int(key[5]): Demand(K, 0.0)}, everybody, everybody[5:6])
+    assert lone.k.tolist() == [UNMET if slot == 5 else 0 for slot in range(N)]
 
 
 def test_everybody_is_as_likely_to_be_a_companion() -> None:

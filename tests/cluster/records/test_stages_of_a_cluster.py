@@ -612,6 +612,12 @@ def test_a_stage_may_work_for_twice_its_longest_search_and_240_seconds_at_least(
     assert told["max.poll.interval.ms"] == 1_500_000
 
 
+def test_an_operator_may_say_how_kafka_is_read() -> None:
+    own = {"fetch.queue.backoff.ms": "100"}
+    told = [consumer_options(of, group="g", name="a", silent_s=240.0) for of in (own, {})]
+    assert [each["fetch.queue.backoff.ms"] for each in told] == ["100", 10]
+
+
 @pytest.mark.parametrize("key", [("joiner", 0), ("planner", 0), ("range", 1)])
 def test_a_stage_is_restored_from_its_own_bytes_and_from_no_others(
     key: tuple[str, int], folder: Path

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anonymizer.pipeline.positions.tick.traffic_sample import TrafficSample
-from tests.pipeline.positions.support import NOW, Rig, delivery
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
 KEPT_S, N = 60.0, 8
 SETTINGS: dict[str, Any] = {"watch": {"evidence_s": KEPT_S, "reports": "evidence"}}
@@ -61,6 +61,29 @@ def test_beyond_its_bounds_the_oldest_is_forgotten_and_a_release_needs_the_repor
     ticks(rig, 3, first=40)
     assert tiny.traffic() is None
     assert whole.traffic() is None
+
+
+def test_a_sample_that_was_cleared_needs_the_reports_before_a_release_anew() -> None:
+    rig = Rig(**SETTINGS)
+    rig.flow.sample = TrafficSample(keep_s=KEPT_S, before_s=10, keys=rig.flow.mobile.devices.keys)
+    ticks(rig, 5)
+    rig.flow.sample.clear()
+    ticks(rig, 20, first=5)
+    traffic = rig.flow.sample.traffic()
+    assert traffic is not None
+    assert traffic.reports[0].event_s == NOW + 5
+    assert traffic.released[0].event_s == NOW + 15
+
+
+def test_who_passes_through_a_privacy_zone_is_where_it_counts() -> None:
+    circle = {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}
+    rig = Rig(zones=[{"circle": circle}], presence={"ttl_s": 100}, **SETTINGS)
+    rig.publish(delivery("a", 7, NOW), delivery("b", 7, NOW))
+    rig.publish(delivery("a", 12, NOW + 1), now=NOW + 1)
+    rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2)
+    traffic = sample_of(rig).traffic()
+    assert traffic is not None
+    assert traffic.reports[1].node.tolist() == [12]
 
 
 def test_a_device_keeps_its_key_and_reports_that_did_not_count_are_left_out() -> None:
