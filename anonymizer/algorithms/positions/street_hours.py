@@ -30,6 +30,9 @@ SPEED_STEP_MPS = 0.5
 """Means are rounded to this, spreads up to it."""
 FINE = 64
 """Numbers with noise are in steps of one over this: a speed is a part of a device."""
+_EXACT = 2.0**20
+"""Metres and seconds are in steps of one over this. Sums of so few bits are exact, and therefore
+the same in whatever order, and by however many processes, they are added up."""
 
 
 class Passages(NamedTuple):
@@ -88,7 +91,7 @@ class PassageSums(NamedTuple):
         """Reveal no device and no place."""
         return f"PassageSums({self.key.shape[1]})"
 
-    def at(self, chosen: BoolArray) -> "PassageSums":
+    def at(self, chosen: BoolArray | slice) -> "PassageSums":
         """Return some of them."""
         return PassageSums(self.key[:, chosen], self.sums[:, chosen])
 
@@ -141,7 +144,10 @@ def passage_sums(
     every_s: float,
     gap_s: float,
 ) -> PassageSums:
-    """Return the sums of positions on roads, by device and time; see `passages_of`."""
+    """Return the sums of positions on roads, by device and time; see `passages_of`.
+
+    Those of parts of the positions, put `together`, are the same to the last bit.
+    """
     device, road = device.astype(np.int64), road.astype(np.int64)
     interval = np.floor(ts / every_s).astype(np.int64)
     key, of = np.unique(np.stack([interval, road, device]), axis=1, return_inverse=True)
@@ -150,9 +156,10 @@ def passage_sums(
     linked = np.flatnonzero((np.diff(device) == 0) & (seconds > 0) & (seconds <= gap_s))
     metres = haversine_m(lat[linked], lon[linked], lat[linked + 1], lon[linked + 1])
     sums = np.zeros((2, key.shape[1]))
+    steps = np.rint(np.stack([metres, seconds[linked]]) * _EXACT) / _EXACT
     for end in (of[linked], of[linked + 1]):
-        np.add.at(sums[0], end, metres)
-        np.add.at(sums[1], end, seconds[linked])
+        for total, each in zip(sums, steps, strict=True):
+            np.add.at(total, end, each)
     return PassageSums(key, sums)
 
 
