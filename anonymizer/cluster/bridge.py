@@ -33,8 +33,10 @@ from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
+from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
+from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, topics_of
 from anonymizer.errors import SettingsError
 from anonymizer.observe.link_metrics import LinkCollector
@@ -51,6 +53,7 @@ from anonymizer.transport.connecting import client_id_of
 from anonymizer.transport.kafka_problems import KafkaLostError
 from anonymizer.web import create_application
 from anonymizer.web.auth import read_token
+from anonymizer.web.network_file import streets_router
 
 _MOST_BYTES = 64 << 20
 """With so many bytes that Kafka does not have yet, nothing more is read from MQTT."""
@@ -339,14 +342,23 @@ class Bridge:
     # What is known about it.
 
     def application(self, stack: AsyncExitStack) -> FastAPI:
-        """Return health and metrics, and queries on the releases of streams, which are kept.
+        """Return health and metrics, and queries on what is published, which is kept.
 
         What has to be closed at the end is pushed onto `stack`.
 
         SettingsError or StoreError if the streams or the file of the releases cannot be used.
         """
-        settings = self._settings
+        settings, token = self._settings, read_token(self._settings.http)
         routes = []
+
+        def note_malformed() -> None:
+            self.passed.n_refused["malformed"] += 1
+
+        if settings.counts.streets_s:
+            hours = LastHour(note_malformed)
+            reader = TopicReader(client_options(settings), self._topics.streets, hours.keep)
+            stack.push_async_callback(asyncio.to_thread, reader.close)
+            routes.append(streets_router(lambda: hours.newest, token=token))
         if settings.streams:
             store = settings.store
             file = ReleaseFile(store.path, keep_published_s=store.keep_published_s)
@@ -354,14 +366,14 @@ class Bridge:
                 client_options(settings),
                 self._topics.releases,
                 file,
-                malformed=lambda: self.passed.n_refused.update(malformed=1),
+                malformed=note_malformed,
             )
             stack.push_async_callback(asyncio.to_thread, self._keeper.close)
             routes.append(api_routes(settings, declared_streams(settings)))
         return create_application(
             self._registry(exact=False),
             exact=self._registry(exact=True),
-            token=read_token(self._settings.http),
+            token=token,
             alive=list,
             ready=self.why_not_ready,
             more=routes,

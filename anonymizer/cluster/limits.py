@@ -25,7 +25,6 @@ def check_cluster(settings: Settings) -> None:
     """
     alone = {
         'output.forms = "home_assistant"': "home_assistant" in settings.output.forms,
-        "counts.streets_s": bool(settings.counts.streets_s),
         "trips.learn_days": bool(settings.trips.learn_days),
     }
     for key, is_asked in alone.items():

@@ -14,10 +14,10 @@ from zlib import crc32
 from anonymizer.settings import Settings
 
 Kind: TypeAlias = Literal[
-    "source", "lane", "joiner", "planner", "range", "out", "release", "dropped"
+    "source", "lane", "joiner", "planner", "range", "out", "release", "streets", "dropped"
 ]
-"""Kind of a stage, or of what stages send: messages for MQTT, releases for queries, and what is
-said about inputs that were dropped."""
+"""Kind of a stage, or of what stages send: messages for MQTT, releases and hours of streets for
+queries, and what is said about inputs that were dropped."""
 _KINDS = get_args(Kind)
 PARTITIONER = "consistent_random"
 """Of every producer in the cluster, so that `key_of` decides on the partition. Messages without a
@@ -51,6 +51,8 @@ class Topics(NamedTuple):
         Inputs of the ranges: the records of closed windows.
     releases
         What queries read: published classes, and the windows that they are of.
+    streets
+        Traffic by street of the last hours, which is told over HTTP.
     dropped
         Which inputs workers have dropped; nothing of their content.
     """
@@ -62,6 +64,7 @@ class Topics(NamedTuple):
     plans: Topic
     ranges: Topic
     releases: Topic
+    streets: Topic
     dropped: Topic
 
 
@@ -76,6 +79,7 @@ def topics_of(settings: Settings) -> Topics:
         "plans": 1,
         "ranges": cluster.n_parts,
         "releases": cluster.n_parts,
+        "streets": 1,
         "dropped": 1,
     }
     return Topics(**{name: Topic(f"{cluster.prefix}.{name}", n) for name, n in n_of.items()})
@@ -88,6 +92,8 @@ def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
     if settings.inputs:
         found |= {"source": topics.sources, "lane": topics.lanes}
     found |= {"out": topics.out, "dropped": topics.dropped}
+    if settings.counts.streets_s:
+        found["streets"] = topics.streets
     if settings.streams:
         found |= {
             "joiner": topics.parts,

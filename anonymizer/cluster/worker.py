@@ -9,10 +9,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
 import structlog
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
@@ -33,6 +35,8 @@ from anonymizer.cluster.kafka_outflow import Destinations, kafka_outputs
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
+from anonymizer.cluster.positions.stage_streets import is_whole_hour
+from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
@@ -41,7 +45,8 @@ from anonymizer.cluster.records.window_ranges import longest_take_s
 from anonymizer.cluster.resident import StageEvents, StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.stage import Stage
-from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
+from anonymizer.cluster.topic_reader import TopicReader
+from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.cluster.transactions import Transactions
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
@@ -54,6 +59,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
 from anonymizer.web.auth import read_token
+from anonymizer.web.network_file import streets_router
 
 _COMMITS_PER_TICK = 5
 """A tick passes two transactions, one of a source and one of a lane."""
@@ -88,20 +94,31 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     warm_up_stages(streams)
     zoned = with_zones(network, zones_of(settings.zones))
     worker = Worker(settings, zoned, streams, secret, name=name, state_dir=state_dir)
-    if startup is not None:
-        startup.server.show(
-            create_application(
-                worker.registry(exact=False),
-                exact=worker.registry(exact=True),
-                token=read_token(settings.http),
-                alive=worker.why_dead,
-                ready=worker.why_not_ready,
-            )
-        )
-    # What is loaded by now is no garbage.
-    gc.collect()
-    gc.freeze()
-    worker.run()
+    with ExitStack() as stack:
+        if startup is not None:
+            startup.server.show(_application(settings, worker, stack))
+        # What is loaded by now is no garbage.
+        gc.collect()
+        gc.freeze()
+        worker.run()
+
+
+def _application(settings: Settings, worker: "Worker", stack: ExitStack) -> FastAPI:
+    """Return health, metrics and the last hour of streets; `stack` ends what reads that."""
+    token, routes = read_token(settings.http), []
+    if settings.counts.streets_s:
+        hours = LastHour()
+        reader = TopicReader(client_options(settings), topics_of(settings).streets, hours.keep)
+        stack.callback(reader.close)
+        routes.append(streets_router(lambda: hours.newest, token=token))
+    return create_application(
+        worker.registry(exact=False),
+        exact=worker.registry(exact=True),
+        token=token,
+        alive=worker.why_dead,
+        ready=worker.why_not_ready,
+        more=routes,
+    )
 
 
 class Worker:
@@ -285,8 +302,9 @@ def _counters(stage: Stage) -> Mapping[str, int]:
 def _all_stages(kind: Kind, topic: Topic, make: Callable[[int], Stage], n_streams: int) -> Stages:
     n = n_streams if kind == "planner" else topic.n_partitions
     keys = [key_of(kind, number, topic.n_partitions) for number in range(n)]
+    long = is_whole_hour if kind == "lane" else takes_long
     # A planner learns what it has to know from the joiners and the ranges.
-    return Stages(_by_key(kind, make), keys, heals=kind == "planner", takes_long=takes_long)
+    return Stages(_by_key(kind, make), keys, heals=kind == "planner", takes_long=long)
 
 
 def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]:

@@ -80,7 +80,9 @@ class WorkDone:
     waits: str = ""
 
 
-_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "windows", "unverified_classes"})
+_PUBLIC_EVENTS = frozenset(
+    {"ticks", "incomplete_ticks", "windows", "unverified_classes", "unverified_hours"}
+)
 """Those that no single position changes, or none ever should."""
 
 _IMBALANCE = "anonymizer_record_parts_imbalance"

@@ -110,10 +110,10 @@ class FlowCollector(Collector):
         yield messages
         intervals = CounterMetricFamily(
             "anonymizer_counts_intervals",
-            "Intervals of counts, by why they were suppressed; empty: they were published.",
+            "Intervals of counts, hours of streets, by why they were suppressed; empty: published.",
             labels=["reason"],
         )
-        for reason in ("", BUDGET, STORE, OVERLOAD):
+        for reason in ("", BUDGET, STORE, OVERLOAD, UNVERIFIED):
             intervals.add_metric([reason], self._flow.n_count_intervals(reason))
         yield intervals
         classes = CounterMetricFamily(

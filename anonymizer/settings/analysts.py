@@ -87,7 +87,8 @@ class CountSettings(Group):
     streets_s: Annotated[NotNegative, Field(multiple_of=60)] = 0.0
     """Length of an hour, for traffic by street: 3600. Once it has ended, how many devices passed on
     each street, and how fast, is at `/api/streets` until the next has ended (not with noise).
-    Publish no hour by `anonymizer traffic` as well. 0: never."""
+    Publish no hour by `anonymizer traffic` as well. An hour with more than five million passages (a
+    device on a road) is left out. 0: never."""
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""

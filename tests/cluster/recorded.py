@@ -154,7 +154,7 @@ def arrivals(n_ticks: int, *, seed: int = 3, n_sensors: int = 0) -> Iterator[Raw
 class OneProcess:
     """All stages of the cluster in this process; each message arrives at once.
 
-    `published` has the messages for MQTT of each lane, in order.
+    `published` has the messages for MQTT of each lane, in order, `hours` what is said of streets.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -162,6 +162,7 @@ class OneProcess:
         self.sources = list(map(source_stages(settings, zoned, secret=SECRET), range(N_SOURCES)))
         self.lanes = list(map(lane_stages(settings, zoned, secret=SECRET), range(N_LANES)))
         self.published: defaultdict[int, list[Outgoing]] = defaultdict(list)
+        self.hours: list[bytes] = []
 
     def take(self, raws: Raws) -> None:
         waiting = deque(("source", number, value) for number, value in enumerate(raws.values))
@@ -169,6 +170,9 @@ class OneProcess:
             to, number, value = waiting.popleft()
             if to == "out":
                 self.published[number] += decode_out(value)
+                continue
+            if to == "streets":
+                self.hours.append(value)
                 continue
             stage = self.sources[number] if to == "source" else self.lanes[number]
             waiting += stage.take(value, at_s=raws.at_s)

@@ -18,12 +18,14 @@ from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge import Bridge
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
+from anonymizer.cluster.published_streets import file_parts
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from anonymizer.web.network_file import STREETS_PATH
 from tests.cluster.fleet import toml
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
@@ -385,13 +387,19 @@ async def test_without_kafka_a_bridge_stops_reading(
 async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     broker: LocalBroker, bridges: Processes, prefix: str, tmp_path: Path
 ) -> None:
-    """It starts before Kafka does; then Kafka comes back with an empty disk."""
+    """It starts before Kafka does; then Kafka comes back with an empty disk.
+
+    And it tells the streets of the last hour that is there.
+    """
     (tmp_path / "kafka").mkdir()
     kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
     config = settings_file(tmp_path, broker, kafka, prefix, drain_s=5.0)
     http = f'port = {port}\n        token = "{TOKEN}"\n        map = "none"'
-    config.write_text(config.read_text().replace('host = ""', http))
-    topic = topics_of(load_settings(config)).sources
+    config.write_text(
+        config.read_text().replace('host = ""', http) + "\n[counts]\nstreets_s = 3600"
+    )
+    topics = topics_of(load_settings(config))
+    topic = topics.sources
     bridges.start("one", "anonymizer", "bridge", "-c", str(config), "--name", "one")
 
     def why_not() -> str:
@@ -412,6 +420,14 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
                 async with device(broker) as link:
                     wanted = await say(link, range(100 * n, 100 * n + 100))
                 await until(lambda w=wanted, p=payloads: p.contain(w), "the messages")
+            producer = Producer({"bootstrap.servers": kafka.address})
+            for part in file_parts(n, b"%d" % n * 700_000):
+                producer.produce(topics.streets.name, part)
+            producer.flush()
+            told = str(n) * 700_000
+            await until(
+                lambda told=told: answer(port, STREETS_PATH, token=TOKEN) == told, "the last hour"
+            )
             await asyncio.to_thread(kafka.lose_everything)
         assert bridges.revive() == 0
         assert await asyncio.to_thread(bridges.stop, "one") == 0

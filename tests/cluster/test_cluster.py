@@ -1,5 +1,6 @@
 """The positions flow on a real Kafka: what workers publish, however many there are and die."""
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,11 +17,20 @@ from confluent_kafka.admin import AdminClient
 
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.positions.raw_batches import decode_out, decode_raw, encode_raw
+from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings, load_settings
+from anonymizer.web.network_file import STREETS_PATH
 from tests.cluster.kafka import Kafka, free_ports
-from tests.cluster.processes import Committed, Processes, metrics_of, processes, wait_until
+from tests.cluster.processes import (
+    Committed,
+    Processes,
+    answer,
+    metrics_of,
+    processes,
+    wait_until,
+)
 from tests.cluster.recorded import MORE, N_LANES, TOKEN, OneProcess, Raws, arrivals, config_of
 
 N_TICKS = 45
@@ -229,6 +239,41 @@ def test_what_one_stage_publishes_for_all_is_what_one_process_publishes(
     topics = Counter(each.topic for of in alone.published.values() for each in of)
     assert topics["cloaked/current/0"] > 15
     assert topics["cloaked/fixed"] > 30
+
+
+@pytest.mark.timeout(900)
+def test_every_worker_tells_the_streets_of_the_last_hour_and_each_hour_is_published_once(
+    kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a kill. An hour is a minute, and the first that begins is the first that is told."""
+    monkeypatch.setenv("ANONYMIZER__COUNTS__STREETS_S", "60")
+    feed = list(arrivals(220))
+    with cluster(kafka, prefix, tmp_path) as running:
+        alone = OneProcess(running.settings)
+        for raws in feed:
+            alone.take(raws)
+        topic, last = topics_of(running.settings).streets, LastHour()
+        for value in alone.hours:
+            last.take(value)
+        assert last.newest is not None
+        assert len(alone.hours) > 1
+        with Committed(kafka.address, topic.name, topic.n_partitions) as hours:
+            running.start("a", "b")
+            running.feed(feed[:60])
+            wait_until(
+                lambda: running.has_published(dict.fromkeys(EVERY_LANE, 1)), "messages of each lane"
+            )
+            running.workers.restart("a")
+            running.feed(feed[60:])
+            told = last.newest.decode()
+            for port in running.ports:
+                wait_until(
+                    lambda p=port: answer(p, STREETS_PATH, token=TOKEN) == told,  # type: ignore[misc]
+                    "the last hour",
+                )
+            wait_until(hours.has_all, "what was committed")
+            assert hours.values[0] == alone.hours
+    assert sum(each["properties"]["n_roads"] < 20 for each in json.loads(told)["features"]) > 3
 
 
 @pytest.mark.timeout(900)

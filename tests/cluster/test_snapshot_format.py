@@ -8,18 +8,24 @@ import numpy as np
 import pytest
 
 from anonymizer.cluster.packed_state import unpack
-from anonymizer.cluster.positions import raw_batches, stage_current, stage_messages
+from anonymizer.cluster.positions import (
+    raw_batches,
+    source_windows,
+    stage_current,
+    stage_messages,
+    stage_streets,
+)
 from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "5987596751b8c796",
-    "lane": "1a099cf43f51191c",
+    "source": "48421d368287184d",
+    "lane": "f151f8de3fe8a5ce",
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "e9b084b941b2ec7e",
+    "messages": "ea73e411355db201",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 
@@ -35,7 +41,14 @@ def shape(value: Any) -> Any:  # noqa: ANN401  whatever is in a snapshot
 
 def messages() -> Any:  # noqa: ANN401  likewise
     """Return the fields of all messages between stages."""
-    modules = raw_batches, stage_current, stage_messages, window_messages
+    modules = (
+        raw_batches,
+        source_windows,
+        stage_current,
+        stage_messages,
+        stage_streets,
+        window_messages,
+    )
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": list(each._fields)
         for module in modules

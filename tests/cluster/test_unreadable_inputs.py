@@ -64,7 +64,7 @@ def refuses(kind: str, value: bytes) -> None:
 
 
 @ANY_KIND
-@given(st.sampled_from(b"RZPBDTCVNWMSAPQHKF"), st.binary(max_size=60))
+@given(st.sampled_from(b"RZPBDTCVNWMSAPQHKFL"), st.binary(max_size=60))
 def test_bytes_of_others_change_nothing(kind: str, first: int, rest: bytes) -> None:
     refuses(kind, b"")
     refuses(kind, bytes([first]) + b"\xc1" + rest)  # no value of msgpack begins so
@@ -72,7 +72,7 @@ def test_bytes_of_others_change_nothing(kind: str, first: int, rest: bytes) -> N
 
 @ANY_KIND
 @given(
-    st.sampled_from(b"RZPBDTCVNWMSAPQHKF"),
+    st.sampled_from(b"RZPBDTCVNWMSAPQHKFL"),
     st.recursive(
         st.none() | st.booleans() | st.text(max_size=4) | st.binary(max_size=4),
         lambda inner: st.lists(inner, max_size=14) | st.dictionaries(st.text(), inner, max_size=3),

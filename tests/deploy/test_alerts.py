@@ -100,6 +100,12 @@ CASES = [
     Case("ClusterOutputRefused", {_REFUSED: "1+0x80"}, False),
     Case("ClusterPromiseBroken", {_REJECTED: "0+0x55 1+0x20"}, True, labels=REJECTED),
     Case("ClusterPromiseBroken", {_REJECTED: "1+0x80"}, False),
+    Case(
+        "ClusterPromiseBroken",
+        {'anonymizer_worker_events_total{stage="lane", event="unverified_hours"}': "0+0x55 1+0x20"},
+        True,
+        labels={"stage": "lane", "event": "unverified_hours"},
+    ),
     Case("ClusterReleasesLate", {"anonymizer_bridge_releases_lag": "1001+0x80"}, True),
     Case("ClusterReleasesLate", {"anonymizer_bridge_releases_lag": "1+0x80"}, False),
     Case("ZonesLeftOut", {"anonymizer_zones_left_out": "0+0x50 7+0x20"}, True),
@@ -118,6 +124,13 @@ CASES = [
         labels={"reason": "unverified"},
     ),
     Case("PromiseBroken", {'anonymizer_trip_classes_total{reason=""}': "0+1x80"}, False),
+    Case(
+        "PromiseBroken",
+        {'anonymizer_counts_intervals_total{reason="unverified"}': "0+0x55 1+0x20"},
+        True,
+        labels={"reason": "unverified"},
+    ),
+    Case("PromiseBroken", {'anonymizer_counts_intervals_total{reason=""}': "0+1x80"}, False),
     Case("PromiseBroken", {suppressed("unverified"): "3+0x80", suppressed("x"): "0+1x80"}, False),
     Case(
         "SourceSilent",

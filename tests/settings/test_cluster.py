@@ -99,7 +99,6 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
     ("key", "tables"),
     [
         ('output.forms = "home_assistant"', {"output": {"forms": ["home_assistant"]}}),
-        ("counts.streets_s", {"counts": {"streets_s": 3600}}),
         ("trips.learn_days", {"trips": {"learn_days": 2}}),
         (
             "a message can match both cars/\\+/{device} and cars/#",
@@ -121,6 +120,7 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
     [
         {"counts": {"privacy": "dp"}},
         {"counts": {"privacy": "w-event"}},
+        {"counts": {"streets_s": 3600}},
         {"current": {"every_s": 1}},
         {"output": {"forms": ["cloudevents", "ngsi_ld"]}},
         {"inputs": [{"kind": "fixed"}]},

@@ -1,11 +1,10 @@
 """Passages of devices as they report: what traffic by street and hour is made of, hour by hour."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.positions.street_hours import (
-    Passages,
     PassageSums,
     passage_sums,
     together,
@@ -65,7 +64,10 @@ class LivePassages:
     def add(
         self, device: IntArray, ts: FloatArray, lat: FloatArray, lon: FloatArray, road: IntArray
     ) -> None:
-        """Take in reports on roads, shape (n,); those no newer than the last are left out."""
+        """Take in reports on roads, shape (n,), in any order.
+
+        Of each device, those no newer than what was taken in before are left out.
+        """
         self._waiting.append(_Reports(device, ts, lat, lon, road))
         self._n_waiting += len(device)
         if self._n_waiting > _MOST_WAITING:
@@ -77,10 +79,10 @@ class LivePassages:
         self._sums = self._sums.at(~np.isin(self._sums.key[2], device))
         self._last = self._last.at(~np.isin(self._last.device, device))
 
-    def take(self, interval: int) -> Passages | None:
-        """Return the passages of an interval that has ended, and forget it and those before.
+    def take(self, interval: int) -> PassageSums | None:
+        """Return the sums of an interval that has ended, and forget it and those before.
 
-        None if reports of it were left out.
+        None if there was no room for reports of it.
         """
         self._fold()
         number = self._sums.key[0]
@@ -89,27 +91,25 @@ class LivePassages:
         self._last = self._last.at(recent)
         crowded = interval in self._crowded
         self._crowded = {each for each in self._crowded if each > interval}
-        return None if crowded else taken.passages()
+        return None if crowded else taken
 
     def _fold(self) -> None:
         """Add up what waits."""
         if not self._n_waiting:
             return
-        last, n_last = self._last, len(self._last.device)
-        found = _Reports(*map(np.concatenate, zip(last, *self._waiting, strict=True)))
-        is_known = np.arange(len(found.device)) < n_last
+        parts = [self._last, *self._waiting]
+        found = _Reports(*map(np.concatenate, zip(*parts, strict=True)))
+        turn = np.repeat(np.arange(len(parts)), [len(each.device) for each in parts])
         self._waiting, self._n_waiting = [], 0
-        # Of reports of one moment the first stays, the known one before all.
-        order = np.lexsort((~is_known, found.ts, found.device))
-        found, is_known = found.at(order), is_known[order]
-        first = np.ones(len(order), np.bool_)
-        first[1:] = np.diff(found.device) != 0
-        begins = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-        n_known = np.add.accumulate(is_known)
-        knows = np.isin(found.device, last.device)
-        # Reports before the known one are late.
-        kept = ~knows | (n_known - n_known[begins] + is_known[begins] > 0)
-        kept[1:] &= first[1:] | (np.diff(found.ts) > 0)
+        order = np.lexsort((found.ts, turn, found.device))
+        found = found.at(order)
+        # A report is kept if it is newer than all before it, those of its own turn by their times.
+        # So it does not matter how many turns are added up at once.
+        number = np.cumsum(np.diff(found.device, prepend=found.device[:1]) != 0)
+        moments, rank = np.unique(found.ts, return_inverse=True)
+        newest = number * len(moments) + rank
+        kept = np.ones(len(order), np.bool_)
+        kept[1:] = newest[1:] > np.maximum.accumulate(newest)[:-1]
         found = found.at(kept)
         ends = np.append(np.diff(found.device) != 0, np.True_)
         self._last = found.at(ends)
@@ -119,3 +119,22 @@ class LivePassages:
             self._crowded |= set(np.unique(sums.key[0]).tolist())
         else:
             self._sums = merged
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes with each report. It holds where devices are."""
+        interval, road, device = self._sums.key
+        return {
+            "sums": [interval, road.astype(np.int32), device, *self._sums.sums],
+            "last": list(self._last),
+            "waiting": [list(each) for each in self._waiting],
+            "crowded": sorted(self._crowded),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        interval, road, device, *sums = state["sums"]
+        self._sums = PassageSums(np.stack([interval, road, device]), np.stack(sums))
+        self._last = _Reports(*state["last"])
+        self._waiting = [_Reports(*each) for each in state["waiting"]]
+        self._n_waiting = sum(len(each.device) for each in self._waiting)
+        self._crowded = set(state["crowded"])

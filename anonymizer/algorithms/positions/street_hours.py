@@ -16,7 +16,6 @@ many passages to a period, and each number has noise.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +29,9 @@ SPEED_STEP_MPS = 0.5
 """Means are rounded to this, spreads up to it."""
 FINE = 64
 """Numbers with noise are in steps of one over this: a speed is a part of a device."""
+_EXACT = 2.0**20
+"""Metres and seconds are in steps of one over this. Sums of so few bits are exact, and therefore
+the same in whatever order, and by however many processes, they are added up."""
 
 
 class Passages(NamedTuple):
@@ -88,7 +90,7 @@ class PassageSums(NamedTuple):
         """Reveal no device and no place."""
         return f"PassageSums({self.key.shape[1]})"
 
-    def at(self, chosen: BoolArray) -> "PassageSums":
+    def at(self, chosen: BoolArray | slice) -> "PassageSums":
         """Return some of them."""
         return PassageSums(self.key[:, chosen], self.sums[:, chosen])
 
@@ -141,29 +143,42 @@ def passage_sums(
     every_s: float,
     gap_s: float,
 ) -> PassageSums:
-    """Return the sums of positions on roads, by device and time; see `passages_of`."""
+    """Return the sums of positions on roads, by device and time; see `passages_of`.
+
+    Those of parts of the positions, put `together`, are the same to the last bit.
+    """
     device, road = device.astype(np.int64), road.astype(np.int64)
     interval = np.floor(ts / every_s).astype(np.int64)
-    key, of = np.unique(np.stack([interval, road, device]), axis=1, return_inverse=True)
-    of = of.ravel()
+    key, of = _distinct(np.stack([interval, road, device]))
     seconds = np.diff(ts)
     linked = np.flatnonzero((np.diff(device) == 0) & (seconds > 0) & (seconds <= gap_s))
     metres = haversine_m(lat[linked], lon[linked], lat[linked + 1], lon[linked + 1])
-    sums = np.zeros((2, key.shape[1]))
-    for end in (of[linked], of[linked + 1]):
-        np.add.at(sums[0], end, metres)
-        np.add.at(sums[1], end, seconds[linked])
-    return PassageSums(key, sums)
+    steps = np.rint(np.stack([metres, seconds[linked]]) * _EXACT) / _EXACT
+    ends = np.concatenate([of[linked], of[linked + 1]])
+    return PassageSums(key, _added_up(ends, np.tile(steps, 2), key.shape[1]))
 
 
 def together(parts: Sequence[PassageSums]) -> PassageSums:
     """Return the sums of parts of the positions, at least one, as those of all of them."""
     keys = np.concatenate([each.key for each in parts], axis=1)
-    key, of = np.unique(keys, axis=1, return_inverse=True)
-    sums = np.zeros((2, key.shape[1]))
-    for total, each in zip(sums, np.concatenate([p.sums for p in parts], axis=1), strict=True):
-        np.add.at(total, of.ravel(), each)
-    return PassageSums(key, sums)
+    key, of = _distinct(keys)
+    sums = np.concatenate([each.sums for each in parts], axis=1)
+    return PassageSums(key, _added_up(of, sums, key.shape[1]))
+
+
+def _distinct(key: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct columns of an array, rising, and which of them each column is."""
+    order = np.lexsort(key[::-1])
+    ordered = key[:, order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    of = np.empty(len(order), np.int64)
+    of[order] = np.cumsum(begins) - 1
+    return ordered[:, begins], of
+
+
+def _added_up(of: IntArray, sums: FloatArray, n: int) -> FloatArray:
+    return np.stack([np.bincount(of, each, n) for each in sums])
 
 
 def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches:
@@ -174,22 +189,31 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches
     """
     starts = _starts(passages, n_roads, k)
     n_stretches = max(len(starts) - 1, 0)
-    stretch_of = np.repeat(np.arange(n_stretches), np.diff(starts))
     if not n_stretches:
-        stretch_of = np.full(n_roads, -1, np.int64)
+        none = np.zeros(0)
+        return PublishedStretches(np.full(n_roads, -1), none.astype(np.int64), none, none)
+    n_roads_of = np.diff(starts)
+    stretch_of = np.repeat(np.arange(n_stretches), n_roads_of)
     order = np.argsort(passages.road, kind="stable")
     held = passages.at(order)
     bounds = np.searchsorted(held.road, starts)
-    n_devices = np.zeros(n_stretches, np.int64)
+    of_stretch = np.repeat(np.arange(n_stretches), np.diff(bounds))
+    known = ~np.isnan(held.speed_mps)
+    n_devices = _n_distinct(of_stretch, held.device, n_stretches)
+    n_known = _n_distinct(of_stretch[known], held.device[known], n_stretches)
     told = np.full((n_stretches, 2), np.nan)
-    n_roads_of = np.diff(starts)
-    for i, (a, b) in enumerate(pairwise(bounds.tolist())):
-        device, speed = held.device[a:b], held.speed_mps[a:b]
-        n_devices[i] = len(np.unique(device))
-        known = ~np.isnan(speed)
-        if len(np.unique(device[known])) >= k:
-            told[i] = mean_and_spread(device[known], speed[known], alone=n_roads_of[i] == 1)
+    for i in np.flatnonzero(n_known >= k).tolist():
+        rows = slice(bounds[i], bounds[i + 1])
+        there = known[rows]
+        device, speed = held.device[rows][there], held.speed_mps[rows][there]
+        told[i] = mean_and_spread(device, speed, alone=n_roads_of[i] == 1)
     return PublishedStretches(stretch_of, n_devices - n_devices % k, *told.T)
+
+
+def _n_distinct(group: IntArray, device: IntArray, n_groups: int) -> IntArray:
+    """Return the number of distinct devices in each group."""
+    (of_group, _), _ = _distinct(np.stack([group, device]))
+    return np.bincount(of_group, minlength=n_groups)
 
 
 def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
@@ -199,15 +223,21 @@ def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
     halves have k, wherever it is.
     """
     road, device = passages.road, passages.device
-    if len(np.unique(device)) < k:
+    devices, number = np.unique(device, return_inverse=True)
+    n = len(devices)
+    if n < k:
         return np.zeros(0, np.int64)
     starts = [np.array([0, n_roads])]
+    # Each device once in each area: the area, and which device it is, in one number.
+    seen = road * n + number
     for level in range(n_roads.bit_length() - 1):
-        areas = np.unique(np.stack([road >> level, device]), axis=1)[0]
-        area, n_devices = np.unique(areas, return_counts=True)
+        seen.sort()  # `np.unique` of one array hashes, which takes twenty times as long
+        seen = seen[np.append(np.True_, seen[1:] != seen[:-1])]
+        area, n_devices = np.unique(seen // n, return_counts=True)
         enough = area[n_devices >= k]
         second = enough[1:][(np.diff(enough) == 1) & (enough[1:] % 2 == 1)]
         starts.append(second << level)
+        seen = seen // n // 2 * n + seen % n
     return np.sort(np.concatenate(starts))
 
 

@@ -1,21 +1,25 @@
-"""Traffic by street of the hour that has just ended, from the running gateway."""
+"""Traffic by street of the hour that has just ended: watched as positions come, and published."""
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from anonymizer.algorithms.positions.live_passages import LivePassages
-from anonymizer.algorithms.positions.street_hours import Passages
-from anonymizer.app.street_hours import StreetFinder, safe_hours, streets_of
+from anonymizer.algorithms.positions.live_passages import MOST_PASSAGES, LivePassages
+from anonymizer.algorithms.positions.street_hours import PassageSums
+from anonymizer.app.street_hours import StreetFinder, Streets, safe_hours, streets_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import GuaranteeError
 from anonymizer.files.feature_collection import feature_collection
+from anonymizer.pipeline.positions.counts.private_counts import OVERLOAD
+from anonymizer.pipeline.positions.out.trips import PUBLISHED, UNVERIFIED
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.settings import Settings
@@ -23,62 +27,71 @@ from anonymizer.settings import Settings
 _LOOK_S = 1.0
 
 
-class LiveStreets:
-    """Makes the output of `anonymizer traffic` hour by hour, from live positions.
+class EndedHour(NamedTuple):
+    """What was watched in an hour of which no report can come any more.
 
-    Each hour is published once, when no report of it can come any more and devices have had the
-    time to say how fast they left it. The hour in which the gateway starts is left out, because
-    nobody knows what is missing of it.
+    Attributes
+    ----------
+    number
+        The hour covers [number, number + 1) times `counts.streets_s` of unix time.
+    k
+        The largest that was promised while its reports came.
+    passages
+        None: there were more than there was room for.
+    """
+
+    number: int
+    k: int
+    passages: PassageSums | None
+
+
+class StreetWatch:
+    """Adds up the passages of devices as positions come, hour by hour.
+
+    An hour ends once, when devices have had the time to say how fast they left it. The hour in
+    which the watch begins is left out, because nobody knows what is missing of it.
 
     Parameters
     ----------
     settings
         The promise is that of `counts`.
-    network
-        One network with coordinates.
+    finder
+        Of the network.
     keys
         Returns a number for the device of each slot.
     zones
         Knows of which devices nothing is published; None: they cannot say it.
-
-    Attributes
-    ----------
-    newest
-        The traffic of the last hour that was published, as GeoJSON; None: none yet.
+    most
+        Passages that there is room for.
     """
 
     def __init__(
         self,
         settings: Settings,
-        network: RoadNetwork,
+        finder: StreetFinder,
         keys: Callable[[Int32Array], NDArray[np.uint64]],
         zones: DeviceZones | None = None,
+        *,
+        most: int = MOST_PASSAGES,
     ) -> None:
-        self._zones = zones
         presence = settings.presence
-        self._every_s, self._keys = settings.counts.streets_s, keys
-        self._streets = streets_of(network)
-        limit_m = settings.network.snap_limit_m
-        self._finder = StreetFinder(network, self._streets, limit_m=limit_m)
-        self._passages = LivePassages(every_s=self._every_s, gap_s=presence.ttl_s)
+        self._every_s, self._keys, self._zones = settings.counts.streets_s, keys, zones
+        self._finder = finder
+        self._passages = LivePassages(every_s=self._every_s, gap_s=presence.ttl_s, most=most)
         self._known_after_s = presence.ttl_s + presence.max_behind_s
         self._next: int | None = None
-        self._ended: SimpleQueue[tuple[int, Passages | None]] = SimpleQueue()
-        self._log = structlog.get_logger()
-        self.newest: bytes | None = None
+        self._promised: dict[int, int] = {}
+        """The largest k while each hour was the present one; from the next on that ends."""
         self.adopt(settings)
 
     def adopt(self, settings: Settings) -> None:
-        """Ask for the k of these settings from now on."""
-        self._k = settings.counts.k + settings.region.k_extra
+        """Promise the k of these settings from now on; of no hour less than before."""
+        self.k = settings.counts.k + settings.region.k_extra
 
-    def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
+    def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> list[EndedHour]:
         """Take in the positions of a tick, before its slots are given to other devices.
 
-        Parameters
-        ----------
-        wall_ahead_s
-            Added to times.
+        Return the hours that have ended. `wall_ahead_s` is added to times.
         """
         if len(located.withdrawn):
             self._passages.forget(self._devices(located.withdrawn))
@@ -90,17 +103,93 @@ class LiveStreets:
         device, ts = self._devices(positions.slot[rows[on]]), positions.ts[rows[on]] + wall_ahead_s
         self._passages.add(device, ts, lat[on], lon[on], road[on])
         now = located.event_s + wall_ahead_s
+        present = math.floor(now / self._every_s)
+        self._promised[present] = max(self._promised.get(present, 0), self.k)
         if self._next is None:
-            self._next = math.floor(now / self._every_s) + 1
+            self._next = present + 1
+        ended: list[EndedHour] = []
         while now >= (self._next + 1) * self._every_s + self._known_after_s:
-            if self._zones is not None and self._zones.silent:
-                silent = np.fromiter(self._zones.silent, np.uint64)
-                self._passages.forget(silent.view(np.int64))
-            self._ended.put((self._next, self._passages.take(self._next)))
+            ended.append(self._end(self._next))
             self._next += 1
+        return ended
+
+    def _end(self, hour: int) -> EndedHour:
+        if self._zones is not None and self._zones.silent:
+            silent = np.fromiter(self._zones.silent, np.uint64)
+            self._passages.forget(silent.view(np.int64))
+        k = max(self.k, self._promised.get(hour, 0))
+        self._promised = {each: least for each, least in self._promised.items() if each > hour}
+        return EndedHour(hour, k, self._passages.take(hour))
 
     def _devices(self, slot: Int32Array) -> NDArray[np.int64]:
         return self._keys(slot).view(np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick. It holds where devices are."""
+        return {
+            "passages": self._passages.state(),
+            "next": self._next,
+            "promised": list(self._promised.items()),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._passages.restore(state["passages"])
+        self._next, self._promised = state["next"], dict(state["promised"])
+
+
+def hour_file(hour: EndedHour, streets: Streets, *, every_s: float) -> bytes:
+    """Return the traffic of an hour of which all passages are known, as GeoJSON.
+
+    Raises
+    ------
+    GuaranteeError
+        If a figure is about fewer than k devices.
+    """
+    if hour.passages is None:
+        raise ValueError("the passages of this hour are not known")
+    hours = range(hour.number, hour.number + 1)
+    shown = safe_hours(hour.passages.passages(), hours, streets, k=hour.k, every_s=every_s)
+    return feature_collection(*shown)
+
+
+class LiveStreets:
+    """Publishes what `anonymizer traffic` makes, each hour once, of the gateway's positions.
+
+    `settings`, `network`, `keys`, `zones`: see `StreetWatch`.
+
+    Attributes
+    ----------
+    newest
+        The traffic of the last hour that was published, as GeoJSON; None: none yet.
+    n_hours
+        Hours so far, by why they were suppressed, empty if they were published.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        network: RoadNetwork,
+        keys: Callable[[Int32Array], NDArray[np.uint64]],
+        zones: DeviceZones | None = None,
+    ) -> None:
+        self._every_s = settings.counts.streets_s
+        self._streets = streets_of(network)
+        finder = StreetFinder(network, self._streets, limit_m=settings.network.snap_limit_m)
+        self._watch = StreetWatch(settings, finder, keys, zones)
+        self._ended: SimpleQueue[EndedHour] = SimpleQueue()
+        self._log = structlog.get_logger()
+        self.newest: bytes | None = None
+        self.n_hours: Counter[str] = Counter()
+
+    def adopt(self, settings: Settings) -> None:
+        """Ask for the k of these settings from now on; of no hour for less than before."""
+        self._watch.adopt(settings)
+
+    def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
+        """Take in the positions of a tick; see `StreetWatch.see`."""
+        for each in self._watch.see(located, wall_ahead_s=wall_ahead_s):
+            self._ended.put(each)
 
     async def run(self) -> None:
         """Publish each hour when it has ended."""
@@ -111,18 +200,17 @@ class LiveStreets:
     async def look(self) -> None:
         """Publish the hours that have ended, one after the other."""
         while not self._ended.empty():
-            interval, passages = self._ended.get()
-            if passages is None:
-                self._log.warning("streets: too many passages, so the hour is not published")
-                continue
-            try:
-                self.newest = await asyncio.to_thread(self._published, interval, passages)
-            except GuaranteeError:
-                self._log.error("streets: verification failed, so the hour is not published")
-
-    def _published(self, interval: int, passages: Passages) -> bytes:
-        hours = range(interval, interval + 1)
-        columns, geometry = safe_hours(
-            passages, hours, self._streets, k=self._k, every_s=self._every_s
-        )
-        return feature_collection(columns, geometry)
+            hour = self._ended.get()
+            hour = hour._replace(k=max(hour.k, self._watch.k))
+            why = OVERLOAD
+            if hour.passages is not None:
+                try:
+                    self.newest = await asyncio.to_thread(
+                        hour_file, hour, self._streets, every_s=self._every_s
+                    )
+                    why = PUBLISHED
+                except GuaranteeError:
+                    why = UNVERIFIED
+            self.n_hours[why] += 1
+            if why != PUBLISHED:
+                self._log.error("an hour of streets is not published", reason=why)

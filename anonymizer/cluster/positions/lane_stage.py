@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.app.street_hours import streets_of
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.district_lane import Closed, DistrictLane, closes_at
 from anonymizer.cluster.positions.raw_batches import encode_out, in_parts
@@ -25,6 +26,13 @@ from anonymizer.cluster.positions.stage_messages import (
     slots_by_source,
 )
 from anonymizer.cluster.positions.stage_readings import LaneReadings
+from anonymizer.cluster.positions.stage_streets import (
+    LAST_PASSAGES,
+    PASSAGES,
+    STREETS_LANE,
+    LaneStreets,
+    decode_passages,
+)
 from anonymizer.cluster.positions.stage_trips import TRIPS, TRIPS_LANE, LaneTrips, decode_trips
 from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.arrays import starts_of
@@ -42,8 +50,8 @@ class LaneStage:
 
     It sends its messages for MQTT to `out`, and one report to each source.
 
-    One lane publishes the `counts` and the `trips` of all devices, and in `collected` what holds in
-    all districts; `current` is what holds in its own.
+    One lane publishes the `counts`, the `trips` and the `streets` of all devices, and in
+    `collected` what holds in all districts; `current` is what holds in its own.
     """
 
     def __init__(
@@ -57,6 +65,7 @@ class LaneStage:
         current: LaneCurrent | None,
         collected: CollectedCurrent | None,
         trips: LaneTrips | None,
+        streets: LaneStreets | None,
         secret: bytes,
         n_sources: int,
         interval_s: float,
@@ -65,7 +74,7 @@ class LaneStage:
         self._name = f"lane {lane.district.number}"
         self._encoder, self._readings, self._counts = encoder, readings, counts
         self._echoes, self._current, self._collected = echoes, current, collected
-        self._trips = trips
+        self._trips, self._streets = trips, streets
         self._pseudonyms = Pseudonyms(secret)
         self._n_sources = n_sources
         self._interval_s = interval_s
@@ -92,9 +101,17 @@ class LaneStage:
 
     def _counts_so_far(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for name, each in (("count_intervals", self._counts), ("trip_windows", self._trips)):
+        for name, each in (
+            ("count_intervals", self._counts),
+            ("trip_windows", self._trips),
+            ("street_hours", self._streets),
+        ):
             if each is not None:
                 found |= {name: each.n_published, f"suppressed_{name}": each.n_suppressed}
+        if self._trips is not None:
+            found["unverified_classes"] = self._trips.n_unverified
+        if self._streets is not None:
+            found["unverified_hours"] = self._streets.n_unverified
         return found
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
@@ -107,6 +124,10 @@ class LaneStage:
             with reading():
                 trips = decode_trips(value, n_sources=self._n_sources)
             return list(self._outgoing(self._trips.take(trips)))
+        if self._streets is not None and value[:1] in {PASSAGES, LAST_PASSAGES}:
+            with reading():
+                passages = decode_passages(value, n_sources=self._n_sources)
+            return list(self._streets.take(passages))
         with reading():
             batch = decode_batch(value)
         self.lane.take(batch, at_s=at_s)
@@ -186,6 +207,7 @@ class LaneStage:
             "counts": counts,
             "current": None if self._current is None else self._current.state(),
             "trips": None if self._trips is None else self._trips.state(),
+            "streets": None if self._streets is None else self._streets.state(),
             "collected": None if self._collected is None else self._collected.state(),
         }
         return pack_state(self._name, state)
@@ -202,8 +224,10 @@ class LaneStage:
             self._current.restore(state["current"])
         if self._collected is not None and state["collected"] is not None:
             self._collected.restore(state["collected"])
-        if self._trips is not None and state.get("trips") is not None:
+        if self._trips is not None and state["trips"] is not None:
             self._trips.restore(state["trips"])
+        if self._streets is not None and state["streets"] is not None:
+            self._streets.restore(state["streets"])
 
 
 def lane_stages(
@@ -239,6 +263,9 @@ def lane_stages(
             noise=noise,
         )
 
+    def make_streets() -> LaneStreets:
+        return LaneStreets(settings, streets_of(network))
+
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
             make_district(number),
@@ -256,6 +283,7 @@ def lane_stages(
             current=LaneCurrent(settings, number) if has_current else None,
             collected=make_collected() if has_current and number == COLLECTING_LANE else None,
             trips=LaneTrips(settings, network) if has_trips and number == TRIPS_LANE else None,
+            streets=make_streets() if counts.streets_s and number == STREETS_LANE else None,
             secret=secret,
             n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,

@@ -6,6 +6,7 @@ learns from the reports of the districts, and books a tick when all have reporte
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,9 +16,12 @@ import numpy as np
 from anonymizer.algorithms.positions.density import advance_versions
 from anonymizer.algorithms.positions.district_operator import Keys, rows_of
 from anonymizer.algorithms.positions.district_routing import Router, no_rows
+from anonymizer.algorithms.positions.live_passages import MOST_PASSAGES
 from anonymizer.algorithms.positions.operator import newest_of
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.app.gateway.live_streets import StreetWatch
+from anonymizer.app.street_hours import StreetFinder, streets_of
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.device_routing import FIXED_SOURCE
 from anonymizer.cluster.positions.district_lane import closes_at
@@ -42,7 +46,8 @@ from anonymizer.cluster.positions.stage_messages import (
     no_readings,
 )
 from anonymizer.cluster.positions.stage_readings import SourceReadings
-from anonymizer.cluster.positions.stage_trips import TRIPS_LANE, encode_trips, stated_trips
+from anonymizer.cluster.positions.stage_streets import STREETS_LANE, stated_hour
+from anonymizer.cluster.positions.stage_trips import TRIPS_LANE, stated_trips
 from anonymizer.cluster.positions.tick_queue import TickQueue
 from anonymizer.cluster.positions.zone_statements import ZoneStatements
 from anonymizer.cluster.stage import Send, reading
@@ -60,6 +65,7 @@ from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, 
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
 from anonymizer.pipeline.positions.out.trips import TripWindows
+from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.factory import (
     admission_parameters,
     districts_of,
@@ -92,9 +98,10 @@ class SourceStage:
 
     `make_decoder`, `make_public` and `make_fixed` return a decoder, the public devices and the
     cloaked fixed devices, which count in a ledger; without the last there are none, or another
-    source has them. `make_counted` returns the devices that are counted, by their keys. A device
-    that is silent for the longest time to live of `pace` is absent everywhere. `ledger`: what was
-    received, and what became of it; `n_closed`: ticks that have closed.
+    source has them. `make_counted` returns the devices that are counted, by their keys,
+    `make_streets` what adds up their passages. A device that is silent for the longest time to live
+    of `pace` is absent everywhere. `ledger`: what was received, and what became of it; `n_closed`:
+    ticks that have closed.
     """
 
     def __init__(
@@ -110,6 +117,7 @@ class SourceStage:
         make_fixed: Callable[[Ledger], Fleet] | None,
         echoes: Echoes,
         make_counted: Callable[[Keys], CountedDevices] | None,
+        make_streets: Callable[[Keys, DeviceZones | None], StreetWatch] | None,
         pace: Pace,
     ) -> None:
         self.number = number
@@ -150,6 +158,7 @@ class SourceStage:
         )
         zones = self._admission.device_zones
         self._statements = None if zones is None else ZoneStatements(zones)
+        self._streets = make_streets(self._devices.keys, zones) if make_streets else None
         self._router = router
         self._accounts = Accounts(self.ledger)
         self._sent = SentTicks(self._n_lanes)
@@ -243,6 +252,7 @@ class SourceStage:
         located = self._admission.locate(decoded[Treatment.MOBILE], since=since, now=now)
         tally, gone = self._tally(located), located.withdrawn
         yield from self._stated_trips(located)
+        yield from self._stated_hours(located)
         positions, node, hidden = located.positions, located.counted_at, located.hidden
         slot, ts, id_since = positions.slot, positions.ts, located.id_since
         self._readings.forget(slot[hidden])
@@ -316,7 +326,14 @@ class SourceStage:
             refused=zones.without_trips if zones else (),
         ):
             for each in stated_trips(self.number, window, trips):
-                yield Send("lane", TRIPS_LANE, encode_trips(each))
+                yield Send("lane", TRIPS_LANE, each)
+
+    def _stated_hours(self, located: LocatedPositions) -> Iterator[Send]:
+        """Add up the passages on streets; state those of an hour that has ended."""
+        if self._streets is not None:
+            for hour in self._streets.see(located, wall_ahead_s=0.0):
+                for each in stated_hour(self.number, hour):
+                    yield Send("lane", STREETS_LANE, each)
 
     def _public_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
         """Publish the public fixed devices: no district has to do with them."""
@@ -394,6 +411,7 @@ class SourceStage:
                 "admission": self._admission.state(),
                 "counted": None if self._counted is None else self._counted.state(),
                 "trips": None if self._trips is None else self._trips.state(),
+                "streets": None if self._streets is None else self._streets.state(),
                 "bounded": None if self._bounded is None else self._bounded.state(),
                 "public_clamped": self._public.n_clamped,
                 "fixed": None if self._fixed is None else self._fixed.state(),
@@ -422,8 +440,10 @@ class SourceStage:
             self._fixed.restore(state["fixed"])
         if self._counted is not None and state["counted"] is not None:
             self._counted.restore(state["counted"])
-        if self._trips is not None and state.get("trips") is not None:
+        if self._trips is not None and state["trips"] is not None:
             self._trips.restore(state["trips"])
+        if self._streets is not None and state["streets"] is not None:
+            self._streets.restore(state["streets"])
         if self._bounded is not None and state["bounded"] is not None:
             self._bounded.restore(state["bounded"])
         if self._statements is not None and state["statements"] is not None:
@@ -466,6 +486,12 @@ def source_stages(
     matching = matching_with(zoned, snap_limit_m=settings.network.snap_limit_m, secret=secret)
     pace = pace_of(settings)
     echoes = Echoes(settings, zoned.network)
+
+    @cache
+    def finder() -> StreetFinder:
+        limit_m = settings.network.snap_limit_m
+        return StreetFinder(zoned.network, streets_of(zoned.network), limit_m=limit_m)
+
     has_fixed = any(Treatment.of(each) == Treatment.CLOAKED for each in settings.inputs)
 
     def make_fixed(ledger: Ledger) -> Fleet:
@@ -480,6 +506,11 @@ def source_stages(
             kept_s=pace.longest_ttl_s,
             slack_s=settings.tick.interval_s,
         )
+
+    def make_streets(keys: Keys, zones: DeviceZones | None) -> StreetWatch:
+        # So that one district has room for what all sources state.
+        most = MOST_PASSAGES // settings.cluster.n_parts
+        return StreetWatch(settings, finder(), keys, zones, most=most)
 
     def make_decoder(ledger: Ledger) -> Decoder:
         ttl_s = settings.presence.ttl_s
@@ -497,6 +528,7 @@ def source_stages(
             make_fixed=make_fixed if has_fixed and number == FIXED_SOURCE else None,
             echoes=echoes,
             make_counted=make_counted if settings.counts.enabled else None,
+            make_streets=make_streets if settings.counts.streets_s else None,
             pace=pace,
         )
 

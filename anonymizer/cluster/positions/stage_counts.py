@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.safe_counts import CellTally, together
+from anonymizer.cluster.positions.source_windows import SourceWindows, WindowPiece
 from anonymizer.cluster.positions.stage_messages import SourceTally, packed_tally, tally_in
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -38,8 +39,7 @@ _MOST_WAITING = 60
 class LaneCounts:
     """Joins the tallies of all sources, and makes the messages.
 
-    Without `noise` counts are safe. `n_suppressed`: intervals left out because a source had not
-    watched them whole, or said nothing about them for too long, or because the budget is spent.
+    Without `noise` counts are safe.
     """
 
     def __init__(
@@ -64,65 +64,68 @@ class LaneCounts:
                 settings, self._budget, noise, version=version, most_devices=0
             )
         self._encode = msgspec.json.Encoder().encode
-        self._tallies: list[dict[int, SourceTally]] = [{} for _ in range(n_sources)]
-        self._settled = -1
-        """The last interval of which no tally is taken any more."""
-        self.n_published = self.n_suppressed = 0
+        self._tallies: SourceWindows[SourceTally | None] = SourceWindows(
+            n_sources, most_waiting=_MOST_WAITING, packed=packed_tally, unpacked=tally_in
+        )
+        self._made: list[Outgoing] = []
+        self.n_published = self._n_refused = 0
+
+    @property
+    def n_suppressed(self) -> int:
+        """Intervals left out: a source had not watched them whole or in time, or no budget left."""
+        return self._n_refused + self._tallies.n_suppressed
 
     def take(self, source: int, tally: SourceTally | None) -> None:
         """Take the tally of a source; those of each come in the order of intervals."""
-        if tally is not None and tally.interval > self._settled:
-            self._tallies[source][tally.interval] = tally
-
-    def messages(self) -> Sequence[Outgoing]:
-        """Return the counts of the intervals of which all tallies have come, each once.
-
-        The cells come before each, retained: whoever subscribes later needs them, and no stage
-        hears when a broker has lost them.
-        """
-        found = []
-        # Of an interval before the last one of every source, no tally is to come any more.
-        newest = [max(of, default=-1) for of in self._tallies]
-        last = max(min(newest), max(newest) - _MOST_WAITING, self._settled)
-        for interval in sorted({each for of in self._tallies for each in of if each <= last}):
-            said = [of.pop(interval, None) for of in self._tallies]
+        if tally is None:
+            return
+        stated: WindowPiece[SourceTally | None] = WindowPiece(
+            source, tally.interval, 0, True, tally
+        )
+        for interval, said in self._tallies.take(stated):
             whole = [each.counted for each in said if each and each.counted is not None]
-            if len(whole) < len(self._tallies):
-                self.n_suppressed += 1
+            if len(whole) < len(said):
+                self._n_refused += 1
                 continue
             end_s = (interval + 1) * self._every_s
             if self._private is None:
                 tallies = [each for each in whole if isinstance(each, CellTally)]
-                found += [self._cells, self._safe.message(together(tallies), end_s)]
+                self._made += [self._cells, self._safe.message(together(tallies), end_s)]
                 self.n_published += 1
             else:
                 numbers = [each for each in whole if not isinstance(each, CellTally)]
-                found += [self._cells, self._noisy(self._private, numbers, end_s)]
-        self._settled = last
-        return found
+                self._made += [self._cells, self._noisy(self._private, numbers, end_s)]
+
+    def messages(self) -> Sequence[Outgoing]:
+        """Return the counts of the intervals of which all tallies have come since the last call.
+
+        The cells come before each, retained: whoever subscribes later needs them, and no stage
+        hears when a broker has lost them.
+        """
+        made, self._made = self._made, []
+        return made
 
     def _noisy(self, private: PrivateCounts, numbers: list[IntArray], end_s: float) -> Outgoing:
         """Return the message of what all sources count, empty where one has too many devices."""
         total = np.sum(numbers, axis=0) if all(map(len, numbers)) else None
         body = private.of_numbers(total, end_s=end_s, ahead_s=0.0)
         self.n_published += not body.suppressed
-        self.n_suppressed += bool(body.suppressed)
+        self._n_refused += bool(body.suppressed)
         return Outgoing(self._topic, self._encode(body))
 
     def state(self) -> dict[str, Any]:
-        """Return what changes from tick to tick."""
+        """Return what changes from tick to tick; between two ticks no message waits."""
         return {
-            "tallies": [[packed_tally(each) for each in of.values()] for of in self._tallies],
-            "counts": [self._settled, self.n_published, self.n_suppressed],
+            "tallies": self._tallies.state(),
+            "counts": [self.n_published, self._n_refused],
             "private": None if self._private is None else self._private.state(),
             "budget": self._budget.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        said = [[tally_in(each) for each in of] for of in state["tallies"]]
-        self._tallies = [{each.interval: each for each in of if each} for of in said]
-        self._settled, self.n_published, self.n_suppressed = state["counts"]
+        self._tallies.restore(state["tallies"])
+        self.n_published, self._n_refused = state["counts"]
         if self._private is not None and state["private"] is not None:
             self._private.restore(state["private"])
         self._budget.restore(state["budget"])

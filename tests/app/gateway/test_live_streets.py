@@ -11,12 +11,14 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 
 from anonymizer.app.gateway import live_streets
-from anonymizer.app.gateway.live_streets import LiveStreets
+from anonymizer.app.gateway.live_streets import EndedHour, LiveStreets
 from anonymizer.app.street_hours import street_hours
 from anonymizer.errors import GuaranteeError
 from anonymizer.files.feature_collection import as_json
 from anonymizer.files.traces import trace_of
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.counts.private_counts import OVERLOAD
+from anonymizer.pipeline.positions.out.trips import UNVERIFIED
 from anonymizer.settings import Settings
 from anonymizer.web.network_file import STREETS_PATH, streets_router
 from tests.app.test_street_hours import HOUR, NETWORK, drives
@@ -110,19 +112,47 @@ async def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over()
     assert rows_of(hour) == rows_of(alone.hours[0])
 
 
-async def test_an_hour_that_fails_its_verification_is_not_told(
+async def test_an_hour_that_is_not_told_is_counted_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise GuaranteeError("about few devices")
 
+    driven = Driven(drives(hours=3))
     monkeypatch.setattr(live_streets, "safe_hours", fails)
-    driven = Driven(drives(hours=2))
-    driven.streets._ended.put((1, driven.streets._passages.take(1)))
-    driven.streets._ended.put((2, None))
-    await driven.streets.look()
-    assert driven.streets._ended.empty(), "and the next hour is looked at"
-    assert driven.streets.newest is None
+    await driven.until(2 * HOUR + 400)
+    assert driven.hours == []
+    monkeypatch.undo()
+    driven.streets._ended.put(EndedHour(1, 5, None))
+    await driven.until(3 * HOUR + 400, start_s=2 * HOUR + 400)
+    assert len(driven.hours) == 1, "the next hour is looked at"
+    n_of = driven.rig.flow.n_count_intervals
+    assert (n_of(UNVERIFIED), n_of(OVERLOAD), n_of("")) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({HOUR + 600: 3}, [8, 8]),
+        # An hour that is over waits for late reports until it is published.
+        ({2 * HOUR + 60: 3}, [8, 8]),
+        ({HOUR + 600: 3, HOUR + 1200: 0}, [8, 5]),
+        ({2 * HOUR + 60: 3, 2 * HOUR + 80: 0}, [5, 8]),
+    ],
+)
+async def test_an_hour_has_the_largest_k_that_was_asked_for_while_it_lasted_or_is_published(
+    changes: dict[float, int], told: list[int]
+) -> None:
+    driven, start_s = Driven(drives(hours=3)), 0.0
+    for at_s, k_extra in changes.items():
+        await driven.until(at_s, start_s=start_s)
+        tables = driven.settings.model_dump() | {"region": {"k_extra": k_extra}}
+        driven.streets.adopt(Settings.model_validate(tables))
+        start_s = at_s - TICK_S
+    await driven.until(3 * HOUR + 400, start_s=start_s)
+    assert [{row[2] for row in rows_of(hour)} for hour in driven.hours] == [
+        {f"k={k}"} for k in told
+    ]
 
 
 async def test_a_browser_gets_the_last_hour_and_asks_whether_there_is_another() -> None:

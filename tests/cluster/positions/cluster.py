@@ -6,6 +6,7 @@ last snapshot and takes again what it had read since. One step of the schedule i
 schedule ends, everything that is still under way arrives.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -14,10 +15,12 @@ from itertools import count, islice
 from typing import Any
 from zlib import crc32
 
+from anonymizer.app.gateway.live_streets import LiveStreets
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
+from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.stage import Send
 from anonymizer.codecs import CODECS, ENCODERS, CoarsePoint
 from anonymizer.codecs.coarse import iso8601
@@ -82,6 +85,11 @@ PROTECTED: dict[str, dict[str, Any]] = {
         "zones": [ZONE],
         "device_zones": {"topic": "zones/{device}"},
     },
+    "streets": {
+        "counts": {"streets_s": 60, "k": 3},
+        "zones": [ZONE],
+        "device_zones": {"topic": "zones/{device}"},
+    },
     "zones": {"zones": [ZONE]},
     "device_zones": {"device_zones": {"topic": "zones/{device}"}},
     "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"topic": "zones/{device}"}},
@@ -107,6 +115,8 @@ PROTECTED: dict[str, dict[str, Any]] = {
     },
 }
 """Settings of protection beyond groups, and of what is published besides, by name."""
+STREETS_S = 4.0
+"""Length of an hour of streets, shorter than the settings take."""
 CODED: dict[str, dict[str, Any]] = {name: {"inputs": [{"codec": name}]} for name in CODECS}
 """Settings of inputs in each format."""
 
@@ -117,7 +127,7 @@ def settings(
     protected: str = "nothing",
     n_sources: int = N_SOURCES,
 ) -> Settings:
-    return flow_settings(
+    made = flow_settings(
         **(PROTECTED | CODED)[protected],
         region={
             "mode": mode,
@@ -130,6 +140,11 @@ def settings(
         adka={"density_steps": [], "k_values": [2]},
         tick={"interval_s": 1.0},
         cluster={"n_parts": n_sources, "wait_s": wait_s},
+    )
+    if not made.counts.streets_s:
+        return made
+    return made.model_copy(
+        update={"counts": made.counts.model_copy(update={"streets_s": STREETS_S})}
     )
 
 
@@ -216,6 +231,12 @@ def sensors(now: float, nodes: Sequence[int] = (0, 7, 44, 99)) -> list[Delivery]
     return [*found, Delivery("sensors/s9", b"{", 0, False)]
 
 
+def note_hour(hours: list[bytes], newest: bytes | None) -> None:
+    """Note what is told of streets, if it is new."""
+    if newest is not None and newest not in hours:
+        hours.append(newest)
+
+
 class World:
     """Devices that move, and what one process publishes about them."""
 
@@ -238,6 +259,12 @@ class World:
             budget=HeldBudget(plan_of(given.counts)),
         )
         self.expected: Counter[bytes] = Counter()
+        self.hours: list[bytes] = []
+        """Traffic by street of each hour that has ended."""
+        streets = None
+        if given.counts.streets_s:
+            keys = flow.mobile.devices.keys
+            flow.streets = streets = LiveStreets(given, NETWORK, keys, flow.device_zones)
         self.current: list[list[Outgoing]] = []
         """What is retained about the groups that live, every two ticks."""
         groups = CurrentGroups(
@@ -252,6 +279,9 @@ class World:
             output = flow.tick([Arrivals(START + tick + 0.5, batch)], now=float(START + tick + 1))
             flow.settle(output, [True] * len(output.messages), seconds=0.0)
             self.expected.update(message.payload for message in output.messages)
+            if streets is not None:
+                asyncio.run(streets.look())
+                note_hour(self.hours, streets.newest)
             groups.see(each for each in output.messages if each.topic == given.output.topic)
             if (now := START + tick + 1) % 2 == 0:
                 self.current.append(groups.messages(now=float(now)))
@@ -320,6 +350,8 @@ class Cluster:
         self.world, self.wait_s, self._n_sources = world, wait_s, n_sources
         self.published: list[bytes] = []
         self.retained: list[Outgoing] = []
+        self.hours: list[bytes] = []
+        self._last_hour = LastHour()
         self.n_crashes = 0
         self.now = float(START)
         self._sources, self._lanes = world.stages(wait_s, n_sources)
@@ -418,6 +450,9 @@ class Cluster:
                 messages = decode_out(send.value)
                 self.published += [each.payload for each in messages if not each.retain]
                 self.retained += [each for each in messages if each.retain]
+            elif send.to == "streets":
+                self._last_hour.take(send.value)
+                note_hour(self.hours, self._last_hour.newest)
             else:
                 self.processes[send.to, send.number].log.append((send.value, at_s))
         if isinstance(process.stage, SourceStage):

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.positions.trip_classes import N_STARTS, WindowTrips, n_cells_of
-from anonymizer.cluster.positions.stage_trips import (
-    LaneTrips,
-    StatedTrips,
-    decode_trips,
-    encode_trips,
-    stated_trips,
-)
+from anonymizer.cluster.positions.source_windows import WindowPiece
+from anonymizer.cluster.positions.stage_trips import LaneTrips, decode_trips, stated_trips
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.out.trips import TripMessages
 from anonymizer.settings import Settings
@@ -36,9 +31,15 @@ def joined(one: WindowTrips, other: WindowTrips) -> WindowTrips:
     return WindowTrips._make([*columns, [*one.roads, *other.roads]])
 
 
-def whole(source: int, window: int, trips: WindowTrips) -> StatedTrips:
-    [stated] = stated_trips(source, window, trips)
-    return decode_trips(encode_trips(stated), n_sources=2)
+def pieces_of(source: int, window: int, trips: WindowTrips) -> list[WindowPiece[WindowTrips]]:
+    encoded = list(stated_trips(source, window, trips))
+    assert max(map(len, encoded)) < 700_000
+    return [decode_trips(each, n_sources=2) for each in encoded]
+
+
+def whole(source: int, window: int, trips: WindowTrips) -> WindowPiece[WindowTrips]:
+    [stated] = pieces_of(source, window, trips)
+    return stated
 
 
 def test_the_trips_of_all_sources_are_classed_together() -> None:
@@ -54,9 +55,8 @@ def test_the_trips_of_all_sources_are_classed_together() -> None:
 def test_many_trips_come_in_pieces_and_nothing_counts_twice_whatever_dies() -> None:
     roads = [np.arange(500)] * 1000
     many, few = some_trips(1, n=1000)._replace(roads=roads), some_trips(2)
-    pieces = list(stated_trips(0, 7, many))
+    pieces = pieces_of(0, 7, many)
     assert len(pieces) > 2
-    assert max(len(encode_trips(each)) for each in pieces) < 700_000
     lane = LaneTrips(SETTINGS, NETWORK)
     for each in pieces[:2]:
         lane.take(each)
@@ -96,5 +96,6 @@ def test_a_window_without_trips_is_published_empty() -> None:
 
 
 def test_trips_of_no_source_are_refused() -> None:
-    with pytest.raises(ValueError, match="no trips"):
-        decode_trips(encode_trips(whole(1, 7, some_trips(1))._replace(source=2)), n_sources=2)
+    [encoded] = stated_trips(2, 7, some_trips(1))
+    with pytest.raises(ValueError, match="no piece"):
+        decode_trips(encoded, n_sources=2)

@@ -27,6 +27,7 @@ SUPPRESSED_BY = {
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "trips": [Outcome.SUPPRESSED__TRIP_END],
     "trips_out": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "streets": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "device_zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "public": [Outcome.SUPPRESSED__PRIVACY_ZONE],
@@ -39,12 +40,14 @@ schedules = st.lists(st.integers(0, 1023), max_size=200)
 
 @cache
 def world(mode: str = "session", seed: int = 1, protected: str = "nothing") -> World:
-    return World(mode, n_ticks=N_TICKS, seed=seed, protected=protected)
+    n_ticks = 30 if protected == "streets" else N_TICKS  # until an hour has ended, and another
+    return World(mode, n_ticks=n_ticks, seed=seed, protected=protected)
 
 
 def check_equal(cluster: Cluster) -> None:
     """One process publishes the same messages, and comes to the same accounts."""
     assert sorted(cluster.published) == sorted(cluster.world.expected.elements())
+    assert cluster.hours == cluster.world.hours
     assert dict(cluster.accounts()) == cluster.world.accounts
     assert sum(source.n_held for source in cluster.sources) == cluster.world.n_held
     assert not any(lane.counters["incomplete_ticks"] for lane in cluster.lanes)
@@ -142,6 +145,18 @@ def test_any_number_of_workers_publishes_the_same_trips(workers: int) -> None:
     assert {message.topic for message in cluster.retained} == {"cloaked/trips/cells"}
 
 
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_any_number_of_workers_publishes_the_same_hours_of_streets(workers: int) -> None:
+    cluster = Cluster(world("snapshot", protected="streets"), n_sources=workers)
+    cluster.run([])
+    check_equal(cluster)
+    told = [json.loads(hour)["features"] for hour in cluster.hours]
+    assert len(told) == cluster.lanes[0].counters["street_hours"] > 2
+    known = [each["properties"] for hour in told for each in hour]
+    assert {each["privacy"] for each in known} == {"k=3"}
+    assert sum(each["n_roads"] < 20 and each["speed_mps"] is not None for each in known) > 9
+
+
 @pytest.mark.parametrize("mode", ["bfs", "session"])
 @settings(max_examples=3, deadline=None)
 @given(schedules)
@@ -195,6 +210,7 @@ def test_ticks_that_close_without_the_silent_break_no_promise(
         ("session", LONG_S, "readings"),
         ("session", 3.0, "zones"),
         ("snapshot", LONG_S, "all"),
+        ("snapshot", LONG_S, "streets"),
     ],
 )
 def test_thousands_of_schedules(mode: str, wait_s: float, protected: str) -> None:

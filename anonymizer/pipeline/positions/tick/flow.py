@@ -5,6 +5,7 @@ to one thread, the event loop's. They never see the counts of half a tick: `rele
 ledger of its own until `book`, and readers get a view made between two ticks.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +102,12 @@ class FlowView:
 
 
 class SeesPositions(Protocol):
-    """An observer of the located positions of each tick, called in the thread of the tick."""
+    """An observer of the located positions of each tick, called in the thread of the tick.
+
+    `n_hours`: hours so far, by why they were suppressed; empty: they were published.
+    """
+
+    n_hours: Counter[str]
 
     def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
         """Take in the positions of a tick; `wall_ahead_s` is to be added to their times."""
@@ -244,8 +250,12 @@ class PositionFlow:
         )
 
     def n_count_intervals(self, reason: str) -> int:
-        """Return how many intervals of counts were suppressed for a reason; empty: published."""
-        return 0 if self._counting is None else self._counting.n_intervals[reason]
+        """Return how many intervals of counts, and hours of streets, were suppressed for a reason.
+
+        Empty: they were published.
+        """
+        n = 0 if self._counting is None else self._counting.n_intervals[reason]
+        return n + (0 if self.streets is None else self.streets.n_hours[reason])
 
     def n_trip_classes(self, reason: str) -> int:
         """Return how many classes of trips were suppressed for a reason; empty: published."""
