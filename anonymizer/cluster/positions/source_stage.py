@@ -309,6 +309,8 @@ class SourceStage:
             return
         zones = self._admission.device_zones
         self._trips.withdraw(located.withdrawn)
+        if zones is not None and zones.shut_out():
+            self._trips.begin_anew()
         for window, trips in self._trips.tick(
             located.positions,
             located.trip_node,

@@ -115,6 +115,11 @@ class TripWindows:
             self._trips.forget(row)
         self._rows.drop(row)
 
+    def begin_anew(self) -> None:
+        """Forget all trips: nothing is told of the windows under way, whoever made them."""
+        self._rows.drop(self._rows.used())
+        self._trips, self._ended = None, {}
+
     def free(self, slots: Int32Array) -> None:
         """Take in that these slots may pass to other devices."""
         self._rows.free(slots)

@@ -435,6 +435,8 @@ class PositionFlow:
             return []
         windows, messages = self._trips_out
         windows.withdraw(located.withdrawn)
+        if self.device_zones is not None and self.device_zones.shut_out():
+            windows.begin_anew()
         ended = windows.tick(
             located.positions,
             located.trip_node,
