@@ -152,8 +152,7 @@ class Subscription:
             network than the one that is given.
         """
         with self._changed:
-            if self._failure is not None:
-                raise self._failure
+            self._check()
             columns = self._collector.columns.since(float("-inf"))  # a copy: the lists grow
             left_out = dict(self._collector.left_out)
             parts = self._collector.network_parts()
@@ -175,14 +174,17 @@ class Subscription:
         from anonymizer.client.published_trips import trips_told  # noqa: PLC0415  few read trips
 
         with self._changed:
-            if self._failure is not None:
-                raise self._failure
+            self._check()
             windows = list(self._collector.trips.values())
             parts = self._collector.network_parts()
         network = self._network_now(parts)
         if self._follows and network is not None:
             windows = [each for each in windows if each.network == network.version]
         return trips_told(windows, network)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def _network_now(self, parts: tuple[str, list[bytes]] | None) -> Network | None:
         """Return the given network, or the one that the gateway publishes."""

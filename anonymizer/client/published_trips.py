@@ -130,7 +130,7 @@ class PublishedTrips:
         -------
         table
             `origin` and `destination` (cells of the gateway, or the box: south, north, west and
-            east), `start` and `until` (between which times the trips began), `trips` with `low`
+            east), `time` and `until` (between which the trips began), `trips` with `low`
             and `high`, and `roads`: those that at least k of the devices took, `u-v` in the
             direction of travel. Geometries are these roads, or a straight line if there are none.
         """
@@ -144,7 +144,7 @@ class PublishedTrips:
             {
                 "origin": list(classes.names[0]),
                 "destination": list(classes.names[1]),
-                "start": times(self._span_s[:, 0]),
+                "time": times(self._span_s[:, 0]),
                 "until": times(self._span_s[:, 1]),
                 "trips": self._n,
                 "low": classes.least,

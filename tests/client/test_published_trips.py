@@ -160,11 +160,16 @@ def test_classes_of_a_gateway_are_a_table(tmp_path: Path) -> None:
     table = trips.table()
     assert list(table["origin"]) == ["0-1", "2-2"]
     assert list(table["destination"]) == ["3-3", "2-3"]
-    assert [str(at)[11:16] for at in table["start"]] == ["02:00"] * 2
+    assert [str(at)[11:16] for at in table["time"]] == ["02:00"] * 2
     assert [list(table[name]) for name in ("low", "trips", "high")] == [
         [20, 20], [24.5, 24.5], [29, 29]
     ]  # fmt: skip
     assert list(table["roads"]) == [["10-11", "12-11"], []]
+    table.write(tmp_path / "days")
+    assert pl.read_parquet(tmp_path / "days" / "day=1970-01-01" / "part.parquet").height == 2
+    table.write(tmp_path / "trips.csv")
+    assert "10-11 12-11" in (tmp_path / "trips.csv").read_text()
+    table.write(tmp_path / "trips.geojson")
     route, line = table.to_geopandas().geometry
     assert route.geom_type == "MultiLineString"
     assert route.geoms[1].coords[0] == pytest.approx((2 * STEP_DEG, 0)), "in the way of travel"
