@@ -32,6 +32,8 @@ from anonymizer.domain.trace import Trace
 from anonymizer.files.traces import trace_of
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.counts.counting import CountingFlow
+from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 from simulator.shortest_paths import Router
 
@@ -51,7 +53,7 @@ class Row(NamedTuple):
     question
         What was asked, of which output.
     n
-        Answers: those where something is, or may be.
+        Answers: those where something is, or is expected.
     held
         Share of them whose interval holds the truth.
     width
@@ -144,11 +146,13 @@ def answers(morning: Morning) -> Iterator[Row]:
     """Yield how well each question is answered."""
     yield from _streets(morning)
     yield from _trips(morning)
+    yield from _trips_told(morning)
     yield from _counts(morning)
 
 
 def _settings() -> Settings:
-    return Settings.model_validate({"counts": {"privacy": "k", "every_s": COUNT_S, "k": K}})
+    counts = {"privacy": "k", "every_s": COUNT_S, "k": K}
+    return Settings.model_validate({"counts": counts, "trips_out": {"every_s": HOUR_S}})
 
 
 def _drive(
@@ -243,24 +247,67 @@ def _trips(morning: Morning) -> Iterator[Row]:
         path = Path(folder) / "trips.csv"
         anonymize(true, k=K, id="device_id", qi=qi).frame.write_csv(path)
         trips = client.read_trips(path, network=morning.network)
+    yield from _beside_the_truth(morning, trips, true, "trips")
+
+
+def _trips_told(morning: Morning) -> Iterator[Row]:
+    """Yield the answers of the trips that a gateway tells: those between places on the network."""
+    settings, limit_m = morning.settings, morning.settings.network.snap_limit_m
+    true = trip_table(morning.trace, settings.trips.rule, zones_of(settings.zones)).frame
+    locator = NodeLocator(morning.network, limit_m=limit_m)
+    for end in ("from", "to"):
+        places = (true[f"{end}_{name}"].to_numpy() for name in ("lat", "lon"))
+        true = true.filter(pl.Series(locator.locate(*places) >= 0))
+    yield from _beside_the_truth(morning, _published_trips(morning), true, "`cloaked/trips`: trips")
+
+
+def _published_trips(morning: Morning) -> PublishedTrips:
+    """Return the trips that a gateway would have published."""
+    trace, network, settings = morning.trace, morning.network, morning.settings
+    node = NodeLocator(network, limit_m=settings.network.snap_limit_m).locate(trace.lat, trace.lon)
+    windows, lines = TripWindows(settings, network), list[bytes]()
+    messages = TripMessages(settings, network, version=network_version(network))
+    tick = np.floor(trace.ts / TICK_S).astype(np.int64)
+    # It has run for some hours before, and does so afterwards.
+    for number in range(int(tick[0]) - 180, int(tick[-1]) + 180):
+        rows = slice(*np.searchsorted(tick, [number, number + 1]))
+        slot = trace.device_of[rows].astype(np.int32)
+        nothing = np.zeros(len(slot))
+        positions = Positions(slot, trace.ts[rows], trace.lat[rows], trace.lon[rows], nothing)
+        ended = windows.tick(positions, node[rows], now=(number + 1) * TICK_S)
+        lines += [messages.of(*each, wall_ahead_s=0.0).payload for each in ended]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "trips.jsonl"
+        path.write_bytes(b"\n".join(lines))
+        return client.read_trips(path, network=network)
+
+
+def _beside_the_truth(
+    morning: Morning, trips: PublishedTrips, true: pl.DataFrame, what: str
+) -> Iterator[Row]:
     start_s = true["start"].str.to_datetime("%Y-%m-%dT%H:%M:%SZ").dt.epoch("s").to_numpy()
     nodes = _Nearest(trips.network)
     ends = [nodes.of(true[f"{end}_lat"], true[f"{end}_lon"]) for end in ("from", "to")]
     for size_m in CELLS_M:
         cells = trips.network.grid(size_m)
         origin, destination = (cells.cell_of[end] for end in ends)
-        yield _starts(trips, cells, origin, start_s, size_m)
+        question = f"{what} that begin, by hour, cells of {size_m:,.0f} m"
+        yield _starts(trips, cells, origin, start_s, question)
         asked = (start_s >= morning.start_s) & (start_s < morning.end_s)
         moves = np.zeros((len(cells), len(cells)))
         np.add.at(moves, (origin[asked], destination[asked]), 1)
         table = trips.matrix(cells, start=morning.start_s, end=morning.end_s)
-        there = (moves.ravel() > 0) | (table["high"] > 0)
-        question = f"trips from A to B, cells of {size_m:,.0f} m"
+        there = (moves.ravel() > 0) | (table["trips"] > 0)
+        question = f"{what} from A to B, cells of {size_m:,.0f} m"
         yield _row(question, table, "trips", moves.ravel(), there)
 
 
 def _starts(
-    trips: PublishedTrips, cells: client.Cells, origin: IntArray, start_s: FloatArray, size_m: float
+    trips: PublishedTrips,
+    cells: client.Cells,
+    origin: IntArray,
+    start_s: FloatArray,
+    question: str,
 ) -> Row:
     table = trips.starts(cells)
     hours = np.unique(table["time"]).astype("datetime64[s]").astype(np.int64)
@@ -269,8 +316,8 @@ def _starts(
         for at in hours.tolist()
     ]
     true = np.concatenate(by_hour).astype(np.float64)
-    there = (true > 0) | (table["high"] > 0)
-    return _row(f"trips that begin, by hour, cells of {size_m:,.0f} m", table, "trips", true, there)
+    there = (true > 0) | (table["trips"] > 0)
+    return _row(question, table, "trips", true, there)
 
 
 class _Nearest:

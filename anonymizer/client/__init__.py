@@ -135,10 +135,10 @@ def subscribe(
     network
         See `read_network`. None: the one that the gateway publishes, which follows every change.
     topics
-        Topic filters: the published network, the current groups, and the releases. Mobile and fixed
-        devices are on different topics, and are best counted apart.
+        Topic filters: the published network, the current groups, the releases, and trips. Mobile
+        and fixed devices are on different topics, and are best counted apart.
     keep_s
-        How long to keep what is over, in seconds.
+        How long to keep what is over, in seconds; trips a day longer.
     timeout_s
         Deadline of the connection.
     **broker

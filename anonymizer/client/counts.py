@@ -94,8 +94,7 @@ class Counts:
         self._intervals = [_interval(kept[at]) for at in sorted(kept)]
         self._n_cells = first.n_cells
         self._noise = 0.0 if first.privacy is None else first.privacy.noise_sd
-        lon = network.lon * np.cos(np.radians(network.lat.mean()))
-        self._cell_of = parts_of(lon, network.lat, first.n_cells).astype(np.int64)
+        self._cell_of = counted_cells(network, first.n_cells)
 
     def __repr__(self) -> str:
         """Return the size."""
@@ -176,6 +175,12 @@ class Counts:
         inside = (part.multiply(1.0 / whole[:, None]) > 1 - 1e-9).astype(np.float64)
         low, high = (each.low @ inside)[:-1], (each.high @ touched)[:-1]
         return expected, low, high, (size @ touched)[:-1]
+
+
+def counted_cells(network: Network, n: int) -> IntArray:
+    """Return in which of the `n` cells of counts or trips each node is, shape (nodes,)."""
+    lon = network.lon * np.cos(np.radians(network.lat.mean()))
+    return parts_of(lon, network.lat, n).astype(np.int64)
 
 
 def read_counts(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import ValidationError
 
@@ -21,8 +21,11 @@ from anonymizer.errors import SettingsError, TransportError
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
 
-TOPICS = ("anonymizer/network/#", "cloaked/current/+", "cloaked/positions")
-"""What a gateway with the default topics publishes about regions."""
+if TYPE_CHECKING:
+    from anonymizer.client.published_trips import PublishedTrips
+
+TOPICS = ("anonymizer/network/#", "cloaked/current/+", "cloaked/positions", "cloaked/trips")
+"""What a gateway with the default topics publishes about regions and trips."""
 KEEP_S = 600.0
 """How long a subscription keeps what is over."""
 
@@ -149,18 +152,47 @@ class Subscription:
             network than the one that is given.
         """
         with self._changed:
-            if self._failure is not None:
-                raise self._failure
+            self._check()
             columns = self._collector.columns.since(float("-inf"))  # a copy: the lists grow
             left_out = dict(self._collector.left_out)
             parts = self._collector.network_parts()
+        network = self._network_now(parts)
+        if self._follows and network is not None:
+            columns = _about(columns, network.version)
+        return Releases(columns, network, left_out)
+
+    def trips(self) -> "PublishedTrips":
+        """Return the trips that have been published so far.
+
+        Windows are kept for a day longer than regions.
+
+        Raises
+        ------
+        InputError
+            As for `releases`, and if no window of trips has been published, or no network.
+        """
+        from anonymizer.client.published_trips import trips_told  # noqa: PLC0415  few read trips
+
+        with self._changed:
+            self._check()
+            windows = list(self._collector.trips.values())
+            parts = self._collector.network_parts()
+        network = self._network_now(parts)
+        if self._follows and network is not None:
+            windows = [each for each in windows if each.network == network.version]
+        return trips_told(windows, network)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _network_now(self, parts: tuple[str, list[bytes]] | None) -> Network | None:
+        """Return the given network, or the one that the gateway publishes."""
         if self._follows and parts is not None:
             version, bodies = parts
             if self._network is None or self._network.version != version:
                 self._network = from_parts(version, bodies)
-        if self._follows and self._network is not None:
-            columns = _about(columns, self._network.version)
-        return Releases(columns, self._network, left_out)
+        return self._network
 
     def _run(self) -> None:
         try:
@@ -188,7 +220,8 @@ class Subscription:
             for _, payload, *_ in batch:
                 if payload:
                     self._collector.take(payload)
-            newest = max(self._collector.columns.time[-len(batch) :], default=float("-inf"))
+            times = self._collector.columns.time[-len(batch) :]
+            newest = max([*times, *self._collector.trips], default=float("-inf"))
             # Seldom, so that each message is copied a few times at most.
             if newest > self._forgot_at + self._keep_s:
                 self._collector.forget(newest - self._keep_s)

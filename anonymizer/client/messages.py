@@ -1,4 +1,4 @@
-"""Messages about regions: decoding, and how long each one holds.
+"""Messages about regions and trips: decoding, and how long each one holds.
 
 The rules are those of the contract (docs/analyst.md): the newest message about a pseudonym holds
 until its `until`; a complete snapshot of the current groups names all current pseudonyms.
@@ -17,6 +17,8 @@ VERSION: Final = 1
 """Version of the messages that are understood."""
 NOT_UNDERSTOOD, ELSEWHERE, SUPPRESSED = "not understood", "other topic", "suppressed"
 """Reasons to leave out a message: not of the contract, not about regions, a line without region."""
+_TRIPS_KEPT_S = 86_400.0
+"""Trips are forgotten so much later than regions: a window of them is an hour."""
 
 
 _ABSENT: Final = msgspec.Raw()
@@ -44,11 +46,41 @@ class _Body(msgspec.Struct, frozen=True, gc=False):
     """Of the description of the network."""
     features: msgspec.Raw = _ABSENT
     """Of a part of the network."""
+    window_s: float = 0.0
+    """Of a message about trips."""
 
     @property
     def names(self) -> list[str]:
         """Pseudonyms of a message about a region."""
         return [self.pseudonym] if self.pseudonyms is None else self.pseudonyms
+
+
+class PlaceSpan(msgspec.Struct, frozen=True, gc=False):
+    """Neighbouring cells of the network, from `first` to `last`."""
+
+    first: int
+    last: int
+
+
+class ToldTrips(msgspec.Struct, frozen=True, gc=False):
+    """Trips of one class; `start`: between which times they began, unix seconds."""
+
+    origin: PlaceSpan
+    destination: PlaceSpan
+    start: tuple[float, float]
+    devices: int
+    roads: list[tuple[int | str, int | str]]
+
+
+class ToldWindow(msgspec.Struct, frozen=True, gc=False):
+    """Trips that ended in the `window_s` before `time`, unix seconds."""
+
+    time: float
+    window_s: float
+    network: str
+    k: int
+    n_cells: int
+    trips: list[ToldTrips]
 
 
 @dataclass(slots=True, repr=False)
@@ -113,12 +145,15 @@ class Collector:
     ----------
     columns
         The messages about regions so far.
+    trips
+        The messages about trips, by the ends of their windows.
     left_out
         How many messages were left out, by reason.
     """
 
     def __init__(self) -> None:
         self.columns = Columns()
+        self.trips: dict[float, ToldWindow] = {}
         self.left_out: Counter[str] = Counter()
         self._decode = msgspec.json.Decoder(_Body).decode
         self._region_of: dict[bytes, int] = {}
@@ -157,6 +192,8 @@ class Collector:
             self._parts = {v: kept for v, kept in self._parts.items() if v == body.network}
         elif len(body.features) and body.part >= 0 and body.network:
             self._parts.setdefault(body.network, {})[body.part] = payload
+        elif body.window_s:
+            return self._take_trips(payload)
         else:
             self.left_out[ELSEWHERE] += 1
         return True
@@ -172,10 +209,21 @@ class Collector:
         return self._about.network, [parts[i] for i in wanted]
 
     def forget(self, before: float) -> None:
-        """Drop what was over at a moment."""
+        """Drop what was over at a moment, and trips of a day before it."""
         self.columns = self.columns.since(before)
+        kept_from = before - _TRIPS_KEPT_S
+        self.trips = {at: each for at, each in self.trips.items() if at >= kept_from}
         self._region_of.clear()
         self._newest = {name: j for j, name in enumerate(self.columns.pseudonym)}
+
+    def _take_trips(self, payload: bytes) -> bool:
+        try:
+            told = msgspec.json.decode(payload, type=ToldWindow)
+        except msgspec.MsgspecError:
+            self.left_out[NOT_UNDERSTOOD] += 1
+            return False
+        self.trips[told.time] = told
+        return True
 
     def _take_region(self, body: _Body) -> bool:
         names, time, columns = body.names, body.time, self.columns

@@ -1,18 +1,25 @@
-"""Published trips: where they begin and end, by any partition of a city and any hours."""
+"""Published trips: where they begin and end, by any partition of a city and any hours.
 
-from collections.abc import Iterator
+Both forms are read: classes of a table, and those that a gateway tells of each window.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, vstack
 
 from anonymizer.algorithms.uncertain_counts import count_distribution, interval_of
 from anonymizer.algorithms.uneven_density import USUAL, factors_of
 from anonymizer.client.cells import Cells
-from anonymizer.client.network import Network, read_network
+from anonymizer.client.counts import counted_cells
+from anonymizer.client.messages import PlaceSpan, ToldWindow
+from anonymizer.client.network import Geometry, Network, read_network
+from anonymizer.client.recordings import collected
 from anonymizer.client.tables import Table, middle, times
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
@@ -21,33 +28,84 @@ from anonymizer.extras import extra
 
 _COLUMNS = ("start", "from_lat", "from_lon", "to_lat", "to_lon")
 _SURE = 1e-9
+_LEAST_SHARE = 0.01
+"""At no time of a class no trip can have begun."""
+Route = Sequence[tuple[int | str, int | str]]
+
+
+class _Classes(NamedTuple):
+    """Classes of trips.
+
+    Attributes
+    ----------
+    least, rest
+        Trips of each class: so many, and up to `rest` more, shape (classes,).
+    span_s
+        Between which times they began, unix seconds, shape (classes, 2).
+    window_s
+        End of the window of each class, unix seconds, shape (classes,); of a table, nothing.
+    lasts_s
+        How long trips last in the mean.
+    ends
+        Probability that the origin, and the destination, is at each node, shape (classes, nodes).
+    names
+        Of the origin and of the destination of each class.
+    routes
+        Roads of each class, by the nodes at both ends.
+    """
+
+    least: IntArray
+    rest: IntArray
+    span_s: FloatArray
+    window_s: FloatArray
+    lasts_s: float
+    ends: tuple[csr_array, csr_array]
+    names: tuple[Sequence[str], Sequence[str]]
+    routes: Sequence[Route]
 
 
 class PublishedTrips:
-    """Trips of a table that `anonymizer anonymize` published; get them from `read_trips`.
+    """Trips in classes; get them from `read_trips`, or from a subscription.
 
-    Each trip begins in a box and within some minutes, and ends in a box, as at least k - 1 others
-    do. A box is as small as its trips allow, so one is at each of its sides; the others are
-    expected at all of its nodes alike. (Not where all boxes show more trips: where there are many,
-    boxes are small.) That traffic is uneven makes error bars wider, as for regions. Beginning, end
-    and time of a trip are taken to be independent within its class.
+    **Of a table**, each trip begins in a box and within some minutes, and ends in a box, as at
+    least k - 1 others do. A box is as small as its trips allow, so one is at each of its sides; the
+    others are expected at all of its nodes alike. (Not where all boxes show more trips: where there
+    are many, boxes are small.)
 
-    Raises
-    ------
-    InputError
-        If the network has no road in any of the boxes.
+    **Of a gateway**, places are cells of the network, and a trip may be at any of their nodes. A
+    device that makes several trips of a class counts once, and a number of devices is told in steps
+    of k. Intervals hold however numbers were rounded, and whenever in its time a trip began.
+
+    That traffic is uneven makes error bars wider, as for regions. Beginning, end and time of a trip
+    are taken to be independent within its class. Not known are trips that were suppressed, cut by
+    the recording, with an end in a privacy zone, or of devices that forbid it.
+
+    Attributes
+    ----------
+    network
+        Of the city.
+    windows
+        Ends of the windows of a gateway, in unix seconds; none for a table.
     """
 
     def __init__(
-        self, boxes: FloatArray, n: IntArray, span_s: FloatArray, network: Network
+        self,
+        classes: _Classes,
+        network: Network,
+        *,
+        windows: Sequence[ToldWindow] = (),
     ) -> None:
         self.network = network
-        self._n, self._span_s = n, span_s
-        self._ends = [_tight_shares(network, each, n) for each in (boxes[:, :4], boxes[:, 4:])]
+        self.windows = [each.time for each in windows]
+        self._window_s = windows[0].window_s if windows else 0.0
+        self._classes, self._ends = classes, classes.ends
+        self._n, self._span_s = classes.least + classes.rest / 2, classes.span_s
+        # In a window without classes, fewer than k devices made trips.
+        self._silent = {each.time: each.k - 1 for each in windows if not each.trips}
 
     def __len__(self) -> int:
-        """Return the number of published trips."""
-        return int(self._n.sum())
+        """Return the number of published trips; of a gateway, at least so many."""
+        return int(self._classes.least.sum())
 
     def __repr__(self) -> str:
         """Return the size."""
@@ -56,12 +114,48 @@ class PublishedTrips:
     @property
     def first(self) -> float:
         """When the first of them may have begun, in unix seconds."""
+        if self.windows:
+            return min(self.windows) - 2 * self._window_s
         return float(self._span_s[:, 0].min())
 
     @property
     def last(self) -> float:
         """When the last of them may have begun, in unix seconds."""
-        return float(self._span_s[:, 1].max())
+        return max(self.windows) if self.windows else float(self._span_s[:, 1].max())
+
+    def table(self) -> Table:
+        """Return the classes.
+
+        Returns
+        -------
+        table
+            `origin` and `destination` (cells of the gateway, or the box: south, north, west and
+            east), `time` and `until` (between which the trips began), `trips` with `low`
+            and `high`, and `roads`: those that at least k of the devices took, `u-v` in the
+            direction of travel. Geometries are these roads, or a straight line if there are none.
+        """
+        network, classes = self.network, self._classes
+        lines = _lines_of(network)
+        places = [
+            np.column_stack([share @ network.lon, share @ network.lat]).tolist()
+            for share in self._ends
+        ]
+        return Table(
+            {
+                "origin": list(classes.names[0]),
+                "destination": list(classes.names[1]),
+                "time": times(self._span_s[:, 0]),
+                "until": times(self._span_s[:, 1]),
+                "trips": self._n,
+                "low": classes.least,
+                "high": classes.least + classes.rest,
+                "roads": [[f"{u}-{v}" for u, v in route] for route in classes.routes],
+            },
+            [
+                _drawn(route, lines) or {"type": "LineString", "coordinates": list(line)}
+                for route, *line in zip(classes.routes, *places, strict=True)
+            ],
+        )
 
     def starts(self, cells: Cells, *, every_s: float = 3600.0, level: float = 0.95) -> Table:
         """Return how many trips begin in each cell in each hour.
@@ -69,17 +163,29 @@ class PublishedTrips:
         Returns
         -------
         table
-            `time` (of the beginning of the hour), `cell`, `trips`, `low` and `high`.
+            `time` (of the beginning of the hour), `cell`, `trips`, `low` and `high`. Of a gateway,
+            the hours of which all windows are there.
+
+        Raises
+        ------
+        InputError
+            If there is no such hour.
         """
         origin = _Cells(self._ends[0], cells, self.network)
         first, last = (int(at // every_s) for at in (self.first, self.last))
         starts = np.arange(first, last + 1) * every_s
+        if self.windows:
+            whole = [not self._missing(at, at + every_s) for at in starts.tolist()]
+            starts = starts[np.array(whole, np.bool_)]
+        if not len(starts):
+            raise InputError("starts: of no hour are all windows there in which its trips ended")
         found = []
         for at in starts.tolist():
             within = self._within(at, at + every_s)
-            lost = origin.variance((within * self._n)[:, None])[:, 0]
+            lost = origin.variance((within[1] * self._n)[:, None])[:, 0]
+            more = self._untold(at, at + every_s)
             found += [
-                self._estimate(within * p, v, level) for p, v in zip(origin, lost, strict=True)
+                self._estimate(within, p, v, level, more) for p, v in zip(origin, lost, strict=True)
             ]
         n, low, high = np.array(found).T
         return Table(
@@ -99,17 +205,27 @@ class PublishedTrips:
         Returns
         -------
         table
-            `origin`, `destination`, `trips`, `low` and `high`, for each pair of cells. Trips that
-            were suppressed, cut by the recording or in a privacy zone are in no number; those with
+            `origin`, `destination`, `trips`, `low` and `high`, for each pair of cells. Those with
             an end outside of all cells are not in this table. Geometries are lines between the
             middles of the cells.
+
+        Warns
+        -----
+        UserWarning
+            If windows of a gateway are not there in which such trips may have ended.
         """
+        if missing := self._missing(start, end):
+            warnings.warn(
+                f"matrix: {missing} windows are not there in which trips that began from start to "
+                "end may have ended; those are in no number",
+                stacklevel=2,
+            )
         origin, destination = (_Cells(each, cells, self.network) for each in self._ends)
-        within = self._within(start, end)
-        n = (self._n * within)[:, None]
+        within, more = self._within(start, end), self._untold(start, end)
+        n = (self._n * within[1])[:, None]
         lost = origin.variance(n * destination.share) + destination.variance(n * origin.share).T
         found = [
-            self._estimate(within * p * q, lost[a, b], level)
+            self._estimate(within, p * q, lost[a, b], level, more)
             for a, p in enumerate(origin)
             for b, q in enumerate(destination)
         ]
@@ -130,39 +246,83 @@ class PublishedTrips:
             ],
         )
 
-    def _within(self, start: float, end: float) -> FloatArray:
-        """Return the probability that a trip of each class begins in a span of time.
+    def _ending(self, start: float, end: float) -> list[float]:
+        """Return the ends of the windows in which trips may have ended that began in a span."""
+        every_s = self._window_s
+        first = np.floor(start / every_s) + 1
+        return [float(at) for at in np.arange(first * every_s, end + 2 * every_s - _SURE, every_s)]
 
-        The first and the last of a class begin when its time does and ends, the others in between.
+    def _missing(self, start: float, end: float) -> int:
+        """Return how many windows are not there in which trips of a span may have ended."""
+        if not self.windows:
+            return 0
+        # The clock of the published times may be moved: what counts is that none is left out.
+        known = np.array(self.windows)
+        return sum(abs(known - at).min() > self._window_s / 2 for at in self._ending(start, end))
+
+    def _untold(self, start: float, end: float) -> int:
+        """Return how many devices may have made trips of a span in windows without classes."""
+        return sum(
+            n for at, n in self._silent.items() if at - 2 * self._window_s < end and at > start
+        )
+
+    def _within(self, start: float, end: float) -> FloatArray:
+        """Return the probability that a trip of each class begins in a span of time, shape (3, n).
+
+        The least that is possible, the expected, and the most. Of a table, the first and the last
+        of a class begin when its time does and ends, the others in between: these are all one.
         """
         first, last = self._span_s.T
-        shared = np.minimum(last, end) - np.maximum(first, start)
-        between = np.clip(shared / np.maximum(last - first, 1e-9), 0.0, 1.0)
+        shared = self._begun(np.minimum(last, end)) - self._begun(np.maximum(first, start))
+        begun = self._begun(last) - self._begun(first)
+        between = np.clip(shared / np.maximum(begun, 1e-9), 0.0, 1.0)
+        if self.windows:
+            whole, outside = (start <= first) & (last <= end), (last <= start) | (end <= first)
+            return np.stack([whole, between, ~outside]).astype(np.float64)
         at_ends = [((at >= start) & (at < end)).astype(np.float64) for at in (first, last)]
         n = np.maximum(self._n, 2)
         found: FloatArray = np.where(
             last > first, ((n - 2) * between + at_ends[0] + at_ends[1]) / n, at_ends[0]
         )
-        return found
+        return np.stack([found] * 3)
 
-    def _estimate(self, p: FloatArray, lost: float, level: float) -> tuple[float, float, float]:
+    def _begun(self, at: FloatArray) -> FloatArray:
+        """Return how many trips of each class had begun by a time, up to a factor and a sum.
+
+        Of a gateway, they ended at all times of the window alike, and began `lasts_s` before.
+        """
+        if not self.windows:
+            return at
+        since = at - self._classes.window_s + self._classes.lasts_s
+        begun: FloatArray = np.clip(since, -self._window_s, 0.0) + _LEAST_SHARE * since
+        return begun
+
+    def _estimate(
+        self, within: FloatArray, place: FloatArray, lost: float, level: float, more: int
+    ) -> tuple[float, float, float]:
         """Return the expected number of trips and its interval.
 
         Parameters
         ----------
-        p
-            Probability of a trip of each class to count.
+        within, place
+            Probability of a trip of each class to be in time (`_within`), and where it counts.
         lost
             Variance of the number by what is not known of the density.
+        more
+            Trips that may be anywhere.
         """
-        there = np.flatnonzero(p)
-        p, n = np.minimum(p[there], 1.0), self._n[there]
+        there = np.flatnonzero(place * within[2])
+        least, expected, most = np.minimum(place[there] * within[:, there], 1.0)
+        n, fewest, rest = self._n[there], self._classes.least[there], self._classes.rest[there]
         if not len(n):
-            return 0.0, 0.0, 0.0
-        chance = float(n @ (p * (1 - p)))
+            return 0.0, 0.0, float(more)
+        chance = float(n @ (expected * (1 - expected)))
         sd = float(np.sqrt(lost)) / chance if chance > _SURE else 0.0
-        low, high = interval_of(*count_distribution(p, n, shared_sd=sd), level=level)
-        return float(n @ p), low, high
+        low, high = interval_of(*count_distribution(least, fewest, shared_sd=sd), level=level)
+        if self.windows:
+            found = count_distribution(most, fewest + rest, shared_sd=sd)
+            high = interval_of(*found, level=level)[1] + more
+        return float(n @ expected), low, high
 
 
 class _Cells:
@@ -257,7 +417,9 @@ def _tight_shares(network: Network, boxes: FloatArray, n: IntArray) -> csr_array
 
 
 def read_trips(
-    path: str | PathLike[str], *, network: str | PathLike[str] | RoadNetwork | Network
+    path: str | PathLike[str],
+    *,
+    network: str | PathLike[str] | RoadNetwork | Network | None = None,
 ) -> PublishedTrips:
     """Read published trips.
 
@@ -265,19 +427,127 @@ def read_trips(
     ----------
     path
         csv or parquet, as `anonymizer anonymize` writes it of a table of `anonymizer trips`: with
-        `class_id`, and ranges in `start`, `from_lat`, `from_lon`, `to_lat` and `to_lon`.
+        `class_id`, and ranges in `start`, `from_lat`, `from_lon`, `to_lat` and `to_lon`. Or lines
+        of JSON as on the topic of the trips, for example from `mosquitto_sub -v -t cloaked/trips`;
+        other messages are left out.
     network
-        Of the city; see `read_network`.
+        Of the city; see `read_network`. None: the one that is among the messages.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or a value is no range.
+        If the file cannot be read or has no trips, a value is no range, or they are of another
+        network.
     """
+    path = Path(path)
+    known = None if network is None else read_network(network)
+    if path.suffix in {".csv", ".parquet"}:
+        if known is None:
+            raise InputError(f"{path}: a table of trips needs `network`")
+        return _of_table(path, known)
+    collector, known = collected(path, known)
+    try:
+        return trips_told(list(collector.trips.values()), known)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def trips_told(windows: Sequence[ToldWindow], network: Network | None) -> PublishedTrips:
+    """Return the trips of messages.
+
+    Raises
+    ------
+    InputError
+        If there are none, or they are not of the network, or of windows of several lengths.
+    """
+    if not windows:
+        raise InputError("no window of trips is published")
+    if network is None:
+        raise InputError(
+            "the network of the trips is not known: pass `network=`, or take the messages on "
+            "`anonymizer/network/#` as well"
+        )
+    if {each.network for each in windows} != {network.version}:
+        raise InputError(
+            f"the trips are not all about network {network.version}: take the one that the gateway "
+            "publishes on `anonymizer/network/#`"
+        )
+    if len({each.window_s for each in windows}) > 1:
+        raise InputError("the trips are of windows of several lengths; read them separately")
+    windows = sorted(windows, key=lambda each: each.time)
+    told = [(each, window) for window in windows for each in window.trips]
+    least = np.array([each.devices for each, _ in told], np.int64)
+    rest = np.array([window.k - 1 for _, window in told], np.int64)
+    span_s = np.array([each.start for each, _ in told], np.float64).reshape(-1, 2)
+    shares = [
+        [
+            _span_shares(network, window.n_cells, [getattr(each, end) for each in window.trips])
+            for window in windows
+        ]
+        for end in ("origin", "destination")
+    ]
+    ends = csr_array(vstack(shares[0])), csr_array(vstack(shares[1]))
+    classes = _Classes(
+        least=least,
+        rest=rest,
+        span_s=span_s,
+        window_s=np.array([window.time for _, window in told], np.float64),
+        lasts_s=_duration(network, *ends, least + rest / 2),
+        ends=ends,
+        names=(
+            [f"{each.origin.first}-{each.origin.last}" for each, _ in told],
+            [f"{each.destination.first}-{each.destination.last}" for each, _ in told],
+        ),
+        routes=[each.roads for each, _ in told],
+    )
+    return PublishedTrips(classes, network, windows=windows)
+
+
+def _duration(network: Network, origin: csr_array, destination: csr_array, n: FloatArray) -> float:
+    """Return how long trips last in the mean, in seconds, at half the free-flow speed."""
+    if not len(n):
+        return 0.0
+    squared = sum(
+        origin @ at**2 - 2 * (origin @ at) * (destination @ at) + destination @ at**2
+        for at in network.plane_m
+    )
+    return float(n @ np.sqrt(np.maximum(squared, 0.0)) / n.sum() / (network.speed_mps.mean() / 2))
+
+
+def _span_shares(network: Network, n_cells: int, spans: Sequence[PlaceSpan]) -> csr_array:
+    """Return the probability that an end is at each node: alike at all nodes of its cells."""
+    cell_of = counted_cells(network, n_cells)
+    inside = [np.flatnonzero((cell_of >= each.first) & (cell_of <= each.last)) for each in spans]
+    n = np.array([len(each) for each in inside], np.int64)
+    if not n.all():
+        raise InputError(f"a place of trips is none of the {n_cells} cells of the network")
+    entries = np.repeat(1 / n, n), np.concatenate([*inside, np.zeros(0, np.int64)]), starts_of(n)
+    return csr_array(entries, shape=(len(spans), network.n_nodes))
+
+
+def _lines_of(network: Network) -> dict[tuple[Any, Any], Any]:
+    """Return the line of each road by the nodes at both ends, in both directions."""
+    u, v = (network.node_id[each].tolist() for each in (network.u, network.v))
+    backwards = [line[::-1] for line in network.line]
+    return dict(zip(zip(v, u, strict=True), backwards, strict=True)) | dict(
+        zip(zip(u, v, strict=True), network.line, strict=True)
+    )
+
+
+def _drawn(route: Route, lines: dict[tuple[Any, Any], Any]) -> Geometry | None:
+    """Return the lines of the roads of a route; None if it has none."""
+    if not route:
+        return None
+    try:
+        return {"type": "MultiLineString", "coordinates": [lines[road] for road in route]}
+    except KeyError:
+        raise InputError("the network lacks a road of the trips") from None
+
+
+def _of_table(path: Path, network: Network) -> PublishedTrips:
     with extra("tables"):
         import polars as pl  # noqa: PLC0415  an extra
 
-    path = Path(path)
     try:
         if path.suffix == ".parquet":
             frame = pl.read_parquet(path)
@@ -299,7 +569,22 @@ def read_trips(
     if not rows:
         raise InputError(f"{path}: has no trips")
     n = np.array([row[6] for row in rows], np.int64)
-    return PublishedTrips(np.array(boxes).reshape(-1, 8), n, spans, read_network(network))
+    ends = [np.array(boxes).reshape(-1, 8)[:, columns] for columns in (slice(4), slice(4, None))]
+    classes = _Classes(
+        least=n,
+        rest=np.zeros(len(n), np.int64),
+        span_s=spans,
+        window_s=np.zeros(0),
+        lasts_s=0.0,
+        ends=(_tight_shares(network, ends[0], n), _tight_shares(network, ends[1], n)),
+        names=(_box_names(ends[0]), _box_names(ends[1])),
+        routes=[()] * len(n),
+    )
+    return PublishedTrips(classes, network)
+
+
+def _box_names(boxes: FloatArray) -> list[str]:
+    return [", ".join(f"{side:g}" for side in box) for box in boxes.tolist()]
 
 
 def _range(value: Any) -> tuple[float, float]:  # noqa: ANN401  text or a number

@@ -14,6 +14,19 @@ _NO_PAYLOAD = b"(null)"
 
 def read_recording(path: str | PathLike[str], network: Network | None) -> Releases:
     """Read a file of releases; see `anonymizer.client.read`."""
+    collector, network = collected(path, network)
+    if not collector.columns.time:
+        raise InputError(f"{path}: publishes no region")
+    try:
+        return Releases(collector.columns, network, collector.left_out)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def collected(
+    path: str | PathLike[str], network: Network | None
+) -> tuple[Collector, Network | None]:
+    """Return the messages in a file, and the given network or else the one that is in it."""
     path, collector = Path(path), Collector()
     try:
         with path.open("rb") as lines:
@@ -23,12 +36,7 @@ def read_recording(path: str | PathLike[str], network: Network | None) -> Releas
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if network is None and (parts := collector.network_parts()) is not None:
         network = from_parts(*parts)
-    if not collector.columns.time:
-        raise InputError(f"{path}: publishes no region")
-    try:
-        return Releases(collector.columns, network, collector.left_out)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return collector, network
 
 
 def _take(collector: Collector, line: bytes, *, where: str) -> None:

@@ -278,7 +278,7 @@ class Releases(PublishedRecords):
         raise InputError(
             f"flows: no pseudonym is published at both moments, {end - start:,.0f} s apart, so "
             f"nobody can be followed; pseudonyms live for {longest:,.0f} s at most here. Take "
-            "moments that are closer to each other. Safe counts tell what streets carry"
+            "moments that are closer to each other. For hours, read published trips (`read_trips`)"
         )
 
     def _per_region(self, moment: float) -> IntArray:

@@ -440,6 +440,7 @@ class Settings(Group):
                 )
         figures = self.counts.enabled or self.counts.streets_s or self.trips_out.every_s
         if len(sources) > 1 and figures:
+            # A cell of all networks may have few nodes of one, and tells where a device of it is.
             raise ValueError(
                 "network.source: of several networks, counts, streets and trips_out would count"
                 " devices of different kinds together; run a gateway for each network"

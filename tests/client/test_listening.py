@@ -1,6 +1,7 @@
 """The client with a real broker."""
 
 import asyncio
+import json
 from collections.abc import Coroutine
 from typing import Any
 
@@ -117,6 +118,34 @@ async def test_what_was_over_long_ago_is_not_kept(broker: LocalBroker) -> None:
     found = await asyncio.to_thread(follow, asyncio.get_running_loop())
     assert found.first >= 700
     assert found.devices() == 3
+
+
+async def test_trips_are_read_from_the_broker(broker: LocalBroker) -> None:
+    await retain(broker.url, snapshot=snapshot(1.0))
+    ends = {"origin": {"first": 0, "last": 1}, "destination": {"first": 2, "last": 3}}
+    body = {"v": 1, "window_s": 3600, "network": VERSION, "k": 10, "n_cells": 16}
+
+    def follow(loop: asyncio.AbstractEventLoop) -> list[int]:
+        def say(time: int, *devices: int, **fields: object) -> None:
+            told = [{**ends, "start": [0, 7200], "devices": n, "roads": []} for n in devices]
+            payload = json.dumps({**body, "time": time, "trips": told, **fields}).encode()
+            run(publish(broker.url, "cloaked/trips", payload), loop)
+
+        with client.subscribe(broker.url) as stream:
+            stream.wait(0, timeout_s=10)
+            with pytest.raises(InputError, match="no window of trips"):
+                stream.trips()
+            say(7200, 20, 10)
+            say(10_800, 30)
+            say(14_400, 40, network="of another gateway")
+            run(
+                publish(broker.url, "cloaked/positions", message("ab", NODES, 20_000, 20_030)), loop
+            )
+            stream.wait(2, timeout_s=10)
+            found = stream.trips()
+        return [len(found), len(found.windows), len(found.table())]
+
+    assert await asyncio.to_thread(follow, asyncio.get_running_loop()) == [60, 2, 3]
 
 
 async def test_a_broker_without_a_gateway_is_an_error_that_says_so(broker: LocalBroker) -> None:

@@ -1,5 +1,6 @@
 """Published trips: a class on paper, and intervals for trips whose truth is known."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 
 import anonymizer
 from anonymizer import client
+from anonymizer.client.messages import Collector
 from anonymizer.client.published_trips import PublishedTrips
 from anonymizer.errors import InputError
-from tests.client.paper import STEP_DEG, halves, street
+from anonymizer.networks.publication import parts
+from tests.client.paper import STEP_DEG, halves, message, street
 
 STREET = client.read_network(street())
 HALVES = halves(STREET)
@@ -84,6 +87,11 @@ def test_tables_of_something_else_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no table of published trips"):
             client.read_trips(tmp_path / name, network=STREET)
     trips = read(tmp_path, "0,1970-01-01T00:00:00Z,0,0,0,0")
+    [row] = zip(*(trips.table()[name] for name in trips.table().columns), strict=True)
+    assert row[:2] == ("0, 0, 0, 0",) * 2
+    assert list(row[-1]) == []
+    with pytest.raises(InputError, match="needs `network`"):
+        client.read_trips(tmp_path / "trips.csv")
     with pytest.raises(InputError, match="another network"):
         trips.starts(client.read_network("grid:3x3").grid(100))
 
@@ -120,3 +128,137 @@ def test_intervals_hold_for_trips_that_are_uneven(tmp_path: Path) -> None:
     assert held.mean() >= 0.95
     # The bounds say something: most pairs of cells cannot have many trips.
     assert np.mean(matrix["high"] - matrix["low"]) < 0.02 * asked.sum()
+
+
+def window(*told: dict[str, object], time: float = 3 * HOUR, **fields: object) -> bytes:
+    """Return what a gateway tells of a window: cells of one node each."""
+    body = {"v": 1, "time": time, "window_s": HOUR, "network": STREET.version, "k": 10}
+    return json.dumps({**body, "n_cells": 4, "trips": told, **fields}).encode()
+
+
+def told(
+    origin: tuple[int, int],
+    destination: tuple[int, int],
+    start: tuple[float, float] = (2 * HOUR, 3 * HOUR),
+    **fields: object,
+) -> dict[str, object]:
+    ends = [dict(zip(("first", "last"), each, strict=True)) for each in (origin, destination)]
+    named = dict(zip(("origin", "destination"), ends, strict=True))
+    return {**named, "start": start, "devices": 20, "roads": [], **fields}
+
+
+def read_told(folder: Path, *lines: bytes) -> PublishedTrips:
+    (folder / "trips.jsonl").write_bytes(b"\n".join(lines))
+    return client.read_trips(folder / "trips.jsonl", network=STREET)
+
+
+def test_classes_of_a_gateway_are_a_table(tmp_path: Path) -> None:
+    west = told((0, 1), (3, 3), roads=[[10, 11], [12, 11]])
+    trips = read_told(tmp_path, window(west, told((2, 2), (2, 3))), window(time=2 * HOUR))
+    assert (len(trips), trips.windows) == (40, [2 * HOUR, 3 * HOUR])
+    assert (trips.first, trips.last) == (0, 3 * HOUR)
+    table = trips.table()
+    assert list(table["origin"]) == ["0-1", "2-2"]
+    assert list(table["destination"]) == ["3-3", "2-3"]
+    assert [str(at)[11:16] for at in table["time"]] == ["02:00"] * 2
+    assert [list(table[name]) for name in ("low", "trips", "high")] == [
+        [20, 20], [24.5, 24.5], [29, 29]
+    ]  # fmt: skip
+    assert list(table["roads"]) == [["10-11", "12-11"], []]
+    table.write(tmp_path / "days")
+    assert pl.read_parquet(tmp_path / "days" / "day=1970-01-01" / "part.parquet").height == 2
+    table.write(tmp_path / "trips.csv")
+    assert "10-11 12-11" in (tmp_path / "trips.csv").read_text()
+    table.write(tmp_path / "trips.geojson")
+    route, line = table.to_geopandas().geometry
+    assert route.geom_type == "MultiLineString"
+    assert route.geoms[1].coords[0] == pytest.approx((2 * STEP_DEG, 0)), "in the way of travel"
+    assert np.array(line.coords) == pytest.approx(np.array([[2, 0], [2.5, 0]]) * STEP_DEG)
+
+
+def test_intervals_hold_however_numbers_were_rounded_and_whenever_trips_began(
+    tmp_path: Path,
+) -> None:
+    windows = [window(time=at * HOUR) for at in (1, 2, 4, 5)]
+    sure, late = told((0, 1), (2, 3)), told((2, 3), (0, 1), (1 * HOUR, 3 * HOUR))
+    trips = read_told(tmp_path, window(sure, late), *windows)
+    matrix = trips.matrix(HALVES, start=2 * HOUR, end=3 * HOUR)
+    rows = {pair[:2]: pair[2:] for pair in zip(*(matrix[n] for n in matrix.columns), strict=True)}
+    # In one more window trips of the hour may have ended, and fewer than k did.
+    assert rows["west", "east"] == (24.5, 20, 29 + 9)
+    expected, low, high = rows["east", "west"]
+    assert (low, high) == (0, 29 + 9)
+    # Most trips ended soon after they began: on three roads of 1 km they last some minutes.
+    assert 20 < expected < 24.5
+    assert rows["west", "west"] == (0, 0, 9)
+    starts = trips.starts(HALVES)
+    assert [str(at)[11:13] for at in starts["time"]] == [
+        f"{h:02}" for h in (0, 0, 1, 1, 2, 2, 3, 3)
+    ]
+    east = starts["cell"] == "east"
+    assert list(starts["trips"][east]) == pytest.approx([0, 24.5 - expected, expected, 0])
+
+
+def test_hours_of_which_windows_lack_are_no_zeros(tmp_path: Path) -> None:
+    trips = read_told(tmp_path, window(told((0, 1), (2, 3))))
+    with pytest.warns(UserWarning, match="1 windows are not there"):
+        trips.matrix(HALVES, start=2 * HOUR, end=3 * HOUR)
+    with pytest.raises(InputError, match="of no hour are all windows there"):
+        trips.starts(HALVES)
+
+
+def test_a_recorded_stream_has_its_network_with_it(tmp_path: Path) -> None:
+    about, bodies = parts(street())
+    regions = message("ab", [10], 2 * HOUR, 3 * HOUR, network=STREET.version)
+    lines = [
+        b"anonymizer/network " + about.encoded(),
+        *[b"anonymizer/network/parts/%d %s" % each for each in enumerate(bodies)],
+        b"cloaked/positions " + regions,
+        b"cloaked/trips " + window(told((0, 1), (2, 3)), told((2, 2), (9, 9))),
+        b"cloaked/trips " + window(told((0, 1), (2, 3))),
+    ]
+    path = tmp_path / "stream.txt"
+    path.write_bytes(b"\n".join(lines))
+    assert len(client.read_trips(path)) == 20, "what comes again replaces what came before"
+    assert client.read(path).devices() == 2
+    (tmp_path / "alone.txt").write_bytes(lines[-1])
+    with pytest.raises(InputError, match="the network of the trips is not known"):
+        client.read_trips(tmp_path / "alone.txt")
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([b""], "no window of trips"),
+        ([window(told((0, 1), (2, 3)), network="other")], "not all about network"),
+        ([window(), window(time=4 * HOUR, window_s=60)], "of several lengths"),
+        ([window(told((0, 1), (4, 7)))], "none of the 4 cells"),
+        ([window(told((0, 1), (2, 3)), v=2)], "version 2 of the contract"),
+    ],
+)
+def test_messages_that_cannot_be_read_are_named(
+    tmp_path: Path, lines: list[bytes], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        read_told(tmp_path, *lines)
+
+
+def test_a_road_that_the_network_lacks_is_named(tmp_path: Path) -> None:
+    trips = read_told(tmp_path, window(told((0, 1), (2, 3), roads=[[10, 13]])))
+    with pytest.raises(InputError, match="lacks a road of the trips"):
+        trips.table()
+
+
+def test_a_message_that_only_looks_like_trips_is_left_out_and_counted() -> None:
+    collector = Collector()
+    assert not collector.take(b'{"v": 1, "time": 0, "window_s": 60, "trips": 1}')
+    assert collector.take(b'{"v": 1, "time": 0, "n_cells": 16, "trips": [1, 2], "devices": [3]}')
+    assert (collector.trips, collector.left_out) == ({}, {"not understood": 1, "other topic": 1})
+
+
+def test_windows_are_kept_for_a_day_longer_than_regions() -> None:
+    collector = Collector()
+    for hour in range(50):
+        collector.take(window(time=hour * HOUR))
+    collector.forget(40 * HOUR)
+    assert min(collector.trips) == 16 * HOUR

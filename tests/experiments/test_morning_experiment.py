@@ -24,7 +24,13 @@ def test_each_question_is_answered_and_compared(
     main()
     printed = capsys.readouterr().out
     assert " devices, " in printed.splitlines()[0]
-    for said in ("speed of the 50 busiest", "trips that begin", "from A to B", "devices there"):
+    for said in (
+        "of the 50 busiest",
+        "that begin",
+        "from A to B",
+        "`cloaked/trips`",
+        "devices there",
+    ):
         assert said in printed
 
 

@@ -318,7 +318,7 @@ class SourceStage:
         if self._trips is None:
             return
         zones = self._admission.device_zones
-        self._trips.withdraw(located.withdrawn)
+        self._trips.withdraw(located.withdrawn, everybody=zones is not None and zones.shut_out())
         for window, trips in self._trips.tick(
             located.positions,
             located.trip_node,

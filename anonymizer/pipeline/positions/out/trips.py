@@ -100,8 +100,15 @@ class TripWindows:
         self._ended: dict[int, list[tuple[int, EndedTrip]]] = {}
         """Key of the device, and trip, by window."""
 
-    def withdraw(self, slots: Int32Array) -> None:
-        """Forget the trips of devices that take no part any more."""
+    def withdraw(self, slots: Int32Array, *, everybody: bool = False) -> None:
+        """Forget the trips of devices that take no part any more.
+
+        `everybody`: nothing is told of the windows under way, whoever made the trips.
+        """
+        if everybody:
+            self._rows.drop(self._rows.used())
+            self._trips, self._ended = None, {}
+            return
         row = self._rows.find(slots)
         row = row[row != NO_ROW]
         if not len(row):

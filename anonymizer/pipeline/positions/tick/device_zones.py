@@ -107,6 +107,7 @@ class DeviceZones:
         """Devices for whose zones there is no room: nothing is published about them."""
         self._shut_out: set[int] = set()
         """Publishers of more names than are kept; all their devices are hidden."""
+        self._shut_out_lately = False
         self._owner_of: dict[int, int] = {}
         self._owned = self._recently_owned = OwnedZones()
         self._n_owned = 0
@@ -189,6 +190,14 @@ class DeviceZones:
         if not self.n_left_out:
             return self._absent
         return self._absent.union(held.device for held in self._left_out.all())
+
+    def shut_out(self) -> bool:
+        """Return whether a publisher was shut out since this was asked.
+
+        Which devices were its own is not known of those that have left.
+        """
+        lately, self._shut_out_lately = self._shut_out_lately, False
+        return lately
 
     @property
     def without_trips(self) -> Collection[int]:
@@ -286,6 +295,7 @@ class DeviceZones:
             return
         publisher = without.publisher
         self._shut_out.add(publisher)
+        self._shut_out_lately = True
         for each in (*self._left_out.of(publisher), *self._places.of(publisher)):
             self._drop(each)
         self._owner_of_slot[:] = _UNKNOWN
@@ -321,6 +331,7 @@ class DeviceZones:
         for publisher, device, said in state["said"]:  # the settings may by now allow fewer
             self._take(ZoneHolder(publisher, device), dict(said))
         self._withdrawn.clear()  # nothing is held of them by now
+        self._shut_out_lately = False
         self._compile_all()
 
     def _compile_all(self) -> None:

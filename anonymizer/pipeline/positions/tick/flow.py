@@ -444,12 +444,13 @@ class PositionFlow:
         if self._trips_out is None:
             return []
         windows, messages = self._trips_out
-        windows.withdraw(located.withdrawn)
+        zones = self.device_zones
+        windows.withdraw(located.withdrawn, everybody=zones is not None and zones.shut_out())
         ended = windows.tick(
             located.positions,
             located.trip_node,
             now=located.event_s,
-            refused=self.device_zones.without_trips if self.device_zones else (),
+            refused=zones.without_trips if zones else (),
         )
         windows.free(freed)
         return _of_nobody([messages.of(*each, wall_ahead_s=wall_ahead_s) for each in ended])
