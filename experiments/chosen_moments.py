@@ -328,9 +328,8 @@ def run_moments(
     n_devices: int,
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Find names in each mode with some looks, or watches of places, chosen in each way."""
-    scores: list[Score] = []
     for mode in MODES:
         progress(f"moments: {mode}")
         window = _published(network, n_devices, mode, seed)
@@ -346,7 +345,7 @@ def run_moments(
         }
         for name, choose in choices.items():
             find = partial(names_found, window, targets, choose=choose, seed=seed)
-            scores += _scores(f"moments: {{}} {name}", mode, find, targets)
+            yield from _scores(f"moments: {{}} {name}", mode, find, targets)
         places = {
             "at random": _any_place(n_moments),
             "chosen by information": _best_place(1, n_moments),
@@ -354,8 +353,7 @@ def run_moments(
         }
         for name, place in places.items():
             watch = partial(names_watched, window, targets, choose=place, seed=seed)
-            scores += _scores(f"places: {{}} {name}", mode, watch, targets)
-    return scores
+            yield from _scores(f"places: {{}} {name}", mode, watch, targets)
 
 
 def _scores(

@@ -18,7 +18,7 @@ def scores() -> Sequence[Score]:
         few.setattr(chosen_moments, "MOST_LOOKS", 3)
         few.setattr(chosen_moments, "MOST_WATCHES", 8)
         few.setattr(chosen_moments, "MODES", ("session", "bfs"))
-        return run_moments(load_network("city:300"), n_devices=80, seed=1)
+        return list(run_moments(load_network("city:300"), n_devices=80, seed=1))
 
 
 def of(scores: Sequence[Score], looks: int, how: str, mode: str) -> dict[str, float]:
