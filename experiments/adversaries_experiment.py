@@ -5,7 +5,7 @@ choose when to look. Every row stands beside a control, and every attack is also
 that is known to be broken.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,10 @@ from experiments.membership import run_membership
 from experiments.membership_tables import run_tables
 from experiments.membership_trips import run_trips
 from experiments.reconstruction import run_reconstruction
-from experiments.result_files import Row, manifest, write_csv, write_files, write_json
+from experiments.result_files import Row, manifest, rows_written, write_files, write_json
 from experiments.scores import Score
+from experiments.trip_habits import run_trip_habits
+from experiments.trip_looks import run_trip_moments, run_trip_paths
 
 MIN_NODES = 200
 LEAST_FLEET = 60
@@ -53,37 +55,47 @@ class Plan:
     seed: int
 
 
-def _habits(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
-    return run_habits(plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress)
+def _habits(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
+    yield from run_habits(plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress)
+    yield from run_trip_habits(
+        plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress
+    )
 
 
-def _taxis(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+def _taxis(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
     if plan.data is None:
-        return []
+        return
     network = load_network(str(plan.data / "networks" / "san_francisco"))
-    return run_taxis(network, plan.data, seed=plan.seed, progress=progress)
+    yield from run_taxis(network, plan.data, seed=plan.seed, progress=progress)
 
 
-def _paths(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
-    return run_reconstruction(
+def _paths(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
+    yield from run_reconstruction(
         _town(plan), n_devices=_fleet(plan, 6), seed=plan.seed, progress=progress
     )
+    yield from run_trip_paths(
+        plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress
+    )
 
 
-def _membership(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
+def _membership(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
     network, n, seed = _town(plan), _fleet(plan, 4), plan.seed
-    of_positions = run_membership(
+    yield from run_membership(
         network, n_devices=n, n_shadows=plan.n_shadows, seed=seed, progress=progress
     )
-    of_trips = run_trips(
+    yield from run_trips(
         network, n_people=2 * n, n_shadows=plan.n_shadows, seed=seed, progress=progress
     )
-    of_tables = run_tables(n_rows=n, n_shadows=plan.n_shadows, seed=seed, progress=progress)
-    return of_positions + of_trips + of_tables
+    yield from run_tables(n_rows=n, n_shadows=plan.n_shadows, seed=seed, progress=progress)
 
 
-def _moments(plan: Plan, progress: Callable[[str], None]) -> list[Score]:
-    return run_moments(_town(plan), n_devices=_fleet(plan, 3), seed=plan.seed, progress=progress)
+def _moments(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
+    yield from run_moments(
+        _town(plan), n_devices=_fleet(plan, 3), seed=plan.seed, progress=progress
+    )
+    yield from run_trip_moments(
+        plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress
+    )
 
 
 def _fleet(plan: Plan, part: int) -> int:
@@ -95,7 +107,7 @@ def _town(plan: Plan) -> RoadNetwork:
     return load_network(f"city:{max(plan.network.n_nodes // 3, MIN_NODES)}")
 
 
-ATTACKS: dict[str, Callable[[Plan, Callable[[str], None]], list[Score]]] = {
+ATTACKS: dict[str, Callable[[Plan, Callable[[str], None]], Iterator[Score]]] = {
     "habits": _habits,
     "taxis": _taxis,
     "paths": _paths,
@@ -108,35 +120,38 @@ def run_adversaries(
     plan: Plan,
     attacks: Sequence[str],
     progress: Callable[[float, str], None] = lambda _done, _what: None,
-) -> list[Row]:
-    """Mount some attacks of `ATTACKS`; return a row for each release, see `Score.row`.
+) -> Iterator[Row]:
+    """Mount some attacks of `ATTACKS`; yield a row for each release, see `Score.row`.
 
-    Where a fleet is so small that one of its releases has no region, the attacks of that name have
-    one row without victims.
+    Where a fleet is so small that one of its releases has no region, the attacks of that name end
+    with a row without victims.
     """
-    rows: list[Row] = []
     for i, name in enumerate(attacks):
         try:
-            scores = ATTACKS[name](plan, partial(progress, i / len(attacks)))
+            for score in ATTACKS[name](plan, partial(progress, i / len(attacks))):
+                yield score.row(seed=plan.seed)
         except InputError:
-            rows.append({"attack": name, "release": "no region: too few people", "victims": 0})
-            continue
-        rows += [score.row(seed=plan.seed) for score in scores]
-    return rows
+            yield {"attack": name, "release": "no region: too few people", "victims": 0}
 
 
-def write_results(rows: Sequence[Row], options: Row, out: Path) -> list[Path]:
-    """Write scores.csv and manifest.json; return their paths.
+def write_results(rows: Iterable[Row], options: Row, out: Path) -> tuple[list[Row], list[Path]]:
+    """Write manifest.json, and scores.csv row by row as they are found; return rows and paths.
 
     Raises
     ------
     InputError
         If a file cannot be written.
     """
-    return write_files(
+    found: list[Row] = []
+
+    def write_rows(path: Path) -> None:
+        found.extend(rows_written(rows, Score.COLUMNS, path))
+
+    paths = write_files(
         out,
         {
-            "scores.csv": lambda path: write_csv(rows, path),
             "manifest.json": lambda path: write_json(manifest(options), path),
+            "scores.csv": write_rows,
         },
     )
+    return found, paths

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -56,6 +57,8 @@ Formats = Annotated[
     typer.Option("--format", help="Kind of the plots; may be repeated.", show_default="png"),
 ]
 
+_SAY_EVERY_S = 10.0
+"""Seconds between two lines of progress, where there is no bar."""
 _LEAST_ATTACKED = 2
 """Fewest devices whose regions are attacked."""
 _RANGE = "LO:HI[:STEP]"
@@ -472,7 +475,8 @@ def adversaries(
     """Mount attacks that learn people, and whole releases, each beside its control.
 
     Writes scores.csv and manifest.json: success with its interval of 95 %, control, worst tenth and
-    CPU time of each attack on each way to publish. All attacks take some twenty minutes.
+    CPU time of each attack on each way to publish, each row as it is found. All attacks take some
+    twenty minutes.
 
     [bold]Example[/bold]
 
@@ -490,8 +494,8 @@ def adversaries(
     options: Row = {"network": network, "people": people, "shadows": shadows, "seed": seed}
     options["attacks"] = chosen
     with _progress() as progress:
-        rows = run_adversaries(Plan(roads, people, shadows, data, seed), chosen, progress)
-    paths = write_results(rows, options, out)
+        found = run_adversaries(Plan(roads, people, shadows, data, seed), chosen, progress)
+        rows, paths = write_results(found, options, out)
     if as_json:
         typer.echo(json.dumps({**options, "scores": rows}))
         return
@@ -636,7 +640,10 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[float, str], None]]:
-    """Show a progress bar on standard error, and yield the function that advances it."""
+    """Show a progress bar on standard error, and yield the function that advances it.
+
+    Where nobody sees a bar, such as in a log, there is a line now and then.
+    """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
@@ -644,5 +651,13 @@ def _progress() -> Iterator[Callable[[float, str], None]]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda done, what: bar.update(task, completed=done, description=what)
+        task, said_s = bar.add_task("", total=1.0), -_SAY_EVERY_S
+
+        def advance(done: float, what: str) -> None:
+            nonlocal said_s
+            bar.update(task, completed=done, description=what)
+            if not console.is_terminal and monotonic() >= said_s + _SAY_EVERY_S:
+                said_s = monotonic()
+                console.print(f"{done:4.0%}  {what}", markup=False, highlight=False)
+
+        yield advance

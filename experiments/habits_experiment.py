@@ -76,10 +76,10 @@ def run_habits(
     n_people: int,
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Attack the third week of simulated commuters, in each way to publish."""
     trace = commuter_weeks(network, n_people, n_days=N_DAYS, every_s=REPORT_S, seed=seed).trace
-    return list(_attack_all(trace, network, (MONDAY + KNOWN_DAYS) * DAY_S, seed, progress))
+    yield from _attack_all(trace, network, (MONDAY + KNOWN_DAYS) * DAY_S, seed, progress)
 
 
 def run_taxis(
@@ -89,7 +89,7 @@ def run_taxis(
     hours: tuple[float, float] = (16.0, 18.0),
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Attack two hours of a day of taxis, whose days before it are known.
 
     Parameters
@@ -110,12 +110,8 @@ def run_taxis(
         tuple(names.tolist()), device.astype(np.int64), ts, rows["lat"].to_numpy(),
         rows["lon"].to_numpy(),
     )  # fmt: skip
-    scores = _attack_all(trace, network, float(_TAXI_DAYS[1]), seed, progress)
-    return [
-        Score(f"taxis: {each.attack}", each.release, each.success, each.control, each.cpu_s,
-              each.promised)
-        for each in scores
-    ]  # fmt: skip
+    for each in _attack_all(trace, network, float(_TAXI_DAYS[1]), seed, progress):
+        yield replace(each, attack=f"taxis: {each.attack}")
 
 
 def _attack_all(

@@ -62,7 +62,7 @@ def run_membership(
     n_shadows: int,
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Attack positions, counts and trip counts of random halves of a fleet.
 
     Parameters
@@ -77,7 +77,6 @@ def run_membership(
     traffic = true_traffic(reports, network, times, present_s=EVERY_S)
     rng = np.random.default_rng(seed)
     is_in = rng.random((n_shadows, n_devices)) < 1 / 2
-    scores: list[Score] = []
     for name, publish in cloaked_and_raw(network).items():
         progress(f"membership: {name}")
         begun = time.process_time()
@@ -85,12 +84,11 @@ def run_membership(
             read_positions(*publish(_some(pool, row[pool.device_of]), seed + s), traffic)
             for s, row in enumerate(is_in)
         ]
-        scores += scores_of(name, (np.stack(said), is_in), begun)
+        yield from scores_of(name, (np.stack(said), is_in), begun)
     for name, read in _counts(network, traffic).items():
         progress(f"membership: {name}")
         begun = time.process_time()
-        scores += scores_of(name, (np.stack([read(row) for row in is_in]), is_in), begun)
-    return scores
+        yield from scores_of(name, (np.stack([read(row) for row in is_in]), is_in), begun)
 
 
 _Publish: TypeAlias = Callable[[Trace, int], tuple[Case, FloatArray]]

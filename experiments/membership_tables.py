@@ -4,7 +4,7 @@ The adversary knows the whole row, and shadow releases of random halves of a poo
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ def run_tables(
     n_shadows: int,
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Attack anonymized tables of random halves of a pool of rows, and raw ones.
 
     Parameters
@@ -44,7 +44,6 @@ def run_tables(
     values = np.stack(columns, axis=1).astype(np.float64)
     sensitive = rng.integers(_N_VALUES, size=n_rows)
     is_in = rng.random((n_shadows, n_rows)) < 1 / 2
-    found: list[Score] = []
     for name, options in MODELS.items():
         progress(f"membership: {name}")
         begun = time.process_time()
@@ -52,13 +51,13 @@ def run_tables(
             read_table(*_published(values[row], sensitive[row], options), values, sensitive)
             for row in is_in
         ]
-        found += scores_of(name, (np.stack(said), is_in), begun)
+        yield from scores_of(name, (np.stack(said), is_in), begun)
     begun = time.process_time()
     raw = [
         read_table(np.stack([values[row], values[row]], axis=2), sensitive[row], values, sensitive)
         for row in is_in
     ]
-    return [*found, *scores_of("table, raw", (np.stack(raw), is_in), begun)]
+    yield from scores_of("table, raw", (np.stack(raw), is_in), begun)
 
 
 def _published(

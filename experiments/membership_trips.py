@@ -4,7 +4,7 @@ The adversary knows all trips of the day, and shadow releases of random halves o
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def run_trips(
     n_shadows: int,
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Attack the trips of random halves of some commuters on a working day, in windows of an hour.
 
     Parameters
@@ -56,13 +56,11 @@ def run_trips(
     rng = np.random.default_rng(seed)
     is_in = rng.random((n_shadows, n_people)) < 1 / 2
     makes = np.unique(np.concatenate([each.device for each in windows]))
-    found: list[Score] = []
     for name, k in RELEASES.items():
         progress(f"membership: {name}")
         begun = time.process_time()
         said = [_said(windows, row, k, n_cells)[makes] for row in is_in]
-        found += scores_of(name, (np.stack(said), is_in[:, makes]), begun)
-    return found
+        yield from scores_of(name, (np.stack(said), is_in[:, makes]), begun)
 
 
 def _said(windows: Sequence[WindowTrips], row: BoolArray, k: int, n_cells: int) -> FloatArray:

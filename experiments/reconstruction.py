@@ -76,20 +76,19 @@ def run_reconstruction(
     n_devices: int,
     seed: int,
     progress: Callable[[str], None] = lambda _what: None,
-) -> list[Score]:
+) -> Iterator[Score]:
     """Reconstruct paths from sessions, snapshots, safe counts, and raw places without names."""
     seeds = [seed + i for i in range(N_FLEETS)]
-    scores: list[Score] = []
     for mode in MODES:
         progress(f"paths: {mode}")
         fleets = [_fleet(network, n_devices, mode, each) for each in seeds]
-        scores += _scores(fleets, paths_of, mode)
+        yield from _scores(fleets, paths_of, mode)
         if mode == "session":
             progress("paths: safe counts")
-            scores += _scores(fleets, paths_from_counts, "safe counts")
+            yield from _scores(fleets, paths_from_counts, "safe counts")
     progress("paths: raw positions")
     raw = [_raw_fleet(network, n_devices, each) for each in seeds]
-    return [*scores, *_scores(raw, paths_of, "raw, a name")]
+    yield from _scores(raw, paths_of, "raw, a name")
 
 
 def _raw_fleet(network: RoadNetwork, n_devices: int, seed: int) -> Fleet:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -94,6 +94,16 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
         for row in rows:
             cells = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in row.items()}
             writer.writerow(cells)
+
+
+def rows_written(rows: Iterable[Row], names: Sequence[str], path: Path) -> Iterator[Row]:
+    """Yield rows with these columns, each once it is in the file: what is found is not lost."""
+    with path.open("w", newline="", encoding="utf-8", buffering=1) as file:
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row)
+            yield row
 
 
 def _installed() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What an attack finds, beside the same attack where there is nothing to find."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,12 @@ class Score:
     promised
         Success that the release promises not to exceed, such as 1/k; None: it promises nothing.
     """
+
+    COLUMNS: ClassVar = (
+        "attack", "release", "success", "low", "high", "control", "promised", "times", "times_low",
+        "tenth", "tenth_control", "victims", "cpu_s",
+    )  # fmt: skip
+    """Of `row`."""
 
     attack: str
     release: str

@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.narrow_tables import print_table
 from anonymizer.networks import load_network
 from experiments import habits_experiment, tracking_experiment
-from experiments.adversaries_experiment import ATTACKS, Plan, run_adversaries
+from experiments.adversaries_experiment import ATTACKS, Plan, run_adversaries, write_results
 from experiments.commands import LearnedAttack, app
 from experiments.result_tables import print_multisource, print_rows
 from experiments.scores import Score
@@ -389,3 +390,20 @@ def test_a_fleet_of_which_nothing_is_published_is_a_row_without_victims(
     none, some = run_adversaries(plan, ["paths", "moments"])
     assert (none["attack"], none["victims"]) == ("paths", 0)
     assert (some["attack"], some["victims"], some["success"]) == ("moments", 5, 1.0)
+
+
+def test_what_was_found_is_in_the_file_when_a_run_dies(tmp_path: Path) -> None:
+    score = Score("moments", "session", np.ones(5), np.zeros(5), 1.0)
+
+    def dies() -> Iterator[dict[str, Any]]:
+        yield score.row()
+        yield score.row() | {"release": "snapshot"}
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError):
+        write_results(dies(), {"seed": 1}, tmp_path)
+    with (tmp_path / "scores.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["release"] for row in rows] == ["session", "snapshot"]
+    assert set(rows[0]) == set(score.row()), "the columns are those of a row"
+    assert (tmp_path / "manifest.json").exists()

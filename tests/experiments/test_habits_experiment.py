@@ -21,7 +21,7 @@ def scores() -> Sequence[Score]:
     with pytest.MonkeyPatch.context() as few:
         chosen = {name: habits_experiment.RELEASES[name] for name in ("session",)}
         few.setattr(habits_experiment, "RELEASES", chosen)
-        return run_habits(CITY, n_people=240, seed=1)
+        return list(run_habits(CITY, n_people=240, seed=1))
 
 
 def of(scores: Sequence[Score], attack: str, release: str) -> dict[str, float]:

@@ -36,7 +36,7 @@ def positions() -> Sequence[Score]:
     raw = membership.cloaked_and_raw(CITY)["raw, no names"]
     with pytest.MonkeyPatch.context() as few:
         few.setattr(membership, "cloaked_and_raw", lambda _network: {"raw, no names": raw})
-        return run_membership(CITY, n_devices=50, n_shadows=20, seed=1)
+        return list(run_membership(CITY, n_devices=50, n_shadows=20, seed=1))
 
 
 @pytest.mark.parametrize("release", ["raw, no names", "exact counts"])
@@ -59,7 +59,7 @@ def test_whoever_knows_a_row_finds_it_in_a_raw_table_and_more_seldom_in_classes(
     with pytest.MonkeyPatch.context() as few:
         one = {"table, (k,d)": membership_tables.MODELS["table, (k,d)"]}
         few.setattr(membership_tables, "MODELS", one)
-        scores = run_tables(n_rows=60, n_shadows=12, seed=1)
+        scores = list(run_tables(n_rows=60, n_shadows=12, seed=1))
     raw, _ = rates(scores, "table, raw")
     hidden, control = rates(scores, "table, (k,d)")
     assert raw > 0.9
@@ -75,7 +75,7 @@ def test_what_a_table_says_of_a_row_is_counted() -> None:
 
 def test_whoever_knows_trips_finds_them_one_by_one_and_seldom_in_classes() -> None:
     # A network of 200 nodes has eight cells: there, many trips are alike.
-    scores = run_trips(load_network("city:1000"), n_people=120, n_shadows=20, seed=1)
+    scores = list(run_trips(load_network("city:1000"), n_people=120, n_shadows=20, seed=1))
     alone, control = rates(scores, "trips, one by one")
     hidden, _ = rates(scores, "trips")
     assert alone > 0.6

@@ -1,0 +1,229 @@
+"""What an adversary believes after some looks at where somebody is, and expects of the next one.
+
+It reads a release of some minutes, and weighs the names in use as in `known_positions`. A look sees
+where the target is at a moment; a watch sees whether it is in a part of the town.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.evidence import SLIP
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.app.audit import Case
+from anonymizer.app.audit.publications import last_records, true_traffic
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.settings import Settings
+from experiments.tracking_experiment import drive, released
+
+SECONDS = 420
+BEGINS_S, ENDS_S = 90, 390
+"""The window in which the adversary may look, in seconds of the trace."""
+TICK_S = 5.0
+N_PARTS = 32
+"""Parts of the town that can be watched."""
+
+
+class Window(NamedTuple):
+    """What is published at the moments of a window.
+
+    Attributes
+    ----------
+    region
+        Region of each name at each moment, negative for none, shape (moments, names).
+    first_node_of, node
+        Nodes of the regions, as in `Observed`.
+    place
+        Node of each device at each moment, negative if it is absent, shape (moments, devices).
+    device_of
+        Device of each name.
+    part_of
+        Part of the town of each node, shape (nodes,).
+    share
+        Share of each region in each part, for the regions of each moment in rising order, shapes
+        (regions, parts).
+    """
+
+    region: IntArray
+    first_node_of: IntArray
+    node: IntArray
+    place: IntArray
+    device_of: IntArray
+    n_nodes: int
+    part_of: IntArray
+    share: list[FloatArray]
+
+    def covers(self, region: int, node: int) -> bool:
+        """Return whether a region has a node."""
+        first, end = self.first_node_of[region : region + 2]
+        return bool((self.node[first:end] == node).any())
+
+
+def window_of(case: Case, until: FloatArray) -> Window:
+    """Return what a release says at the moments of the window."""
+    begun = float(case.reports.ts.min())
+    times = begun + np.arange(BEGINS_S, ENDS_S, TICK_S)
+    records = np.stack(last_records(case.observed, times, until))
+    region = np.where(records >= 0, case.observed.region_of[records], -1)
+    place = true_traffic(case.reports, case.network, times, present_s=2 * TICK_S).place
+    part_of = compact_parts(case.network, N_PARTS).astype(np.int64)
+    observed = case.observed
+    region_of = np.repeat(np.arange(observed.n_regions), observed.region_size)
+    at = region_of * N_PARTS + part_of[observed.node]
+    n_in = np.bincount(at, minlength=observed.n_regions * N_PARTS).reshape(-1, N_PARTS)
+    share = n_in / observed.region_size[:, None]
+    return Window(
+        region,
+        observed.first_node_of,
+        observed.node.astype(np.int64),
+        place.astype(np.int64),
+        case.device_of,
+        case.network.n_nodes,
+        part_of,
+        [share[np.unique(row[row >= 0])] for row in region],
+    )
+
+
+class Looks:
+    """What an adversary believes after some looks, and expects of the next one."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self.log_weight = np.zeros(window.region.shape[1])
+        self._groups = []
+        size = np.diff(window.first_node_of)
+        for row in window.region:
+            alive = np.flatnonzero(row >= 0)
+            regions, group_of = np.unique(row[alive], return_inverse=True)
+            self._groups.append((alive, regions, group_of, size[regions]))
+        self.in_use = window.region >= 0
+
+    def copy(self) -> "Looks":
+        """Return the same, to which more looks may be added."""
+        other = copy(self)
+        other.log_weight = self.log_weight.copy()
+        return other
+
+    def inside(self, t: int) -> BoolArray:
+        """Return which nodes are in the region of each name in use, shape (names, nodes)."""
+        window, (_, regions, group_of, size) = self._window, self._groups[t]
+        found = np.zeros((len(regions), window.n_nodes), bool)
+        first = window.first_node_of[regions]
+        at = np.arange(size.sum()) + np.repeat(first - starts_of(size)[:-1], size)
+        found[np.repeat(np.arange(len(regions)), size), window.node[at]] = True
+        return found[group_of]
+
+    def share_of(self, t: int) -> FloatArray:
+        """Return the share of the region of each name in use in each part, shape (names, parts)."""
+        return self._window.share[t][self._groups[t][2]]
+
+    def belief(self, t: int) -> tuple[IntArray, FloatArray]:
+        """Return the names in use at a moment, and the probability of each."""
+        alive = self._groups[t][0]
+        weight = np.exp(self.log_weight[alive] - self.log_weight[alive].max(initial=-np.inf))
+        return alive, weight / weight.sum()
+
+    def see(self, t: int, node: int) -> None:
+        """Take in that the target is at a node."""
+        window = self._window
+        alive, regions, group_of, size = self._groups[t]
+        covers = np.array([window.covers(r, node) for r in regions.tolist()])
+        told = np.where(covers, -np.log(size), np.log(SLIP / window.n_nodes))
+        self.log_weight[alive] += told[group_of]
+
+    def watch(self, t: int, part: int, *, there: bool) -> None:
+        """Take in whether the target is in a part of the town."""
+        alive, _, group_of, _ = self._groups[t]
+        share = np.clip(self._window.share[t][:, part], SLIP, 1.0 - SLIP)
+        self.log_weight[alive] += np.log(share if there else 1.0 - share)[group_of]
+
+    def expected_by_part(self, t: int) -> tuple[FloatArray, FloatArray]:
+        """Return, of a watch of each part, what `expected` does of a look, shape (parts,)."""
+        _, regions, group_of, _ = self._groups[t]
+        share = self._window.share[t]
+        best, whole = np.zeros(len(regions)), np.zeros(len(regions))
+        weight = self.belief(t)[1]
+        np.maximum.at(best, group_of, weight)
+        np.add.at(whole, group_of, weight)
+        yes, no = (best[:, None] * each for each in (share, 1.0 - share))
+        surest = yes.max(axis=0, initial=0.0) + no.max(axis=0, initial=0.0)
+        return surest, _entropy(whole @ share) - whole @ _entropy(share)
+
+    def expected(self, t: int) -> tuple[float, float]:
+        """Return how sure the best guess after a look is expected to be, and what is learned."""
+        window = self._window
+        alive, regions, group_of, _ = self._groups[t]
+        if not len(alive):
+            return 0.0, 0.0
+        return _expected(
+            self.belief(t)[1],
+            group_of,
+            regions,
+            window.first_node_of,
+            window.node,
+            window.n_nodes,
+        )
+
+
+def _entropy(share: FloatArray) -> FloatArray:
+    """Return the entropy of answers of yes in so many cases (nats)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+    return np.nan_to_num(found)
+
+
+@kernel
+def _expected(  # noqa: PLR0917  kernels take no keywords
+    weight: FloatArray,
+    group_of: IntArray,
+    regions: IntArray,
+    first_node_of: IntArray,
+    node: IntArray,
+    n_nodes: int,
+) -> tuple[float, float]:
+    """Return the expected belief in the best guess, and the information of the place (nats)."""
+    best, whole = np.zeros(len(regions)), np.zeros(len(regions))
+    for i in range(len(weight)):
+        best[group_of[i]] = max(best[group_of[i]], weight[i])
+        whole[group_of[i]] += weight[i]
+    surest, density = np.zeros(n_nodes), np.zeros(n_nodes)
+    learned = 0.0
+    for g in range(len(regions)):
+        nodes = node[first_node_of[regions[g]] : first_node_of[regions[g] + 1]]
+        size = len(nodes)
+        learned -= whole[g] * np.log(size)
+        for v in nodes:
+            surest[v] = max(surest[v], best[g] / size)
+            density[v] += whole[g] / size
+    for v in range(n_nodes):
+        if density[v] > 0:
+            learned -= density[v] * np.log(density[v])
+    return surest.sum(), learned
+
+
+Choice: TypeAlias = Callable[[Looks, list[int], np.random.Generator], int]
+"""Returns the next moment to look at, given those that were."""
+
+
+def guessed(looks: Looks, seen: list[int], own: BoolArray) -> float:
+    """Return how often the surest name of all moments is right; among equals, one is guessed."""
+    surest, right = -1.0, 0.0
+    for t in seen:
+        alive, weight = looks.belief(t)
+        best = float(weight.max())
+        if best > surest + 1e-9:
+            equal = weight >= best - 1e-9
+            surest, right = best, float(own[alive][equal].mean())
+    return right
+
+
+def published(network: RoadNetwork, n_devices: int, mode: str, seed: int) -> Window:
+    """Return what a mode says of a simulated fleet."""
+    trace = drive(network, n_devices, seconds=SECONDS, seed=seed)
+    settings = Settings.model_validate({"region": {"mode": mode}})
+    case, release = released(trace, network, settings, tick_s=TICK_S, seed=seed)
+    return window_of(case, release.until)
