@@ -36,6 +36,7 @@ _MODULES = (
     "anonymizer.__main__",
     "anonymizer.app.compilation",
     "anonymizer.app.gateway.api",
+    "anonymizer.app.gateway.http_side",
     "anonymizer.app.gateway.recorder",
     "anonymizer.app.gateway.service",
     "anonymizer.app.gateway.starting",

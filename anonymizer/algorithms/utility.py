@@ -13,7 +13,6 @@ References
 """
 
 import numpy as np
-from scipy.stats import kendalltau
 
 from anonymizer.domain.arrays import FloatArray
 
@@ -92,6 +91,8 @@ def hotspot_gain(true: FloatArray, published: FloatArray, *, n: int = 10) -> flo
 
 def popularity_tau(true: FloatArray, published: FloatArray) -> float:
     """Return Kendall's tau-b of the cells by their devices over all times; NaN without an order."""
+    from scipy.stats import kendalltau  # noqa: PLC0415  a third of a second, for this alone
+
     # Equal shares of devices must be ties, in whatever order they were added up.
     totals = (table.sum(axis=0).round(_DIGITS) for table in (true, published))
     return float(kendalltau(*totals).statistic)

@@ -1,11 +1,10 @@
 """What a gateway answers over HTTP."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from anonymizer.app.gateway.live_streets import LiveStreets
-from anonymizer.app.gateway.own_evidence import OwnEvidence
 from anonymizer.app.gateway.own_metrics import OwnMetrics
 from anonymizer.app.gateway.readiness import Readiness
 from anonymizer.app.live_map.frames import Viewer, map_routes
@@ -15,6 +14,10 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings
 from anonymizer.web import create_application
 from anonymizer.web.auth import read_token
+
+if TYPE_CHECKING:  # what attacks load is more than all the rest, and few gateways have them
+    from anonymizer.app.gateway.live_streets import LiveStreets
+    from anonymizer.app.gateway.own_evidence import OwnEvidence
 
 
 def application(
@@ -26,8 +29,8 @@ def application(
     demo: bool,
     metrics: OwnMetrics,
     readiness: Readiness,
-    evidence: OwnEvidence | None,
-    streets: LiveStreets | None,
+    evidence: "OwnEvidence | None",
+    streets: "LiveStreets | None",
     acknowledge: Callable[[], None] | None,
 ) -> FastAPI:
     """Return the application of a gateway.
