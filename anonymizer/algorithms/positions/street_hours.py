@@ -185,9 +185,9 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches
     n_roads_of = np.diff(starts)
     for i, (a, b) in enumerate(pairwise(bounds.tolist())):
         device, speed = held.device[a:b], held.speed_mps[a:b]
-        n_devices[i] = len(np.unique(device))
+        n_devices[i] = len(set(device.tolist()))  # for some dozens faster than np.unique
         known = ~np.isnan(speed)
-        if len(np.unique(device[known])) >= k:
+        if len(set(device[known].tolist())) >= k:
             told[i] = mean_and_spread(device[known], speed[known], alone=n_roads_of[i] == 1)
     return PublishedStretches(stretch_of, n_devices - n_devices % k, *told.T)
 
