@@ -63,6 +63,7 @@ def test_what_is_generated_is_what_the_code_says() -> None:
         assert (ROOT / "docs" / name).read_text() == text, f"docs/{name} is out of date: make docs"
 
 
+@pytest.mark.soak  # `make check` builds it too
 def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
@@ -78,6 +79,12 @@ def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_pa
         assert foreign == [], page
     for style in tmp_path.rglob("*.css"):
         assert re.findall(r"url\([\"']?https?:", style.read_text()) == [], style
+
+
+def test_the_site_has_no_fonts_scripts_or_styles_of_others() -> None:
+    said = (ROOT / "mkdocs.yml").read_text()
+    assert "\n  font: false" in said
+    assert "://" not in said
 
 
 def test_commands_are_found_with_their_output_and_their_other_lines() -> None:

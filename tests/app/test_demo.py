@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from anonymizer.app.contract import channels
 from anonymizer.app.demo import (
     _OTHER_MODES,
     DemoPlan,
@@ -21,7 +20,7 @@ from anonymizer.app.demo import (
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.settings import BrokerSettings, Settings
-from tests.app.test_contract import channels_of, check
+from tests.app.test_contract import Contract, channels_of
 from tests.end_to_end import ANONYMIZER, START_S, witness
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
@@ -93,14 +92,14 @@ async def test_every_message_of_a_demo_is_as_the_contract_says() -> None:
         stop.set()
     own = BrokerSettings()
     tables = [_tables(plan, own), *(_tables_of_other(plan, own, each) for each in _OTHER_MODES)]
-    gateways = [Settings.model_validate(each) for each in tables]
+    contracts = [Contract(Settings.model_validate(each)) for each in tables]
     n_seen: Counter[str] = Counter()
     for message in seen:
-        settings = next(each for each in gateways if channels_of(message.topic, channels(each)))
-        [channel, *_] = channels_of(message.topic, channels(settings))
+        contract = next(each for each in contracts if channels_of(message.topic, each.channels))
+        [channel, *_] = channels_of(message.topic, contract.channels)
         n_seen[channel.address] += 1
         if n_seen[channel.address] <= MOST_CHECKED:
-            check(message, settings)
+            contract.check(message)
     assert {"positions/{device}", "sensors/{device}"} <= set(n_seen)
 
 
@@ -126,7 +125,9 @@ async def test_a_network_or_a_port_that_cannot_be_used_ends_it_before_it_begins(
             await watch(replace(SMALL, http_port=port, broker="embedded"), n_published=1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)]
+)
 async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
     number: signal.Signals, tmp_path: Path
 ) -> None:

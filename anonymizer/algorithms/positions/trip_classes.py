@@ -183,7 +183,7 @@ def _halves(span: CellSpan) -> tuple[CellSpan, ...]:
 
 
 def _n_devices(trips: WindowTrips, rows: IntArray) -> int:
-    return len(np.unique(trips.device[rows]))
+    return len(set(trips.device[rows].tolist()))  # for some dozens faster than np.unique
 
 
 def _shared_roads(trips: WindowTrips, rows: IntArray, k: int) -> IntArray:

@@ -36,6 +36,11 @@ def attacked(
     return {each.attack: each for each in found}
 
 
+@pytest.fixture(scope="module")
+def found(driven: HourPassages) -> dict[str, Finding]:
+    return attacked(driven)
+
+
 def figure(finding: Finding, name: str) -> float:
     value = finding.figures[name]
     assert value is not None
@@ -60,8 +65,9 @@ def each_busy_road_by_itself(passages: Passages, n_roads: int) -> PublishedStret
     return PublishedStretches(stretch_of, np.array(n_devices, np.int64), unknown, unknown)
 
 
-def test_nobody_is_told_to_have_passed_where_few_did(driven: HourPassages) -> None:
-    found = attacked(driven)
+def test_nobody_is_told_to_have_passed_where_few_did(
+    driven: HourPassages, found: dict[str, Finding]
+) -> None:
     few = found["few on a road"]
     assert few.holds
     assert figure(few, "fewest") >= K
@@ -92,14 +98,16 @@ def test_a_release_with_a_lower_k_is_found(driven: HourPassages) -> None:
     assert few.fails
 
 
-def test_exact_numbers_tell_where_the_last_passage_was(driven: HourPassages) -> None:
+def test_exact_numbers_tell_where_the_last_passage_was(
+    driven: HourPassages, found: dict[str, Finding]
+) -> None:
     def exact(passages: Passages) -> PublishedStretches:
         n_on = np.bincount(passages.road, minlength=len(driven.is_road))[driven.is_road]
         stretch_of = np.where(driven.is_road, np.cumsum(driven.is_road) - 1, -1)
         unknown = np.full(len(n_on), np.nan)
         return PublishedStretches(stretch_of, n_on, unknown, unknown)
 
-    broken, kept = (attacked(driven, each)["all passages but one"] for each in (exact, None))
+    broken, kept = (each["all passages but one"] for each in (attacked(driven, exact), found))
     assert figure(broken, "belief") > 0.95
     assert figure(kept, "belief") < 2 / K
     assert figure(kept, "belief_control") < 0.05

@@ -16,7 +16,7 @@ from anonymizer.pipeline.positions.counts.public_counts import public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
-from tests.app.test_contract import check
+from tests.app.test_contract import Contract
 from tests.end_to_end import DEADLINE_S, Witness, client, eventually, quick, send, witness
 
 VERSION = network_version(NETWORK)
@@ -169,6 +169,7 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
         "store": {"path": str(tmp_path / "records.sqlite")},
     }
     settings = Settings.model_validate(quick(broker.url, **tables))
+    contract = Contract(settings)
     for said in ("devices", "devices", "suppressed"):  # the budget is for one restart
         gateway = Gateway(settings, NETWORK)
         async with running(gateway), witness(broker.url) as watching:
@@ -176,7 +177,7 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
             assert all(said in body for body in watching.on("cloaked/counts"))
             for message in watching.seen:
                 if message.topic == "cloaked/counts":
-                    check(message, settings)
+                    contract.check(message)
             metrics = generate_latest(gateway.registry).decode()
         reason = "" if said == "devices" else "budget"
         assert f'anonymizer_counts_intervals_total{{reason="{reason}"}} 0.0' not in metrics
@@ -197,6 +198,7 @@ async def test_counts_of_any_window_go_on_after_a_restart(
         "store": {"path": str(tmp_path / "records.sqlite")},
     }
     settings = Settings.model_validate(quick(broker.url, **tables))
+    contract = Contract(settings)
     times: list[float] = []
     for _ in range(2):
         gateway = Gateway(settings, NETWORK)
@@ -206,7 +208,7 @@ async def test_counts_of_any_window_go_on_after_a_restart(
             assert all("devices" in body for body in bodies)
             for message in watching.seen:
                 if message.topic == "cloaked/counts":
-                    check(message, settings)
+                    contract.check(message)
             times += [body["time"] for body in bodies]
     assert len(set(times)) == len(times), "no interval twice"
 
