@@ -45,16 +45,17 @@ _LOOK_S = 0.2
 _IDLE_S = 3.0
 _WARM = 0.1
 """Share of a backlog that is taken before the measurement begins."""
-_QUEUE = 1_000_000
-"""Messages that a gateway may hold: as the manual says, twice what comes in a tick."""
+_DEVICES = 10_000_000
+"""A gateway holds a tenth as many messages: as the manual says, twice what comes in a tick."""
 _SETTINGS = """
 [network]
 source = "{network}"
 [limits]
 max_ids_per_topic = 1000000
+[presence]
+max_devices = {devices}
 [tick]
 interval_s = 1.0
-queue_limit = {queue}
 [http]
 port = 0
 """
@@ -276,14 +277,14 @@ def _cpu_s() -> float:
 async def _in_kafka(backlog: Backlog, kafka: Kafka, messages: Sequence[tuple[str, bytes]]) -> _Run:
     show = await asyncio.to_thread(_filled, kafka, "raw", messages)
     settings = (
-        _SETTINGS.format(network=backlog.network, queue=_QUEUE)
+        _SETTINGS.format(network=backlog.network, devices=_DEVICES)
         + f"""
 [kafka]
 servers = "{kafka.address}"
 [output]
-kafka = "out"
+topic = "kafka:out"
 [[inputs]]
-kafka = "raw"
+topic = "kafka:raw"
 codec = "{backlog.form}"
 device_from = "payload"
 """
@@ -301,12 +302,11 @@ device_from = "payload"
 async def _by_mqtt(backlog: Backlog, messages: Sequence[tuple[str, bytes]]) -> _Run:
     async with running_mosquitto("max_queued_messages 0", "max_queued_bytes 0") as url:
         settings = (
-            _SETTINGS.format(network=backlog.network, queue=_QUEUE)
+            _SETTINGS.format(network=backlog.network, devices=_DEVICES)
             + f"""
 [broker]
 url = "{url}"
-client_id = "gateway"
-random_client_id = false
+client_id = "{secrets.token_hex(16)}"
 session_expiry_s = 3600
 [[inputs]]
 topic = "raw"
