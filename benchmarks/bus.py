@@ -284,9 +284,9 @@ async def _in_kafka(backlog: Backlog, kafka: Kafka, messages: Sequence[tuple[str
 [kafka]
 servers = "{kafka.address}"
 [output]
-kafka = "out"
+topic = "kafka:out"
 [[inputs]]
-kafka = "raw"
+topic = "kafka:raw"
 codec = "{backlog.form}"
 device_from = "payload"
 """

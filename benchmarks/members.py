@@ -32,7 +32,7 @@ source = "{network}"
 url = "{url}"
 client_id = "bridge-0123456789abcdef0123456789abcdef"
 session_expiry_s = 600
-reconnect_max_s = 6.0
+keepalive_s = 6
 [[inputs]]
 {input}
 qos = {qos}
@@ -42,8 +42,8 @@ max_ids_per_topic = 1000000
 districts = {n_districts}
 [kafka]
 servers = "{kafka}"
+group = "{prefix}"
 [cluster]
-prefix = "{prefix}"
 n_parts = {n_sources}
 secret_file = "{secret}"
 [tick]

@@ -129,7 +129,7 @@ def adka(
 
     settings = load_settings(config)
     _make(out)
-    roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
+    roads = load_network(network)
     experiment = run_experiment(
         roads,
         settings,
@@ -412,14 +412,12 @@ def frontier(
     require("plots", "tables")
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
-    from anonymizer.settings import Settings
     from experiments.frontier_experiment import run_frontier
     from experiments.frontier_results import rows_of, write_results
     from experiments.tracking_experiment import drive
 
     _make(out)
-    spacing_m = Settings().network.max_spacing_m
-    roads = load_network(network, max_spacing_m=spacing_m)
+    roads = load_network(network)
     if not roads.has_coordinates:
         raise InputError(f"{network}: has no coordinates")
     options: Row = {"network": network, "tick_s": tick, "seed": seed}
@@ -541,7 +539,6 @@ def rivals(
     require("plots", "tables", "dp")
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
-    from anonymizer.settings import Settings
     from experiments.rivals_experiment import lattice, run_rivals
     from experiments.rivals_results import MEASURES, rows_of, write_results
     from experiments.tracking_experiment import drive
@@ -551,7 +548,7 @@ def rivals(
     if network == "lattice" and moving is not None:
         roads = lattice(moving)
     else:
-        roads = load_network(network, max_spacing_m=Settings().network.max_spacing_m)
+        roads = load_network(network)
     if not roads.has_coordinates:
         raise InputError(f"{network}: has no coordinates")
     if moving is None:

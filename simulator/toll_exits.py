@@ -309,27 +309,26 @@ promise = { k = 5 }
 name = "exit"
 topic = "toll/exit/{vehicle}"
 time = "exit_time"
-tells = ["section_id", "exit_time", "toll_money"]
+tells = ["section_region", "time_period", "avg_toll"]
 
 [[streams.attributes]]
-name = "section_id"
+name = "section_region"
+path = "section_id"
 values = SECTIONS
 label = "prefix"
-published_as = "section_region"
 
 [[streams.attributes]]
-name = "exit_time"
+name = "time_period"
 values = "time_of_day"
 label = "hours"
-published_as = "time_period"
 
 [[streams.attributes]]
-name = "toll_money"
+name = "avg_toll"
+path = "toll_money"
 role = "measure"
 lo = 0
 hi = 5000
 step = 0.01
-published_as = "avg_toll"
 """
 
 

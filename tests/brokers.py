@@ -9,10 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from anonymizer.settings import BrokerSettings
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.end_to_end import DEADLINE_S
 
 USER, PASSWORD = "gateway", "open sesame"
+
+
+class QuickBrokerSettings(BrokerSettings):
+    """Settings of a client that connects anew sooner than operators want it to."""
+
+    longest_wait_s: float = 0.1
+
+    @property
+    def reconnect_max_s(self) -> float:
+        """Longest wait before the next attempt to connect."""
+        return self.longest_wait_s
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,9 @@ def quick(url: str, **tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> di
     """Return settings for a small grid, short ticks and a free port; `tables` add to them."""
     defaults: dict[str, Any] = {
         "network": {"source": "grid:20x20", "snap_limit_m": 60},
-        "broker": {"url": url, "reconnect_max_s": 0.2},
+        "broker": {"url": url},
         "tick": {"interval_s": 0.03},
-        "pseudonym": {"rotate_s": 1e9},  # one pseudonym a device, for all of a test
+        "session": {"epoch_s": 1e9},  # one pseudonym a device, for all of a test
         "region": {"mode": "bfs"},
         "http": {"port": 0},
     }

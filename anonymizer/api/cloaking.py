@@ -166,7 +166,7 @@ def cloak(
     CloakedTrace(40 of 40 positions published in 1 ticks)
     """
     chosen = _with_mode(settings, region)
-    roads = _network(network, chosen)
+    roads = _network(network)
     out, auditor_map = BytesIO(), BytesIO()
     summary = cloak_trace(
         _trace(trace, [each.name for each in chosen.readings]),
@@ -270,7 +270,7 @@ def audit_stream(
     if isinstance(placebo, CloakedTrace):
         placebo = placebo.frame
     progress("reading the network and the release")
-    roads = _network(network, chosen)
+    roads = _network(network)
     released = _released(release, roads)
     progress("reading the trace")
     recorded = _trace(
@@ -338,7 +338,7 @@ def measure_utility(
     chosen = _with_mode(settings, mode)
     if isinstance(release, CloakedTrace):
         release = release.frame
-    roads = _network(network, chosen)
+    roads = _network(network)
     released = _released(release, roads)
     recorded = _trace(trace, [] if speed is None else [speed])
     true_mps = published_mps = None
@@ -359,10 +359,8 @@ def measure_utility(
     )
 
 
-def _network(network: Network, settings: Settings) -> RoadNetwork:
-    if isinstance(network, RoadNetwork):
-        return network
-    return load_network(network, max_spacing_m=settings.network.max_spacing_m)
+def _network(network: Network) -> RoadNetwork:
+    return network if isinstance(network, RoadNetwork) else load_network(network)
 
 
 def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:

@@ -315,12 +315,11 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
-    """Return the settings of the demo: those of `init --all`, with less patience."""
+    """Return the settings of the demo: those of `init --all`, with shorter windows."""
     every = all_methods(**_WINDOWS)
     return every | {
         "network": {"source": plan.network},
         "broker": broker,
-        "session": {"settle_s": 2.0},  # a person is waiting
         "inputs": [{}, *every["inputs"]],
         "http": {"port": plan.http_port},
     }

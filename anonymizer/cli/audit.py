@@ -223,7 +223,7 @@ def counts(
 
     settings = settings_of(config)
     with Console(stderr=True).status("attacking counts"):
-        roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
+        roads = load_network(network)
         recorded = read_trace(trace)
         reports = reports_of(recorded, roads, settings)
         k = settings.counts.k + settings.region.k_extra
@@ -429,9 +429,7 @@ def windows(
         from anonymizer.app.audit.positions_audit import audit_positions
         from anonymizer.networks import load_network
 
-        network = load_network(
-            settings.network.source, max_spacing_m=settings.network.max_spacing_m
-        )
+        network = load_network(settings.network.source)
         report = audit_positions(streams[name], settings, network, **files, seed=seed)
     elif with_ is None:
         report = audit_windows(

@@ -93,7 +93,7 @@ def cloak(
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")
     with console.status("reading the trace and the network"):
         recorded = read_trace(trace, readings=[each.name for each in settings.readings])
-        roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
+        roads = load_network(network)
     columns = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     began = time.monotonic()
     with Progress(*columns, console=console) as bar:

@@ -145,7 +145,7 @@ def erase(
     from anonymizer.cluster.upkeep import erase as erased
 
     if not yes:
-        prefix = settings.cluster.prefix
+        prefix = settings.kafka.group
         typer.confirm(f"Erase all raw data of the cluster {prefix}?", abort=True, err=True)
     with _named(config):
         found = erased(settings, state)

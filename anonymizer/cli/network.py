@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError
 
 app = typer.Typer(help="The road network, for readers of regions.", no_args_is_help=True)
@@ -25,7 +24,6 @@ def export(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="File to write: FILE.geojson or FILE.parquet.")
     ],
-    config: ConfigFile = None,
 ) -> None:
     """Write the nodes and roads of a network as GeoJSON or GeoParquet, and print its version.
 
@@ -37,8 +35,6 @@ def export(
 
         anonymizer network export grid:20x20 --out grid.parquet
     """
-    # As the gateway loads it, so that it has the same nodes.
-    spacing_m = settings_of(config).network.max_spacing_m
     if out.suffix not in _ENDINGS:
         raise InputError(f"{out}: must end in {' or '.join(_ENDINGS)}")
     from anonymizer.domain.network_version import network_version
@@ -46,7 +42,7 @@ def export(
     from anonymizer.networks import load_network
     from anonymizer.networks.publication import geojson, geoparquet
 
-    roads = load_network(network, max_spacing_m=spacing_m)
+    roads = load_network(network)
     content = geojson(roads) if out.suffix == ".geojson" else geoparquet(roads)
     write_whole({out: FileToWrite(lambda file: file.write(content))})
     typer.echo(

@@ -64,7 +64,7 @@ def traffic(
 
     found = street_hours(
         read_trace(trace),
-        load_network(network, max_spacing_m=settings.network.max_spacing_m),
+        load_network(network),
         settings,
         every_s=every,
         most=passages,

@@ -61,7 +61,7 @@ def trips(
         raise InputError(f"{out}: is named twice")
     on = None
     if network is not None:
-        roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
+        roads = load_network(network)
         on = OnNetwork(roads, settings.network.snap_limit_m, n_cells_of(roads, settings.counts.k))
     found = trip_table(read_trace(trace), settings.trips.rule, zones_of(settings.zones), on)
     write_whole({out: FileToWrite(lambda file: write_table(file, found.frame, form), private=True)})

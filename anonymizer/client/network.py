@@ -369,6 +369,6 @@ def region_nodes(
     if (node < 0).any():
         raise InputError(
             f"a region has a node that network {network.version} lacks: take the network that the "
-            "gateway publishes, or `anonymizer network export` with the gateway's settings"
+            "gateway publishes, or `anonymizer network export` of the gateway's network"
         )
     return first, node

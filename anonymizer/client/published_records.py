@@ -252,5 +252,5 @@ def _check_versions(columns: Columns, network: Network | None) -> None:
         raise InputError(
             f"the releases are about network {named.pop()}, and network {network.version} is "
             "given: take the one that the gateway publishes on `anonymizer/network/#`, or "
-            "`anonymizer network export` with the gateway's settings"
+            "`anonymizer network export` of the gateway's network"
         )

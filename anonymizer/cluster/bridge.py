@@ -223,7 +223,7 @@ class Bridge:
         broker = self._settings.broker
         if of == RAW:
             # Shared, so that each message comes to one of the bridges.
-            shared = f"$share/{self._settings.cluster.prefix}"
+            shared = f"$share/{self._settings.kafka.group}"
             filters = [(f"{shared}/{topic}", qos) for topic, qos in filters]
         else:
             # Who shares a subscription gets nothing that is retained.
@@ -265,7 +265,7 @@ class Bridge:
         self._receiver = receiver = Receiver(
             options,
             self._topics.out,
-            group=f"{self._settings.cluster.prefix}.bridges",
+            group=f"{self._settings.kafka.group}.bridges",
             pass_on=Outflow(self._out, self.passed, OtherForms.asked_for(self._settings)).publish,
         )
         for inflow in self._inflows.values():

@@ -106,7 +106,7 @@ class KafkaInflow:
         self._consumer = Consumer(
             consumer_options(
                 kafka,
-                group=f"{settings.cluster.prefix}.readers",
+                group=f"{settings.kafka.group}.readers",
                 name=name,
                 silent_s=longest_take_s(settings.streams),
             )

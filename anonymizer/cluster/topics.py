@@ -82,7 +82,7 @@ def topics_of(settings: Settings) -> Topics:
         "streets": 1,
         "dropped": 1,
     }
-    return Topics(**{name: Topic(f"{cluster.prefix}.{name}", n) for name, n in n_of.items()})
+    return Topics(**{name: Topic(f"{settings.kafka.group}.{name}", n) for name, n in n_of.items()})
 
 
 def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:

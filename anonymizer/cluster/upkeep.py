@@ -121,7 +121,7 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
     cannot be reached, or refuses.
     """
     admin = AdminClient({**client_options(settings), "log_level": 0})
-    group, bridges = (f"{settings.cluster.prefix}.{kind}" for kind in ("workers", "bridges"))
+    group, bridges = (f"{settings.kafka.group}.{kind}" for kind in ("workers", "bridges"))
     erased = []
     with ExitStack() as held:
         folders = [] if state_dir is None else _folders(state_dir, group, held)

@@ -149,7 +149,7 @@ class Worker:
         )
         self._runner = Runner(
             client_options(settings),
-            group=f"{settings.cluster.prefix}.workers",
+            group=f"{settings.kafka.group}.workers",
             name=name,
             state_dir=state_dir,
             inputs={

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from anonymizer.settings.protection import zones_of as zones_of
     from anonymizer.settings.readings import ReadingSettings as ReadingSettings
     from anonymizer.settings.regions import AdkaSettings as AdkaSettings
-    from anonymizer.settings.regions import PseudonymSettings as PseudonymSettings
     from anonymizer.settings.regions import RegionSettings as RegionSettings
     from anonymizer.settings.regions import SessionSettings as SessionSettings
     from anonymizer.settings.stream_attributes import AttributeSettings as AttributeSettings
@@ -60,7 +59,7 @@ __getattr__ = on_first_use(__name__, {
     ),
     "protection": ("DeviceZoneSettings", "TripSettings", "ZoneSettings", "zones_of"),
     "readings": ("ReadingSettings",),
-    "regions": ("AdkaSettings", "PseudonymSettings", "RegionSettings", "SessionSettings"),
+    "regions": ("AdkaSettings", "RegionSettings", "SessionSettings"),
     "stream_attributes": ("AttributeSettings",),
     "streams": ("PromiseSettings", "SourceSettings", "StoreSettings", "StreamSettings"),
     "toml_file": ("load_settings",),

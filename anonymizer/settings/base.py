@@ -82,9 +82,6 @@ def like(pattern: str, words: str) -> Any:  # noqa: ANN401  as `Field`
     return Field(min_length=1, pattern=pattern)
 
 
-PLAIN_NAME = "must be 1 to 64 letters, digits, _ and -"
-
-
 def wording_of(pattern: str) -> str:
     """Return what a text must be to match a pattern."""
     return _WORDING.get(pattern, f"must match {pattern}")

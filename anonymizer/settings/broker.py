@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from anonymizer.settings.base import Group, NotNegative, OutputTopic, Positive, is_loopback
+from anonymizer.settings.base import Group, NotNegative, OutputTopic, is_loopback
 
 _RANDOM_CHARS = 32
 """An id of so many characters is taken for random: 128 bits in hexadecimal digits."""
@@ -46,13 +46,12 @@ class BrokerSettings(Group):
     """Key of the client certificate (PEM). None: it is in `cert_file`."""
     keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
     """Time between two pings. A broker that is silent for twice as long is reconnected, and so is
-    one that answers a ping without having acknowledged a message sent this long before it."""
+    one that answers a ping without having acknowledged a message sent this long before it. It is
+    also the longest wait before the next attempt to connect, which doubles with each attempt, from
+    a sixtieth of this on."""
     session_expiry_s: Annotated[int, Field(ge=0, le=0xFFFFFFFE)] = 0
     """How long the broker keeps undelivered messages while the gateway is not connected.
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
-    reconnect_max_s: Positive = 30.0
-    """Longest wait before the next attempt to connect. It doubles with each attempt, from a
-    sixtieth of this on."""
     status_topic: OutputTopic = "anonymizer/status"
     """Retained: `online`, `offline`, or `lost` by last will. Other reports of the gateway about
     itself are beside it; give a second gateway a level of its own."""
@@ -64,6 +63,11 @@ class BrokerSettings(Group):
     otherwise devices that state no time would appear where they were. 10 is usual. It is measured
     with probes that the gateway sends itself on `anonymizer/probe`, beside `status_topic`. It must
     be allowed to publish and to read there, and nobody else to publish. 0: not measured."""
+
+    @property
+    def reconnect_max_s(self) -> float:
+        """Longest wait before the next attempt to connect."""
+        return float(self.keepalive_s)
 
     @property
     def random_client_id(self) -> bool:

@@ -5,17 +5,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from anonymizer.settings.base import PLAIN_NAME, Group, Positive, like
+from anonymizer.settings.base import Group, Positive
 
 
 class ClusterSettings(Group):
-    """What `anonymizer bridge` and `anonymizer worker` must agree on; where Kafka is: `[kafka]`.
+    """What `anonymizer bridge` and `anonymizer worker` must agree on.
 
-    `anonymizer serve` does not use it. All bridges and workers of a cluster need the same settings.
+    Where Kafka is, and what its topics are called, is in `[kafka]`. `anonymizer serve` does not use
+    this. All bridges and workers of a cluster need the same settings.
     """
 
-    prefix: Annotated[str, like(r"^[A-Za-z0-9_-]{1,64}$", PLAIN_NAME)] = "anonymizer"
-    """Beginning of the names of the topics and consumer groups in Kafka."""
     n_parts: Annotated[int, Field(ge=1, le=1024)] = 4
     """Number of sources, parts of the devices that are located independently; of joiners, parts of
     the vehicles whose records are joined independently; and of ranges, parts of a closed window

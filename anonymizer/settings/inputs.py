@@ -29,14 +29,14 @@ from anonymizer.settings.base import (
     like,
     nearest,
 )
-from anonymizer.settings.kafka import KafkaTopic, check_kafka_topic, pipeline_topic
+from anonymizer.settings.kafka import check_kafka_topic, topic_below, topic_of_kafka
 from anonymizer.settings.payloads import PayloadSettings
 
 ANY_JSON = "json"
 """The codec whose format is declared in the settings."""
 _EPOCHS_OF_A_TTL = 6
 _SOURCE_OF_IDS = r"^(topic|payload|key|header:.+)$"
-_NO_SOURCE_OF_IDS = 'must be "topic" or "payload"; for kafka "key", "header:NAME" or "payload"'
+_NO_SOURCE_OF_IDS = 'must be "topic" or "payload"; for Kafka "key", "header:NAME" or "payload"'
 _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
 
@@ -47,10 +47,8 @@ class InputSettings(Group):
     topic: str = "positions/{device}"
     """MQTT topic filter. `{device}` stands for the level that names the device; `+` and a final `#`
     match anything. Several such levels, `owntracks/{user}/{device}`, together are the id, joined by
-    `/`: what only `+` matches does not tell devices apart."""
-    kafka: KafkaTopic | None = None
-    """A topic of Kafka that is read in place of `topic`, see `[kafka]`. It must exist. It needs
-    `output.kafka`."""
+    `/`: what only `+` matches does not tell devices apart. `kafka:NAME`: a topic of Kafka, see
+    `[kafka]`; `output.topic` must be one, too."""
     codec: str = "native"
     """Format of the payloads: a name of the manual's list, `json` for any JSON (see `payload`), or
     the name of an installed plug-in (entry point `anonymizer.codecs`)."""
@@ -98,22 +96,18 @@ class InputSettings(Group):
     @classmethod
     def _messages_of_kafka_have_topics(cls, stated: Any) -> Any:  # noqa: ANN401  what is stated
         """State the topic under which messages of Kafka pass the pipeline."""
-        if not isinstance(stated, dict) or not isinstance(stated.get("kafka"), str):
+        if not isinstance(stated, dict) or topic_of_kafka(stated.get("topic")) is None:
             return stated
-        stated = dict(stated)
-        of_payload = stated.setdefault("device_from", "key") == "payload"
-        topic = pipeline_topic(stated["kafka"]) + ("" if of_payload else "/{device}")
-        if stated.setdefault("topic", topic) != topic:
-            raise ValueError("topic: an input has either topic or kafka")
-        return stated
+        below = "" if stated.get("device_from") == "payload" else "/{device}"
+        return {"device_from": "key"} | stated | {"topic": topic_below(stated["topic"], below)}
 
     @model_validator(mode="after")
     def _keys_and_headers_are_of_kafka(self) -> Self:
         if (self.kafka is None) != (self.device_from in {"topic", "payload"}):
             if self.kafka is None:
-                raise ValueError('device_from: "key" and "header:NAME" are for kafka')
+                raise ValueError('device_from: "key" and "header:NAME" are for Kafka')
             if self.device_from == "topic":
-                raise ValueError('device_from: a topic of kafka names no device; "key" does')
+                raise ValueError('device_from: a topic of Kafka names no device; "key" does')
         if self.kafka is not None and self.echo is not None:
             try:
                 check_kafka_topic(self.echo)
@@ -195,6 +189,11 @@ class InputSettings(Group):
         if of_topic and self.kafka is None and not id_levels(self.echo):
             raise ValueError("echo: {pseudonym} is needed, because the payloads name no device")
         return self
+
+    @property
+    def kafka(self) -> str | None:
+        """The topic of Kafka that is read; None: one of MQTT is."""
+        return topic_of_kafka(self.topic)
 
     @property
     def header(self) -> str | None:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from anonymizer.settings.base import Group, Name, NonEmpty, like
+from anonymizer.settings.base import Group, Name, NonEmpty, OutputTopic, like
 
 _OWN = frozenset(
     {
@@ -45,7 +45,7 @@ Addresses = Annotated[NonEmpty, AfterValidator(_have_ports)]
 """Addresses of some brokers of Kafka."""
 _TOPIC = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}$"
 _NO_TOPIC = "must be a topic of Kafka: at most 249 letters, digits, dots, _ and -"
-KafkaTopic = Annotated[str, like(_TOPIC, _NO_TOPIC)]
+_OF_KAFKA = "kafka:"
 
 
 def check_kafka_topic(stated: str) -> None:
@@ -54,9 +54,35 @@ def check_kafka_topic(stated: str) -> None:
         raise ValueError(_NO_TOPIC)
 
 
-def pipeline_topic(topic: str) -> str:
-    """Return the name in the pipeline for a topic of Kafka; a level below it names the device."""
-    return f"kafka/{topic}"
+def topic_of_kafka(topic: object) -> str | None:
+    """Return the topic of Kafka in `kafka:NAME`, also with levels below it; None: it is another."""
+    if not isinstance(topic, str) or not topic.startswith(_OF_KAFKA):
+        return None
+    return topic.removeprefix(_OF_KAFKA).partition("/")[0]
+
+
+def checked_topic(topic: str, below: str = "") -> str:
+    """Return a topic; `kafka:NAME` with `below`, the level that names the device, as in messages.
+
+    ValueError if NAME is no topic of Kafka, or other levels are below it.
+    """
+    if topic_of_kafka(topic) is None:
+        return topic
+    name = topic.removeprefix(_OF_KAFKA).removesuffix(below)
+    check_kafka_topic(name)
+    return f"{_OF_KAFKA}{name}{below}"
+
+
+def topic_below(topic: str, below: str) -> str:
+    """Return `checked_topic`; the error names the key, for a table as a whole."""
+    try:
+        return checked_topic(topic, below)
+    except ValueError as error:
+        raise ValueError(f"topic: {error}") from None
+
+
+AnyOutputTopic = Annotated[OutputTopic, AfterValidator(checked_topic)]
+"""MQTT topic without wildcards, or `kafka:NAME`, a topic of Kafka."""
 
 
 def _is_registry(url: SecretStr) -> SecretStr:
@@ -77,8 +103,8 @@ RegistryUrl = Annotated[SecretStr, AfterValidator(_is_registry)]
 class KafkaSettings(Group):
     """Apache Kafka, for a gateway that reads and publishes there, and for clusters.
 
-    See `inputs.kafka`, `output.kafka`, `streams.sources.kafka` and `streams.kafka`. It needs the
-    extra `kafka`. A gateway that reads Kafka alone needs no MQTT broker.
+    `topic = "kafka:NAME"` of inputs, output, streams and their sources is a topic of Kafka, which
+    must exist. It needs the extra `kafka`. A gateway that reads Kafka alone needs no MQTT broker.
     """
 
     servers: Addresses = "127.0.0.1:9092"
@@ -87,7 +113,7 @@ class KafkaSettings(Group):
     """Options of librdkafka, the client library, as text: above all those of encryption and login,
     `{ "security.protocol" = "ssl", "ssl.ca.location" = "ca.pem" }`."""
     schema_registry: dict[Literal["avro", "json"], RegistryUrl] = Field(default={})
-    """Where the schema of the messages in `output.kafka` is registered before the first one, and in
+    """Where the schema of the messages in `output.topic` is registered before the first one, and in
     which form they are: `{ avro = "http://127.0.0.1:8081" }`, which needs the extra `avro`, or
     `{ json = "..." }`. Each message begins with the number of its schema, as Confluent's clients
     read it. A login is part of the address. Echoes and classes stay as they are."""
@@ -95,7 +121,7 @@ class KafkaSettings(Group):
     """Name of the consumer group; that of records has `.records` behind it. Where it has read to is
     kept in Kafka, for records also in the store. Several gateways in one group would divide the
     devices, and each would hide only its own among each other: run one. A second one that takes
-    over needs topics of one partition."""
+    over needs topics of one partition. The names of a cluster's topics and groups begin with it."""
 
     @model_validator(mode="after")
     def _messages_have_one_form(self) -> Self:

@@ -42,13 +42,13 @@ servers = {servers}  # metadata.broker.list
 group = {group}  # group.id
 
 [[inputs]]
-kafka = {consumer}  # privacy.topic.consumer
+topic = {consumer}  # privacy.topic.consumer
 codec = "j2735"
 device_from = "payload"
 {speeds}echo = {producer}  # privacy.topic.producer
 
 [output]
-kafka = "topic.CloakedPositions"  # new: groups and their regions
+topic = "kafka:topic.CloakedPositions"  # new: groups and their regions
 
 [adka]
 k_floor = 5
@@ -87,7 +87,7 @@ def settings_like_ppm(properties: Path | None, *, network: str | None = None) ->
         else "# snap_limit_m = 100.0",
         servers=_text(stated, "metadata.broker.list"),
         group=_text(stated, "group.id"),
-        consumer=_text(stated, "privacy.topic.consumer"),
+        consumer=_text(stated, "privacy.topic.consumer", "kafka:"),
         speeds=speeds,
         producer=_text(stated, "privacy.topic.producer"),
     )
@@ -102,10 +102,10 @@ def _read(path: Path) -> dict[str, str]:
     return {key.strip(): value.strip() for key, value in pairs}
 
 
-def _text(stated: Mapping[str, str], key: str) -> str:
+def _text(stated: Mapping[str, str], key: str, before: str = "") -> str:
     if key not in stated:
         raise SettingsError(f"--like: the properties lack {key}")
-    return json.dumps(stated[key])
+    return json.dumps(before + stated[key])
 
 
 def _number(stated: Mapping[str, str], key: str, default: float) -> float:

@@ -23,7 +23,6 @@ from anonymizer.settings.base import (
     AtLeastOne,
     Group,
     NotNegative,
-    OutputTopic,
     OwnTopics,
     Positive,
     Qos,
@@ -34,12 +33,11 @@ from anonymizer.settings.base import (
 from anonymizer.settings.broker import BrokerSettings
 from anonymizer.settings.cluster import ClusterSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
-from anonymizer.settings.kafka import KafkaSettings, KafkaTopic
+from anonymizer.settings.kafka import AnyOutputTopic, KafkaSettings, topic_of_kafka
 from anonymizer.settings.protection import DeviceZoneSettings, TripSettings, ZoneSettings
 from anonymizer.settings.readings import DeclaredReadings
 from anonymizer.settings.regions import (
     AdkaSettings,
-    PseudonymSettings,
     RegionSettings,
     SessionSettings,
 )
@@ -48,6 +46,8 @@ from anonymizer.settings.web import HttpSettings
 
 _DEVICES_PER_MESSAGE = 10
 _TICKS_A_REPORT, _LONGEST_REPORT_S = 100, 10.0
+_LIVES_OF_SILENCE = 0.5
+CLOAKED = "cloaked/positions"
 _LEAST_EVIDENCE_S = 60
 """Less than that holds no life of a pseudonym."""
 OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
@@ -68,30 +68,23 @@ class NetworkSettings(Group):
     `city:NODES`. Several, joined by ` + `, for devices of several kinds: see `inputs.network`."""
     snap_limit_m: Positive = 100.0
     """A position farther than this from every road, in metres, is off the graph and suppressed."""
-    max_spacing_m: NotNegative = 100.0
-    """Roads that the source draws and that are longer, in metres, get nodes in between; 0: none. It
-    applies to OpenStreetMap, SUMO, and to GraphML and tables with shapes of roads. Analysts and
-    auditors must load the network with the same value, because regions name nodes."""
 
 
 class OutputSettings(Group):
     """Where cloaked positions are published."""
 
-    topic: OutputTopic = "cloaked/positions"
+    topic: AnyOutputTopic = CLOAKED
     """Of mobile devices. Fixed devices (`cloaked/fixed`), current groups (`cloaked/current`),
-    counts (`cloaked/counts`) and trips (`cloaked/trips`) are published beside it."""
-    kafka: KafkaTopic | None = None
-    """A topic of Kafka on which cloaked positions are published in place of `topic`, see `[kafka]`:
-    the same messages, with the group, or the pseudonym (`form = "device"`), as the key. It must
-    exist; Kafka keeps messages as long as its `retention.ms` says. It needs inputs of Kafka alone.
-    Nothing else is published then."""
+    counts (`cloaked/counts`) and trips (`cloaked/trips`) are published beside it. `kafka:NAME`: a
+    topic of Kafka, see `[kafka]`: the same messages, with the group, or the pseudonym (form
+    `device`), as the key. Kafka keeps them as long as its `retention.ms` says. It needs inputs of
+    Kafka alone. Nothing else is published then."""
     qos: Qos = 0
-    form: Literal["group", "device"] = "group"
-    """`group`: one message for all devices that share a region; `device`: one for each. `device`
-    needs `qos = 1` (except in region mode `bfs`): at QoS 0 nobody knows which messages of a group
-    a lost connection has delivered."""
-    forms: tuple[Literal["cloudevents", "home_assistant", "ngsi_ld"], ...] = ()
-    """Other forms of the messages, for programs that expect them. `cloudevents`: messages about
+    forms: tuple[Literal["cloudevents", "device", "home_assistant", "ngsi_ld"], ...] = ()
+    """Other forms of the messages, for programs that expect them. `device`: a message for each
+    device, in place of one for all that share a region. It needs `qos = 1` (except in region mode
+    `bfs`): at QoS 0 nobody knows which messages of a group a lost connection has delivered.
+    `cloudevents`: messages about
     groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5 user properties state the
     attributes, and the payload stays as it is (binary content mode); their `source` is the path of
     `broker.status_topic`, `/anonymizer`. `ngsi_ld`: groups of mobile devices are also published as
@@ -103,6 +96,16 @@ class OutputSettings(Group):
     """Published times are rounded down to a multiple of this, so that several releases may have
     the same time. 0: no rounding."""
 
+    @property
+    def kafka(self) -> str | None:
+        """The topic of Kafka on which positions are published; None: it is one of MQTT."""
+        return topic_of_kafka(self.topic)
+
+    @property
+    def form(self) -> Literal["group", "device"]:
+        """Whether there is a message for all devices of a region, or one for each."""
+        return "device" if "device" in self.forms else "group"
+
 
 class TickSettings(Group):
     """Ticks of the positions flow."""
@@ -110,9 +113,13 @@ class TickSettings(Group):
     interval_s: Positive = 0.1
     """Length of a tick. Every hundred ticks, but at least every 10 s, the counts of rejected
     positions are published, by reason, on `anonymizer/rejected`, beside `broker.status_topic`;
-    never a payload."""
-    drain_s: Positive = 10.0
-    """Deadline for finishing the current work when the gateway is stopped."""
+    never a payload. A gateway that is stopped finishes its work within a hundred ticks, at most
+    10 s."""
+
+    @property
+    def drain_s(self) -> float:
+        """Deadline for finishing the current work when the gateway is stopped."""
+        return self.report_every_s
 
     @property
     def report_every_s(self) -> float:
@@ -124,7 +131,8 @@ class PresenceSettings(Group):
     """How long a device counts as present at its last position, and which times are accepted."""
 
     ttl_s: Positive = 120.0
-    """A device that has not reported for this long no longer counts as present. Unless this or
+    """A device that has not reported for this long no longer counts as present; if nothing at all
+    has arrived for half as long, one line of the log says so. Unless this or
     `session.epoch_s` is set, both grow in `session` mode where most devices report less often than
     every 30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in
     ten devices (at most 300 s), the time to live to the epoch and 1.5 intervals."""
@@ -140,6 +148,11 @@ class PresenceSettings(Group):
     are counted as overload. Positions of Kafka wait there instead."""
     max_behind_s: Annotated[Positive, MORE_IS_WEAKER] = 60.0
     """How old a position may be when it arrives; at most `ttl_s`."""
+
+    @property
+    def silence_s(self) -> float:
+        """After how long without any message the log says so."""
+        return _LIVES_OF_SILENCE * self.ttl_s
 
     @property
     def queue_limit(self) -> int:
@@ -192,9 +205,6 @@ class LogSettings(Group):
 
     level: Annotated[Literal["debug", "info", "warning", "error"], NEVER_WEAKER] = "info"
     format: Literal["json", "text"] = "json"
-    silence_s: NotNegative = 60.0
-    """If the broker is connected and nothing has arrived for so long, in seconds, one line names
-    the topics and the likely cause. Set more for devices that report less often. 0: never."""
 
 
 class Settings(Group):
@@ -223,7 +233,6 @@ class Settings(Group):
     readings: DeclaredReadings = ()
     streams: DeclaredStreams = ()
     store: StoreSettings = StoreSettings()
-    pseudonym: PseudonymSettings = PseudonymSettings()
     kafka: KafkaSettings = KafkaSettings()
     cluster: ClusterSettings = ClusterSettings()
     watch: WatchSettings = WatchSettings()
@@ -241,26 +250,28 @@ class Settings(Group):
         of_kafka = {each.kafka is not None for each in self.inputs}
         if of_kafka and of_kafka != {self.output.kafka is not None}:
             raise ValueError(
-                "inputs: kafka and output.kafka go together: one gateway reads and publishes"
+                "inputs: topic and output.topic go together: one gateway reads and publishes"
                 " positions either in Kafka or by MQTT"
             )
         if self.output.kafka is None:
             if self.kafka.schema_registry:
-                raise ValueError("kafka.schema_registry: is for output.kafka")
+                raise ValueError("kafka.schema_registry: is for an output.topic of Kafka")
             return self
         names = [*{each.kafka for each in self.inputs}, self.output.kafka, *self.echoes]
         if len(set(names)) < len(names):
-            raise ValueError("output.kafka, inputs: kafka and echo must all be different topics")
+            raise ValueError("output.topic, inputs: topic and echo must all be different topics")
         only_mqtt = {
             "counts": self.counts.enabled,
             "current": bool(self.current.every_s),
             "device_zones": self.device_zones.enabled,
-            "output.forms": bool(self.output.forms),
+            "output.forms": bool({*self.output.forms} - {"device"}),
             "trips_out": bool(self.trips_out.every_s),
             'inputs.kind = "fixed"': any(each.kind != "mobile" for each in self.inputs),
         }
         if refused := [key for key, is_on in only_mqtt.items() if is_on]:
-            raise ValueError(f"output.kafka: not with {', '.join(refused)}, which needs MQTT")
+            raise ValueError(
+                f"output.topic: of Kafka, not with {', '.join(refused)}, which needs MQTT"
+            )
         return self
 
     @model_validator(mode="after")
@@ -279,8 +290,8 @@ class Settings(Group):
         unknown = not output.qos and output.kafka is None
         if output.form == "device" and unknown and self.region.mode != "bfs":
             raise ValueError(
-                'output: form = "device" needs qos = 1: at QoS 0 nobody knows which messages of a'
-                " group a lost connection has delivered, and k pseudonyms must share all of them"
+                'output: forms = ["device"] needs qos = 1: at QoS 0 nobody knows which messages of'
+                " a group a lost connection has delivered, and k pseudonyms must share all of them"
             )
         return self
 
@@ -306,7 +317,9 @@ class Settings(Group):
     @property
     def topics(self) -> OwnTopics:
         """Topics that follow from those of the settings: whoever moves one moves all beside it."""
-        cloaked, own = self.output.topic, self.broker.status_topic
+        # In Kafka nothing is published beside the positions.
+        cloaked = self.output.topic if self.output.kafka is None else CLOAKED
+        own = self.broker.status_topic
         return OwnTopics(
             fixed=_beside(cloaked, "fixed"),
             public="public/fixed",

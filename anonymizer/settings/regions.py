@@ -46,6 +46,8 @@ class AdkaSettings(Group):
         return max(self.k_floor, self.k_values[bisect_right(self.density_steps, density)])
 
 
+_LONGEST_SETTLE_S = 5.0
+_ROTATE_S = 300.0
 Districts = Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 """Numbers of districts."""
 
@@ -93,27 +95,27 @@ class RegionSettings(Group):
 
 
 class SessionSettings(Group):
-    """The lifetime of a group in `session` mode."""
+    """The lifetime of groups and pseudonyms, and how often a group publishes."""
 
     epoch_s: Positive = 60.0
     """Longest lifetime of a group and its pseudonyms. A longer one lets analysts follow a
-    pseudonym for longer, but makes regions larger and newcomers wait longer."""
-    cells: Literal[1, 2, 4, 8, 16, 32, 64] = 8
-    """Number of parts of the network whose epochs begin at different times; 1: all at once."""
-    settle_s: NotNegative = 5.0
-    """How long to wait after the first position before forming the first groups."""
+    pseudonym for longer, but makes regions larger and newcomers wait longer. In the modes `bfs` and
+    `snapshot`, in which groups do not last: after how long every device gets a new pseudonym, 300
+    unless set."""
     beat_s: NotNegative = 6.0
     """How often a group of the smallest places publishes, whether its members report or not;
     positions wait until then, and of several of one device the newest is published. If the largest
     place of a group is n times as large, because devices are few, it publishes once in √n beats or
     a little more rarely, at equal distances over its life. A shorter beat tells more about where
-    devices drive. 0: a group publishes whenever a member reports, which also
-    tells when."""
+    devices drive. The first groups are formed a beat after the first position, at most 5 s. 0: a
+    group publishes whenever a member reports, which also tells when."""
 
+    @property
+    def rotate_s(self) -> float:
+        """After how long every device gets a new pseudonym in modes in which groups do not last."""
+        return self.epoch_s if "epoch_s" in self.model_fields_set else _ROTATE_S
 
-class PseudonymSettings(Group):
-    """Lifetime of pseudonyms."""
-
-    rotate_s: Positive = 300.0
-    """After this long every device gets a new pseudonym (`bfs`, `snapshot`; in `session` a
-    pseudonym lasts as long as its group)."""
+    @property
+    def settle_s(self) -> float:
+        """How long after the first position the first groups are formed."""
+        return min(_LONGEST_SETTLE_S, self.beat_s)

@@ -16,9 +16,11 @@ from anonymizer.settings.payloads import PayloadPath
 
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
+COUNT_FIELD = "truck_count"
+"""Field of the number of vehicles of a class, in messages of `kaca`; named by the toll API."""
 RESERVED = {
     *("stream", "window", "class", "of", "message", "k", "count", "own", "qis", "sensitive"),
-    *("measures", "k_anonymized", "algorithm"),
+    *("measures", "k_anonymized", "algorithm", COUNT_FIELD),
 }
 """Fields that a message uses for the class itself."""
 
@@ -31,7 +33,7 @@ class AttributeSettings(Group):
     """
 
     name: FieldName
-    """Its name, under which it is in the payload unless `path` says otherwise."""
+    """Its name in messages, and in the payload unless `path` says otherwise."""
     path: PayloadPath | None = None
     """Where it is in the payload: `vehicle.type`, or a list of keys. None: under `name`."""
     role: Literal["qi", "sensitive", "measure"] = "qi"
@@ -62,16 +64,9 @@ class AttributeSettings(Group):
     lasting: bool = False
     """Whether a vehicle's value stays the same from window to window, so that an adversary can
     intersect windows."""
-    published_as: FieldName | None = None
-    """Its name in published messages. None: `name`."""
     label: Literal["plain", "prefix", "hours"] = "plain"
     """Form of the label under `kaca`. `plain`: a range or set. `prefix`: the common prefix, of
     values that are compared by the number in them. `hours`: hours of the day."""
-
-    @property
-    def shown_as(self) -> str:
-        """Its name in published messages."""
-        return self.published_as or self.name
 
     @property
     def numeric(self) -> bool:
@@ -153,6 +148,6 @@ class AttributeSettings(Group):
             raise ValueError("the domain must be declared: lo and hi, values, hierarchy, or any")
         if len(set(self.categories)) < len(self.categories):
             raise ValueError("values must hold each category once")
-        if self.shown_as in RESERVED:
-            raise ValueError("published_as: is a field of the class itself")
+        if self.name in RESERVED:
+            raise ValueError("name: is a field of the class itself; say in path what it is there")
         return self

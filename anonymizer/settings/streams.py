@@ -16,19 +16,16 @@ from anonymizer.settings.base import (
     Group,
     Name,
     NotNegative,
-    OutputTopic,
     Positive,
     Share,
     check_filter,
     is_field,
     overlap,
 )
-from anonymizer.settings.kafka import KafkaTopic, pipeline_topic
+from anonymizer.settings.kafka import AnyOutputTopic, topic_below, topic_of_kafka
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
 
-COUNT_FIELD = "truck_count"
-"""Field of the number of vehicles of a class, in messages of `kaca`; named by the toll API."""
 MOST_OF_A_VEHICLE = 100
 """Records of one vehicle in a window, where each part is a record; further ones are suppressed."""
 _MAX_AHEAD_S = 5.0
@@ -43,10 +40,9 @@ class SourceSettings(Group):
     topic: str = "records/{source}/{vehicle}"
     """Topic filter. `{source}` is the name of this source; `{vehicle}` is the level with the
     vehicle's identifier; `+` and a final `#` match anything. Further such levels, `{depot}`, are
-    parts of the identifier too: all are joined by `/`."""
-    kafka: KafkaTopic | None = None
-    """A topic of Kafka that is read in place of `topic`, see `[kafka]`. It must exist. The vehicle
-    is the key of the messages, unless `vehicle` is set. It needs `streams.kafka`."""
+    parts of the identifier too: all are joined by `/`. `kafka:NAME`: a topic of Kafka, see
+    `[kafka]`; the vehicle is the key of its messages, unless `vehicle` is set. The topic of the
+    stream must be one, too."""
     vehicle: PayloadPath | None = None
     """Where the identifier of the vehicle is in the payload, `truck.plate`: text or a whole number.
     The topic then has no `{vehicle}`, and may name `limits.max_ids_per_topic` vehicles in a window.
@@ -68,19 +64,15 @@ class SourceSettings(Group):
     @classmethod
     def _messages_of_kafka_have_topics(cls, stated: Any) -> Any:  # noqa: ANN401  what is stated
         """State the topic under which messages of Kafka pass the pipeline."""
-        if not isinstance(stated, dict) or not isinstance(stated.get("kafka"), str):
+        if not isinstance(stated, dict) or topic_of_kafka(stated.get("topic")) is None:
             return stated
         in_payload = stated.get("vehicle") is not None and _header(stated["vehicle"]) is None
-        below = "" if in_payload else "/{vehicle}"
-        topic = pipeline_topic(stated["kafka"]) + below
-        if stated.get("topic", topic) != topic:
-            raise ValueError("topic: a source has either topic or kafka")
-        return {**stated, "topic": topic}
+        return stated | {"topic": topic_below(stated["topic"], "" if in_payload else "/{vehicle}")}
 
     @model_validator(mode="after")
     def _headers_are_of_kafka(self) -> Self:
         if self.header is not None and self.kafka is None:
-            raise ValueError('vehicle: "header:NAME" is for kafka')
+            raise ValueError('vehicle: "header:NAME" is for Kafka')
         return self
 
     @model_validator(mode="after")
@@ -92,6 +84,11 @@ class SourceSettings(Group):
         if self.vehicle_path is not None and any(map(is_field, levels)):
             raise ValueError("topic: must not name the vehicle, which is in the payload")
         return self
+
+    @property
+    def kafka(self) -> str | None:
+        """The topic of Kafka that is read; None: one of MQTT is."""
+        return topic_of_kafka(self.topic)
 
     @property
     def header(self) -> str | None:
@@ -164,11 +161,9 @@ class StreamSettings(Group):
     sources: Annotated[tuple[SourceSettings, ...], Field(min_length=1)]
     attributes: Annotated[tuple[AttributeSettings, ...], Field(min_length=1)]
     promise: PromiseSettings = PromiseSettings()
-    topic: OutputTopic = "anonymized/{stream}"
-    """Where classes are published, at QoS 1."""
-    kafka: KafkaTopic | None = None
-    """A topic of Kafka on which classes are published in place of `topic`, see `[kafka]`. It must
-    exist. It needs `sources.kafka`."""
+    topic: AnyOutputTopic = "anonymized/{stream}"
+    """Where classes are published, at QoS 1. `kafka:NAME`: on a topic of Kafka, see `[kafka]`; all
+    sources must be of Kafka, too."""
     per: Literal["vehicle", "record"] = "vehicle"
     """`vehicle`: the parts of a vehicle in a window are joined into one record. `record`: each
     part is a record, for example an exit from a motorway, up to 100 of a vehicle in a window; k
@@ -252,6 +247,11 @@ class StreamSettings(Group):
         return replace(rule, max_open=max(rule.max_open, int(rule.least_open)))
 
     @property
+    def kafka(self) -> str | None:
+        """The topic of Kafka on which classes are published; None: it is one of MQTT."""
+        return topic_of_kafka(self.topic)
+
+    @property
     def output_topic(self) -> str:
         """The topic with the name of the stream filled in."""
         return self.topic.replace("{stream}", self.name)
@@ -324,11 +324,11 @@ class StreamSettings(Group):
         read = {source.kafka for source in self.sources}
         if {each is not None for each in read} != {self.kafka is not None}:
             raise ValueError(
-                "kafka: and sources.kafka go together: a stream is read and published either in"
+                "topic: and that of sources go together: a stream is read and published either in"
                 " Kafka or by MQTT"
             )
         if self.kafka is not None and self.kafka in read:
-            raise ValueError("kafka: must be another topic than those of sources")
+            raise ValueError("topic: must be another topic of Kafka than those of sources")
         return self
 
     @model_validator(mode="after")
@@ -339,8 +339,6 @@ class StreamSettings(Group):
         _each_once("sources", [source.name for source in self.sources])
         _each_once("sources: topic", [source.filter_topic for source in self.sources])
         _each_once("sources: tells", carried)
-        shown = [COUNT_FIELD, *(attribute.shown_as for attribute in self.attributes)]
-        _each_once("attributes: published_as", shown)
         by_time = {attribute.name for attribute in self.attributes if attribute.time_of_day}
         path_of = {
             a.name: (a.name,) if a.path is None else JsonPath.of(a.path).parts
@@ -442,12 +440,10 @@ class StoreSettings(Group):
 
     path: Path = Path("anonymizer-records.sqlite")
     """A file that only the service's user may read; created if it does not exist. The budget of
-    `[counts]` is kept beside it."""
+    `[counts]` is kept beside it. While less than 100 MB of its disk are free, records wait at the
+    broker and positions go on."""
     keep_published_s: NotNegative = 2_592_000.0
     """How long published classes are kept for queries."""
-    min_free_bytes: Annotated[int, Field(ge=0)] = 100_000_000
-    """Space to leave on the disk of the store. While less is free, records wait at the broker and
-    positions go on."""
 
     @property
     def budget_path(self) -> Path:
@@ -477,10 +473,10 @@ def _each_once(what: str, names: list[str]) -> None:
 def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings, ...]:
     _each_once("streams", [stream.name for stream in streams])
     if len({stream.kafka is None for stream in streams}) > 1:
-        raise ValueError("kafka: all streams are read either in Kafka or by MQTT")
+        raise ValueError("topic: all streams are read either in Kafka or by MQTT")
     read = {source.kafka for stream in streams for source in stream.sources} - {None}
     if any(stream.kafka in read for stream in streams):
-        raise ValueError("kafka: must be another topic than those of sources")
+        raise ValueError("topic: must be another topic of Kafka than those of sources")
     for one, other in combinations(streams, 2):
         for mine, theirs in one.topics_shared_with(other):
             if _reads(mine) != _reads(theirs):

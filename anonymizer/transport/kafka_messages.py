@@ -8,7 +8,6 @@ import numpy as np
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.settings import InputSettings, SourceSettings
 from anonymizer.settings.base import id_levels
-from anonymizer.settings.kafka import pipeline_topic
 
 Message: TypeAlias = Any
 """A message of confluent-kafka."""
@@ -91,8 +90,8 @@ class KafkaTopics:
 
 def _source(settings: InputSettings | SourceSettings) -> _Source:
     names_devices = bool(id_levels(settings.topic))
-    name = pipeline_topic(settings.kafka or "") + ("/" if names_devices else "")
-    return _Source(name.encode(), names_devices, settings.header)
+    name, slash, _ = settings.topic.partition("/")
+    return _Source(f"{name}{slash}".encode(), names_devices, settings.header)
 
 
 def _level(name: bytes | str | None) -> bytes:

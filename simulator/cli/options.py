@@ -205,7 +205,7 @@ def broker_settings(
                 "password_file": password_file,
                 "ca_file": ca_file,
                 "allow_plaintext": allow_plaintext,
-                "reconnect_max_s": 2.0,  # the traffic should resume soon after the broker
+                "keepalive_s": 5,  # the traffic should resume soon after the broker
             }
         )
     except ValidationError as error:

@@ -416,7 +416,7 @@ def test_values_stand_beside_their_pseudonyms_and_statistics_beside_all(tmp_path
 def live(trace: Trace, settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield what the service sends for each device when the trace is its traffic."""
     tables = settings.model_dump(include={"readings", "adka", "region", "network", "session"})
-    rig = Rig(**tables, output={"form": "device", "qos": 1})
+    rig = Rig(**tables, output={"forms": ["device"], "qos": 1})
     second = np.ceil(trace.ts)
     for now in range(int(second[0]), int(second[-1]) + 200):
         if now > second[-1] and not rig.flow.n_held:

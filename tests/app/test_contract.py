@@ -22,6 +22,7 @@ from tests.app.gateway.test_gateway import NETWORK, running, say
 from tests.end_to_end import Seen, client, eventually, quick, send, witness
 
 LAT, LON = float(NETWORK.lat[210]), float(NETWORK.lon[210])
+FORMS = ["cloudevents", "home_assistant", "ngsi_ld"]
 EVERYTHING: dict[str, Any] = {
     "counts": {"privacy": "k", "every_s": 0.4, "k": 3, "cells": 16},
     "current": {"every_s": 0.1},
@@ -30,7 +31,7 @@ EVERYTHING: dict[str, Any] = {
     "presence": {"max_behind_s": 0.5, "ttl_s": 120.0},
     "device_zones": {"topic": "zones/{device}"},
     "adka": {"density_steps": [], "k_values": [3]},
-    "output": {"qos": 1, "forms": ["cloudevents", "home_assistant", "ngsi_ld"]},
+    "output": {"qos": 1, "forms": FORMS},
     "readings": [
         {"name": "no2", "lo": 0.0, "hi": 400.0},
         {"name": "speed_mps", "lo": 0.0, "hi": 40.0, "statistics": [*SAFE_STATISTICS, "each"]},
@@ -103,12 +104,15 @@ class Contract:
 
 
 @pytest.mark.parametrize(
-    ("form", "shape"), [("group", "roads"), ("group", "bbox"), ("device", "nodes")]
+    ("forms", "shape"), [(FORMS, "roads"), (FORMS, "bbox"), ([*FORMS, "device"], "nodes")]
 )
 async def test_every_message_on_every_topic_is_as_the_contract_says(
-    broker: LocalBroker, form: str, shape: str
+    broker: LocalBroker, forms: list[str], shape: str
 ) -> None:
-    more = {"output": EVERYTHING["output"] | {"form": form}, "shapes": {"regions": shape}}
+    more = {
+        "output": EVERYTHING["output"] | {"forms": forms},
+        "shapes": {"regions": shape},
+    }
     tables = quick(broker.url, **EVERYTHING | more)
     settings = Settings.model_validate(tables)
     body = json.dumps({"lat": LAT, "lon": LON, "readings": {"no2": 12, "speed_mps": 3}}).encode()
@@ -216,14 +220,14 @@ positions = st.fixed_dictionaries(
 
 
 KAFKA: dict[str, Any] = {
-    "inputs": [{"kafka": "raw", "codec": "j2735", "echo": "coarse"}],
-    "output": {"kafka": "cloaked"},
+    "inputs": [{"topic": "kafka:raw", "codec": "j2735", "echo": "coarse"}],
+    "output": {"topic": "kafka:cloaked"},
     "streams": [
         {
             "name": "fleet",
-            "sources": [{"name": "all", "kafka": "parts", "tells": ["speed"]}],
+            "sources": [{"name": "all", "topic": "kafka:parts", "tells": ["speed"]}],
             "attributes": [{"name": "speed", "lo": 0, "hi": 9}],
-            "kafka": "classes",
+            "topic": "kafka:classes",
         }
     ],
 }
@@ -248,7 +252,10 @@ def test_a_gateway_in_kafka_has_channels_of_kafka_alone_and_says_what_keys_are()
 
 
 def test_records_of_mqtt_beside_positions_of_kafka_stay_in_the_contract() -> None:
-    stream = KAFKA["streams"][0] | {"kafka": None, "sources": [{"name": "all", "tells": ["speed"]}]}
+    stream = KAFKA["streams"][0] | {
+        "topic": "anonymized/{stream}",
+        "sources": [{"name": "all", "tells": ["speed"]}],
+    }
     settings = Settings.model_validate(KAFKA | {"streams": [stream]})
     addresses = {channel.address for channel in channels(settings)}
     assert addresses == {
@@ -276,8 +283,8 @@ def test_the_contract_does_not_need_the_network(tmp_path: Path) -> None:
 def test_the_contract_says_that_messages_have_the_number_of_a_schema(form: str, media: str) -> None:
     settings = Settings.model_validate(
         {
-            "inputs": [{"kafka": "raw"}],
-            "output": {"kafka": "cloaked"},
+            "inputs": [{"topic": "kafka:raw"}],
+            "output": {"topic": "kafka:cloaked"},
             "kafka": {"schema_registry": {form: "http://127.0.0.1:8081"}},
         }
     )

@@ -45,8 +45,7 @@ def test_nobody_counts_a_device_twice(mode: str, beat_s: float) -> None:
     tables: dict[str, Any] = {
         "region": {"mode": mode},
         "adka": {"density_steps": [], "k_values": [3]},
-        "pseudonym": {"rotate_s": 45.0},
-        "session": {"beat_s": beat_s, "epoch_s": 50.0, "cells": 2},
+        "session": {"beat_s": beat_s, "epoch_s": 50.0},
     }
     frame, n_counted = published_once(wanderers(), tables)
     # The rule finds most of the devices, too, and fewer pseudonyms than there ever were.
@@ -58,7 +57,6 @@ def test_a_group_that_ends_with_a_longer_epoch_keeps_what_it_has_said() -> None:
     """At the start nobody knows how often devices report, and the longest epoch is assumed."""
     tables: dict[str, Any] = {
         "adka": {"density_steps": [], "k_values": [3]},
-        "session": {"cells": 2, "settle_s": 1.0},
     }
     frame, n_counted = published_once(wanderers(every_s=20), tables)
     first = frame.filter(pl.col("time") < 20)["pseudonym"].unique()

@@ -87,7 +87,7 @@ metadata.broker.list=kafka:9092
 
 def test_settings_like_those_of_the_privacy_protection_module(tmp_path: Path) -> None:
     shipped = tomllib.loads(anonymizer("init", "--like", "ppm", "--out", "-").stdout)
-    assert shipped["inputs"][0]["kafka"] == "topic.OdeBsmJson"
+    assert shipped["inputs"][0]["topic"] == "kafka:topic.OdeBsmJson"
     assert shipped["inputs"][0]["echo"] == "topic.FilteredOdeBsmJson"
     assert shipped["inputs"][0]["within"] == {"speed_mps": [2.235, 35.763]}
     assert shipped["network"]["source"] == "CO-Motorways.edges"

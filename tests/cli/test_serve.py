@@ -196,8 +196,8 @@ def uncommented(table: str) -> str:
 
 
 def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> None:
-    # The keys for topics without a vehicle, and for Kafka, exclude the topics of the example.
-    example = re.sub(r"(?m)^(vehicle|kafka|header) = .*\n", "", uncommented("streams"))
+    # The key for topics without a vehicle excludes the topics of the example.
+    example = re.sub(r"(?m)^vehicle = .*\n", "", uncommented("streams"))
     [stream] = Settings.model_validate(tomllib.loads(example)).streams
     [source] = stream.sources
     assert source == SourceSettings(name="telemetry", tells=source.tells)

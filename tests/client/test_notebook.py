@@ -110,7 +110,6 @@ async def test_the_notebook_answers_for_a_real_gateway(
     tables = {
         "network": {"source": "city:1000"},
         "broker": {"url": broker.url},
-        "session": {"settle_s": 2.0},
         "current": {"every_s": 5.0},
         "readings": [{"name": "speed_mps", "lo": 0.0, "hi": 40.0, "step": 0.5}],
         "http": {"port": 0},

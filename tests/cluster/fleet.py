@@ -52,23 +52,20 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         streams = [{", ".join(map(toml, streams))}]
         [broker]
         url = "{broker or "mqtt://127.0.0.1:1"}"
-        reconnect_max_s = 0.2
         client_id = "cluster-0123456789abcdef0123456789abcdef"
         session_expiry_s = 600
         [store]
         path = "{folder}/releases-{port}.sqlite"
-        min_free_bytes = 0
         [tick]
         interval_s = {TICK_S}
-        drain_s = 5
         [http]
         map = "none"
         port = {port}
         token = "{TOKEN}"
         [kafka]
         servers = "{kafka}"
+        group = "{prefix}"
         [cluster]
-        prefix = "{prefix}"
         n_parts = 2
         records_per_range = 100
         wait_s = {WAIT_S}

@@ -70,7 +70,7 @@ class Journals:
             kind: Counter() for kind in _BROUGHT if kind in self._topics
         }
         self._n_decoded: Counter[tuple[str, int]] = Counter()
-        self._consumer = self._new_consumer(f"{settings.cluster.prefix}.journals")
+        self._consumer = self._new_consumer(f"{settings.kafka.group}.journals")
         self._consumer.assign([TopicPartition(*place, 0) for place in self._places])
         self._done = Event()
         self._thread = Thread(target=self._read, daemon=True)
@@ -151,7 +151,7 @@ class Journals:
 
     def taken(self) -> dict[tuple[str, int], int]:
         """Return the offset up to which the workers have taken each partition."""
-        asking = self._new_consumer(f"{self._settings.cluster.prefix}.workers")
+        asking = self._new_consumer(f"{self._settings.kafka.group}.workers")
         try:
             places = [TopicPartition(*place) for place in self._places]
             found = asking.committed(places, timeout=60)

@@ -39,9 +39,7 @@ min_nodes = 1
 place_devices = 1
 [session]
 epoch_s = 4
-settle_s = 1
 beat_s = 2
-cells = 4
 [presence]
 ttl_s = 9
 max_behind_s = 5
@@ -69,8 +67,8 @@ port = {port}
 token = "{token}"
 [kafka]
 servers = "{kafka}"
+group = "{prefix}"
 [cluster]
-prefix = "{prefix}"
 n_parts = {n_sources}
 wait_s = {wait_s}
 secret_file = "{secret}"

@@ -22,10 +22,11 @@ from anonymizer.cluster.published_streets import file_parts
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.settings import BrokerSettings, Settings, load_settings
+from anonymizer.settings import Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from anonymizer.web.network_file import STREETS_PATH
+from tests.brokers import QuickBrokerSettings
 from tests.cluster.fleet import toml
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
@@ -55,8 +56,6 @@ def settings_file(
     kafka: Kafka,
     prefix: str,
     more: str = "",
-    *,
-    drain_s: float = 60.0,
 ) -> Path:
     """Write the settings of a bridge, which ends at once where Kafka takes what it has."""
     file = folder / f"{prefix}.toml"
@@ -65,17 +64,15 @@ def settings_file(
         inputs = [{{topic = "in/{{device}}", qos = 1}}]
         [broker]
         url = "{broker.url}"
-        reconnect_max_s = 0.2
         client_id = "bridge-0123456789abcdef0123456789abcdef"
         session_expiry_s = 600
         [kafka]
         servers = "{kafka.address}"
+        group = "{prefix}"
         [cluster]
-        prefix = "{prefix}"
         n_parts = {N_SOURCES}
         [tick]
         interval_s = {TICK_S}
-        drain_s = {drain_s}
         [http]
         host = ""
         {more}
@@ -118,7 +115,7 @@ class Payloads:
 async def device(broker: LocalBroker, name: str = "device") -> AsyncIterator[MqttLink]:
     received: list[Delivery] = []
     link = MqttLink(
-        BrokerSettings(url=broker.url, reconnect_max_s=0.2),
+        QuickBrokerSettings(url=broker.url),
         client_id=name,
         deliver=received.extend,
         subscriptions=[("out/#", 1)],
@@ -364,7 +361,7 @@ async def test_without_kafka_a_bridge_stops_reading(
 ) -> None:
     monkeypatch.setattr(bridge_module, "_MOST_BYTES", 100_000)
     nowhere = Kafka(tmp_path)
-    config = settings_file(tmp_path, broker, nowhere, "t", drain_s=5.0)
+    config = settings_file(tmp_path, broker, nowhere, "t")
     flood = [Outgoing("in/1", b"x" * 1000)] * 2000
     stop = asyncio.Event()
     bridge = Bridge(load_settings(config), name="one")
@@ -393,7 +390,7 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     """
     (tmp_path / "kafka").mkdir()
     kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
-    config = settings_file(tmp_path, broker, kafka, prefix, drain_s=5.0)
+    config = settings_file(tmp_path, broker, kafka, prefix)
     http = f'port = {port}\n        token = "{TOKEN}"\n        map = "none"'
     config.write_text(
         config.read_text().replace('host = ""', http) + "\n[counts]\nstreets_s = 3600"

@@ -63,7 +63,7 @@ class Cluster:
 
     def start(self, *names: str) -> None:
         for name, port in zip(names, free_ports(len(names)), strict=True):
-            kafka, prefix = self.settings.kafka.servers, self.settings.cluster.prefix
+            kafka, prefix = self.settings.kafka.servers, self.settings.kafka.group
             config = config_of(self.folder, kafka=kafka, prefix=prefix, port=port, more=self._more)
             self._port_of[name] = port
             state = self.folder / "state"
@@ -112,7 +112,7 @@ class Cluster:
         shutil.rmtree(self.folder / "state")
         admin = AdminClient(dict(client_options(self.settings)))
         topics = admin.list_topics(timeout=30).topics
-        prefix = self.settings.cluster.prefix
+        prefix = self.settings.kafka.group
         states = [name for name in topics if name.startswith(f"changelog__{prefix}.")]
         for future in admin.delete_topics(states).values():
             future.result()

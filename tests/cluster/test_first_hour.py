@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, Producer
 
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
+from tests.brokers import QuickBrokerSettings
 from tests.cluster.kafka import JARS, Kafka, free_ports
 from tests.cluster.processes import wait_until
 from tests.console import ROOT, blocks
@@ -86,7 +86,7 @@ async def test_a_first_hour_is_as_printed(tmp_path: Path) -> None:
         seen.extend(each.payload for each in deliveries)
         got.set()
 
-    broker = BrokerSettings(url=f"mqtt://127.0.0.1:{ports['1883']}", reconnect_max_s=0.5)
+    broker = QuickBrokerSettings(url=f"mqtt://127.0.0.1:{ports['1883']}")
     topics = [("cloaked/positions", 0)]
     link = MqttLink(broker, client_id="analyst", deliver=see, subscriptions=topics)
     with running(with_ports(script), tmp_path):

@@ -52,9 +52,9 @@ class Bus:
             [network]
             source = "grid:10x10"
             [[inputs]]
-            kafka = "{self.raw}"
+            topic = "kafka:{self.raw}"
             [output]
-            kafka = "{self.out}"
+            topic = "kafka:{self.out}"
             [kafka]
             servers = "{self.address}"
             group = "{self.group}"
@@ -71,7 +71,6 @@ class Bus:
             max_behind_s = 100
             [tick]
             interval_s = 1.0  # on a loaded machine shorter ticks are late, and then few are decoded
-            drain_s = 60
         """)
 
     def send(self, n: int, *, seed: int = 1) -> None:

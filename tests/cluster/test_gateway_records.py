@@ -43,7 +43,7 @@ class Depot:
         self._producer: Any = Producer({"bootstrap.servers": kafka.address})
         self.store, self.config = folder / "records.sqlite", folder / "gateway.toml"
         sources = [
-            {"kafka": self.topic_of[each["name"]], **each}
+            {"topic": f"kafka:{self.topic_of[each['name']]}", **each}
             | ({"vehicle": "vehicle.id"} if each["name"] == "profile" else {})
             | ({"vehicle": "header:vehicle"} if each["name"] == "telemetry" else {})
             for each in FLEET["sources"]
@@ -53,9 +53,8 @@ class Depot:
             "kafka": {"servers": kafka.address, "group": prefix},
             "broker": {"url": "mqtt://127.0.0.1:1"},
             "http": {"host": ""},
-            "tick": {"drain_s": 60},
             "store": {"path": str(self.store)},
-            "streams": [{**FLEET, "idle_s": 600, "kafka": self.out, "sources": sources}],
+            "streams": [{**FLEET, "idle_s": 600, "topic": f"kafka:{self.out}", "sources": sources}],
         }
         lines = (f"{key} = {toml(value)}" for key, value in everything.items())
         self.config.write_text("\n".join(lines) + "\n")

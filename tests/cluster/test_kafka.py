@@ -30,7 +30,7 @@ from tests.cluster.processes import DEADLINE_S, wait_until
 
 
 def settings(address: str, prefix: str, **cluster: int) -> Settings:
-    tables = {"kafka": {"servers": address}, "cluster": {"prefix": prefix, **cluster}}
+    tables = {"kafka": {"servers": address, "group": prefix}, "cluster": cluster}
     return Settings.model_validate(tables)
 
 
@@ -130,7 +130,7 @@ async def test_no_more_deliveries_wait_than_the_limit(kafka: Kafka, prefix: str)
     receipts: list[int] = []
     link = KafkaLink(
         KafkaSettings(servers=kafka.address, group=prefix),
-        inputs=[InputSettings(kafka=prefix)],
+        inputs=[InputSettings.model_validate({"topic": f"kafka:{prefix}"})],
         outputs={},
         deliver=lambda some: receipts.extend(receipts_of(some)),
         on_state=lambda *_: None,

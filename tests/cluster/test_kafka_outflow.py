@@ -11,8 +11,8 @@ from anonymizer.settings import Settings
 
 SETTINGS = Settings.model_validate(
     {
-        "inputs": [{"kafka": "raw", "echo": "coarse"}],
-        "output": {"kafka": "cloaked"},
+        "inputs": [{"topic": "kafka:raw", "echo": "coarse"}],
+        "output": {"topic": "kafka:cloaked"},
         "streams": [
             {
                 "name": "trucks",

@@ -22,10 +22,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.topics import Kind, key_of, topic_by_kind
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.settings import BrokerSettings, Settings, load_settings
+from anonymizer.settings import Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.algorithms.positions.cloaks.driving import traffic
+from tests.brokers import QuickBrokerSettings
 from tests.cluster.fleet import START_S, sent, toml
 from tests.cluster.journals import POISON, Journals, Replay
 from tests.cluster.kafka import Kafka, free_ports, running_kafka
@@ -75,9 +76,7 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         place_devices = 1
         [session]
         epoch_s = 4
-        settle_s = 1
         beat_s = 2
-        cells = 4
         [presence]
         ttl_s = 9
         max_behind_s = 5
@@ -86,23 +85,20 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         k_values = [{K["positions"]}]
         [broker]
         url = "{broker}"
-        reconnect_max_s = 0.2
         client_id = "cluster-0123456789abcdef0123456789abcdef"
         session_expiry_s = 3600
         [store]
         path = "{folder}/{name}.sqlite"
-        min_free_bytes = 0
         [tick]
         interval_s = 1
-        drain_s = 5
         [http]
         map = "none"
         port = {port}
         token = "{TOKEN}"
         [kafka]
         servers = "{kafka}"
+        group = "{prefix}"
         [cluster]
-        prefix = "{prefix}"
         n_parts = 2
         records_per_range = 100
         wait_s = 15
@@ -323,7 +319,7 @@ def said(messages: Iterator[Outgoing]) -> set[Said]:
 async def link_of(
     broker: LocalBroker, name: str, hear: Callable[[Sequence[Delivery]], None], *topics: str
 ) -> AsyncIterator[MqttLink]:
-    settings = BrokerSettings(url=broker.url, session_expiry_s=3600, reconnect_max_s=0.2)
+    settings = QuickBrokerSettings(url=broker.url, session_expiry_s=3600)
     subscriptions = [(topic, 1) for topic in topics]
     link = MqttLink(settings, client_id=name, deliver=hear, subscriptions=subscriptions)
     running = asyncio.create_task(link.run())

@@ -16,6 +16,7 @@ from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.brokers import QuickBrokerSettings
 from tests.cluster.processes import wait_until
 
 DENIED = "out/denied"
@@ -65,7 +66,7 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
     messages = [Outgoing("out/a", b"%d" % i) for i in range(6)]
     messages.insert(3, Outgoing(DENIED, b"-"))
     async with strict(broker) as url, asyncio.TaskGroup() as group:
-        settings = BrokerSettings(url=url, reconnect_max_s=0.02)
+        settings = QuickBrokerSettings(url=url, longest_wait_s=0.02)
         writer = MqttLink(settings, client_id="writer", deliver=lambda _: None)
         for link in (reader, writer):
             group.create_task(link.run())

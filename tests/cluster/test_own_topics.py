@@ -64,19 +64,21 @@ class Fleet:
         secret.touch(mode=0o600)
         secret.write_bytes(SECRET)
         config = self._folder / f"{name}.toml"
-        sources = [{"kafka": self.records[each["name"]], **each} for each in FLEET["sources"]]
-        stream = {**FLEET, "kafka": self.classes, "sources": sources}
+        sources = [
+            {"topic": f"kafka:{self.records[each['name']]}", **each} for each in FLEET["sources"]
+        ]
+        stream = {**FLEET, "topic": f"kafka:{self.classes}", "sources": sources}
         config.write_text(f"""
             inputs = [
-                {{kafka = "{self.by_key}"}},
-                {{kafka = "{self.by_header}", device_from = "header:car"}},
+                {{topic = "kafka:{self.by_key}"}},
+                {{topic = "kafka:{self.by_header}", device_from = "header:car"}},
             ]
             streams = [{toml(stream | {"idle_s": 36_000, "lateness_s": 3600})}]
             [network]
             source = "grid:10x10"
             snap_limit_m = 30
             [output]
-            kafka = "{self.cloaked}"
+            topic = "kafka:{self.cloaked}"
             [broker]
             url = "mqtt://127.0.0.1:1"
             [region]
@@ -86,9 +88,7 @@ class Fleet:
             place_devices = 1
             [session]
             epoch_s = 4
-            settle_s = 1
             beat_s = 2
-            cells = 4
             [presence]
             max_devices = {10 * queue_limit}
             ttl_s = 100
@@ -105,8 +105,8 @@ class Fleet:
             [kafka]
             servers = "{self._kafka.address}"
             {f"schema_registry = {{ json = '{self.registry}' }}" if self.registry else ""}
+            group = "{self.prefix}"
             [cluster]
-            prefix = "{self.prefix}"
             n_parts = 2
             secret_file = "{secret}"
         """)

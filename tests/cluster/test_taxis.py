@@ -52,12 +52,12 @@ class Taxis(Bus):
             [network]
             source = "{DATA}/networks/san_francisco"
             [[inputs]]
-            kafka = "{self.raw}"
+            topic = "kafka:{self.raw}"
             codec = "j2735"
             device_from = "payload"
             echo = "{self.echo}"
             [output]
-            kafka = "{self.out}"
+            topic = "kafka:{self.out}"
             [kafka]
             servers = "{self.address}"
             group = "{self.group}"
@@ -67,7 +67,6 @@ class Taxis(Bus):
             [presence]
             max_devices = {10 * queue_limit}
             [tick]
-            drain_s = 60
         """)
 
     @property

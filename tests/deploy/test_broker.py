@@ -25,7 +25,7 @@ from anonymizer.transport.local_brokers import (
     free_port,
 )
 from anonymizer.transport.packets import encode_publish
-from tests.brokers import Certificates
+from tests.brokers import Certificates, QuickBrokerSettings
 from tests.deploy.files import DEPLOY, read_yaml
 from tests.end_to_end import DEADLINE_S, client, eventually
 
@@ -66,12 +66,12 @@ class Deployed:
 
     def settings(self, user: str, **more: object) -> BrokerSettings:
         """Return the settings of the gateway's own client for a user."""
-        return BrokerSettings(
+        return QuickBrokerSettings(
             url=self.url(user),
             username=user,
             password=SecretStr(self.password(user)),
             ca_file=self.ca,
-            reconnect_max_s=0.6,
+            longest_wait_s=0.6,
         ).model_copy(update=more)
 
     async def publish(

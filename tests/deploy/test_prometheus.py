@@ -92,7 +92,7 @@ def write_settings(folder: Path, url: str) -> Path:
         "network": {"source": "grid:5x5"},
         "broker": {"url": url, "drops_topic": "$SYS/broker/publish/messages/dropped"},
         "adka": {"density_steps": [], "k_values": [2]},
-        "session": {"epoch_s": 2.0, "settle_s": 0.1, "cells": 1},
+        "session": {"epoch_s": 2.0},
         "presence": {"ttl_s": 60.0},
         "readings": [{"name": "speed_mps", "lo": 0, "hi": 50}],
         "streams": [FLEET],

@@ -38,7 +38,7 @@ def settings(mode: str, min_nodes: int) -> Settings:
     tables = {
         "region": {"mode": mode, "min_nodes": min_nodes},
         "adka": {"k_values": [2], "density_steps": []},
-        "session": {"settle_s": 0, "epoch_s": 4, "cells": 2, "beat_s": 0},
+        "session": {"epoch_s": 4, "beat_s": 0},
     }
     return Settings.model_validate(tables)
 

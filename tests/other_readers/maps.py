@@ -79,7 +79,7 @@ async def echoes(broker: LocalBroker, codec: str) -> AsyncIterator[dict[str, dic
         "broker": {"url": broker.url},
         "adka": {"density_steps": [], "k_values": [3]},
         # One pseudonym for each phone, however long it takes to look at them.
-        "session": {"settle_s": 1, "epoch_s": 1e6, "beat_s": 1, "cells": 1},
+        "session": {"epoch_s": 1e6, "beat_s": 1},
         "presence": {"ttl_s": 2.5e6},
         "http": {"host": ""},
     }

@@ -42,7 +42,7 @@ def read(reader: str, payload: bytes, folder: Path) -> Any:  # noqa: ANN401  wha
     [
         {},
         EVERYTHING | {"streams": [STREAM]},
-        EVERYTHING | {"shapes": {"regions": "bbox"}, "output": {"qos": 1, "form": "device"}},
+        EVERYTHING | {"shapes": {"regions": "bbox"}, "output": {"qos": 1, "forms": ["device"]}},
         {"output": {"qos": 1}, "inputs": ECHOES},
         KAFKA,
     ],

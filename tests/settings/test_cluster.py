@@ -32,7 +32,7 @@ def test_a_key_of_others_names_no_stage(key: bytes) -> None:
 
 def test_there_are_as_many_partitions_as_stages() -> None:
     settings = Settings.model_validate(
-        {"cluster": {"prefix": "city", "n_parts": 3}, "region": {"districts": 8}}
+        {"kafka": {"group": "city"}, "cluster": {"n_parts": 3}, "region": {"districts": 8}}
     )
     assert topics_of(settings)[:3] == (("city.sources", 3), ("city.lanes", 8), ("city.out", 3))
     assert set(topic_by_kind(settings)) == {"source", "lane", "out", "dropped"}
@@ -49,12 +49,12 @@ TAXIS = {"device_from": "payload"}
 NAMED_IN_PAYLOAD = {"name": "gps", "topic": "gps", "vehicle": "id", "tells": ["speed"]}
 
 
-IN_KAFKA = {"name": "gps", "kafka": "parts", "tells": ["speed"]}
+IN_KAFKA = {"name": "gps", "topic": "kafka:parts", "tells": ["speed"]}
 
 
 def test_a_cluster_needs_bridges_if_anything_is_of_mqtt() -> None:
-    of_kafka = {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}}
-    classes = {"streams": [STREAM | {"sources": [IN_KAFKA], "kafka": "classes"}]}
+    of_kafka = {"inputs": [{"topic": "kafka:raw"}], "output": {"topic": "kafka:cloaked"}}
+    classes = {"streams": [STREAM | {"sources": [IN_KAFKA], "topic": "kafka:classes"}]}
     assert not reads_mqtt(Settings.model_validate(of_kafka | classes))
     assert reads_mqtt(Settings.model_validate(of_kafka | {"streams": [STREAM]}))
     assert reads_mqtt(Settings.model_validate(classes))
@@ -63,7 +63,8 @@ def test_a_cluster_needs_bridges_if_anything_is_of_mqtt() -> None:
 def test_records_alone_need_no_topics_of_positions() -> None:
     settings = Settings.model_validate(
         {
-            "cluster": {"prefix": "city", "n_parts": 3},
+            "kafka": {"group": "city"},
+            "cluster": {"n_parts": 3},
             "inputs": [],
             "streams": [STREAM],
         }
@@ -126,8 +127,8 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
         {"inputs": [{"kind": "fixed"}]},
         {"inputs": [{"topic": "a/{device}"}, {"topic": "b/+/{device}/#"}]},
         {"inputs": [{"topic": "a/+", "device_from": "payload"}, {}]},
-        {"inputs": [{"kafka": "raw"}], "output": {"kafka": "cloaked"}},
-        {"streams": [STREAM | {"sources": [IN_KAFKA], "kafka": "classes"}]},
+        {"inputs": [{"topic": "kafka:raw"}], "output": {"topic": "kafka:cloaked"}},
+        {"streams": [STREAM | {"sources": [IN_KAFKA], "topic": "kafka:classes"}]},
         {
             "inputs": [
                 {"codec": "json", "payload": {"lat": "a", "lon": "b", "time": "t", "join_s": 1}}

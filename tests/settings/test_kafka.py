@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import Settings
 
-RAW, OUT = {"kafka": "raw"}, {"kafka": "cloaked"}
+RAW, OUT = {"topic": "kafka:raw"}, {"topic": "kafka:cloaked"}
 
 
 def made(inputs: list[dict[str, Any]], **more: object) -> Settings:
@@ -25,9 +25,9 @@ def made(inputs: list[dict[str, Any]], **more: object) -> Settings:
 )
 def test_messages_of_kafka_find_their_input(more: dict[str, str], device: str | None) -> None:
     router = TopicRouter(made([RAW | more], output=OUT).inputs)
-    topic = "kafka/raw" if device is None else f"kafka/raw/{device}"
+    topic = "kafka:raw" if device is None else f"kafka:raw/{device}"
     assert router.match(topic) == (0, device)
-    assert router.match("kafka/other/car") is None
+    assert router.match("kafka:other/car") is None
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_messages_of_kafka_find_their_input(more: dict[str, str], device: str | 
         ([{}], {"output": OUT}, "go together"),
         ([RAW, {}], {"output": OUT}, "go together"),
         ([RAW], {"output": RAW}, "different topics"),
-        ([RAW | {"topic": "a/{device}"}], {"output": OUT}, "either topic or kafka"),
+        ([{"topic": "kafka:raw/{car}"}], {"output": OUT}, "must be a topic of Kafka"),
         ([RAW | {"device_from": "topic"}], {"output": OUT}, "names no device"),
-        ([{"device_from": "key"}], {}, "are for kafka"),
+        ([{"device_from": "key"}], {}, "are for Kafka"),
         ([RAW | {"device_from": "header"}], {"output": OUT}, "must match|header:NAME|pattern"),
         ([RAW | {"kind": "fixed"}], {"output": OUT}, "needs MQTT"),
         ([RAW], {"output": OUT, "counts": {"privacy": "k"}}, "needs MQTT"),
-        ([{"kafka": "a/b"}], {"output": OUT}, "kafka"),
+        ([RAW], {"output": {"topic": "kafka:a/b"}}, "must be a topic of Kafka"),
     ],
 )
 def test_what_would_publish_nothing_or_elsewhere_is_refused(
@@ -54,26 +54,27 @@ def test_what_would_publish_nothing_or_elsewhere_is_refused(
 
 
 def test_groups_are_delivered_whole_to_kafka_at_any_qos() -> None:
-    assert made([RAW], output={**OUT, "form": "device"}).splits_groups
+    assert made([RAW], output={**OUT, "forms": ["device"]}).splits_groups
 
 
 def stream(*sources: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401  settings of any kind
     """Return the settings of a stream with an attribute for each of its sources."""
     named = [{"name": f"s{i}", "tells": [f"a{i}"], **each} for i, each in enumerate(sources)]
     attributes = [{"name": f"a{i}", "lo": 0, "hi": 9} for i in range(len(sources))]
-    return {"name": "fleet", "sources": named, "attributes": attributes, "kafka": "out", **more}
+    own = {"name": "fleet", "topic": "kafka:out"}
+    return own | {"sources": named, "attributes": attributes} | more
 
 
 @pytest.mark.parametrize(
     ("more", "topic"),
     [
-        ({}, "kafka/parts/{vehicle}"),
-        ({"vehicle": "header:id"}, "kafka/parts/{vehicle}"),
-        ({"vehicle": "truck.plate"}, "kafka/parts"),
+        ({}, "kafka:parts/{vehicle}"),
+        ({"vehicle": "header:id"}, "kafka:parts/{vehicle}"),
+        ({"vehicle": "truck.plate"}, "kafka:parts"),
     ],
 )
 def test_records_of_kafka_find_their_source(more: dict[str, str], topic: str) -> None:
-    settings = made([], streams=[stream({"kafka": "parts", **more})])
+    settings = made([], streams=[stream({"topic": "kafka:parts", **more})])
     [source] = settings.streams[0].sources
     assert source.filter_topic == topic
     assert settings.in_kafka
@@ -84,21 +85,27 @@ def test_records_of_kafka_find_their_source(more: dict[str, str], topic: str) ->
 @pytest.mark.parametrize(
     ("streams", "why"),
     [
-        ([stream({"kafka": "a"}, kafka=None)], "go together"),
+        ([stream({"topic": "kafka:a"}, topic="b")], "go together"),
         ([stream({})], "go together"),
-        ([stream({"kafka": "a"}, {})], "go together"),
-        ([stream({"kafka": "a"}, kafka="a")], "another topic"),
-        ([stream({"kafka": "a", "topic": "b/{vehicle}"})], "either topic or kafka"),
-        ([stream({"vehicle": "header:h"}, kafka=None)], "header"),
-        (
-            [stream({"kafka": "a"}), stream({"kafka": "out"}, name="other", kafka="o")],
-            "another topic",
-        ),
-        ([stream({"kafka": "a"}), stream({}, name="other", kafka=None)], "all streams"),
+        ([stream({"topic": "kafka:a"}, {})], "go together"),
+        ([stream({"topic": "kafka:a"}, topic="kafka:a")], "another topic"),
+        ([stream({"topic": "kafka:a/b"})], "must be a topic of Kafka"),
+        ([stream({"topic": "kafka:a"}, topic="kafka:{stream}")], "must be a topic of Kafka"),
+        ([stream({"vehicle": "header:h"}, topic="b")], "header"),
         (
             [
-                stream({"kafka": "a"}, cumulative="report"),
-                stream({"kafka": "a", "vehicle": "header:h"}, name="other", cumulative="report"),
+                stream({"topic": "kafka:a"}),
+                stream({"topic": "kafka:out"}, name="other", topic="kafka:o"),
+            ],
+            "another topic",
+        ),
+        ([stream({"topic": "kafka:a"}), stream({}, name="other", topic="b")], "all streams"),
+        (
+            [
+                stream({"topic": "kafka:a"}, cumulative="report"),
+                stream(
+                    {"topic": "kafka:a", "vehicle": "header:h"}, name="other", cumulative="report"
+                ),
             ],
             "alike",
         ),
@@ -126,4 +133,4 @@ def test_an_echo_in_kafka_has_a_topic_of_its_own(echo: str, more: dict[str, str]
 
 def test_an_echo_in_kafka_needs_no_qos_and_no_level_for_the_pseudonym() -> None:
     settings = made([RAW | {"codec": "owntracks", "echo": "echoed"}], output=OUT)
-    assert settings.kafka_outputs == {"cloaked/positions": "cloaked", "echoed": "echoed"}
+    assert settings.kafka_outputs == {"kafka:cloaked": "cloaked", "echoed": "echoed"}

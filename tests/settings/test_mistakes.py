@@ -129,7 +129,7 @@ WRONG = [
         "is not TOML: Cannot overwrite a value (at line 5, column 13); a key may be there once",
     ),
     (
-        "[tick]\ninterval_s=1\n[tick]\ndrain_s=2\n",
+        "[tick]\ninterval_s=1\n[tick]\ninterval_s=2\n",
         "is not TOML: Cannot declare ('tick',) twice (at line 5, column 6); a table may be there once",
     ),
     ("[adka]\nk_values=10\n", "adka.k_values: must be a list, in brackets: [...]"),

@@ -95,10 +95,10 @@ def test_only_devices_that_are_said_to_stand_still_can_be_public_or_registered(
 
 @pytest.mark.parametrize("mode", ["session", "snapshot"])
 def test_a_message_for_each_device_is_published_with_acknowledgements(mode: str) -> None:
-    tables = {"region": {"mode": mode}, "output": {"form": "device"}}
-    with pytest.raises(ValidationError, match='form = "device" needs qos = 1'):
+    tables = {"region": {"mode": mode}, "output": {"forms": ["device"]}}
+    with pytest.raises(ValidationError, match=r'forms = \["device"\] needs qos = 1'):
         Settings.model_validate(tables)
-    Settings.model_validate(tables | {"output": {"form": "device", "qos": 1}})
+    Settings.model_validate(tables | {"output": {"forms": ["device"], "qos": 1}})
     Settings.model_validate(tables | {"region": {"mode": "bfs"}})
 
 
@@ -226,7 +226,7 @@ def test_no_bound_for_each_id_is_taken_for_one_of_a_vehicle() -> None:
     ("stated", "splits"),
     [
         ({}, False),
-        ({"output": {"form": "device", "qos": 1}}, True),
+        ({"output": {"forms": ["device"], "qos": 1}}, True),
         ({"output": {"qos": 1}, "inputs": [{"echo": "cloaked/echo"}]}, True),
     ],
 )

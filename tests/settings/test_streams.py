@@ -87,7 +87,7 @@ def test_silence_lasts_a_window_and_its_lateness_where_nothing_is_said() -> None
         ({"lo": 0, "hi": 1, "label": "prefix"}, "prefix is for categories"),
         ({"lo": 0, "hi": 1, "label": "hours"}, 'values = "time_of_day"'),
         ({"values": "time_of_day", "hi": 24}, "declares the whole domain"),
-        ({"values": ["a"], "published_as": "own"}, "a field of the class itself"),
+        ({"values": ["a"], "name": "own"}, "a field of the class itself"),
         ({"lo": 0, "hi": 9, "bands": [3]}, "bands: are for sensitive numbers"),
         ({"values": ["a"], "role": "sensitive", "bands": [3]}, "bands: are for sensitive numbers"),
         (NUMBER | {"bands": [3], "lasting": True}, "bands: are not for a lasting attribute"),

@@ -16,14 +16,13 @@ import msgspec
 import numpy as np
 
 from anonymizer.networks import load_network
-from anonymizer.settings import BrokerSettings
 from anonymizer.transport.local_brokers import LocalBroker
 from simulator.encoding import positions_to
 from simulator.fleet import FleetSource
 from simulator.playing import Outlet, play
 from simulator.publishing import Tally
 from simulator.traffic import Traffic
-from tests.brokers import PASSWORD, USER
+from tests.brokers import PASSWORD, USER, QuickBrokerSettings
 
 NETWORK = "grid:4x4"
 
@@ -131,7 +130,7 @@ async def test_traffic_continues_after_a_restart_of_the_broker(broker: LocalBrok
     traffic = Traffic(load_network(NETWORK), 20)
     source = FleetSource(traffic, rate_hz=5.0)
     tally = Tally(was_heard=np.zeros(20, np.bool_))
-    settings = BrokerSettings(url=broker.url, reconnect_max_s=0.1)
+    settings = QuickBrokerSettings(url=broker.url)
     encode = positions_to("positions/{device}", source.device_id)
     playing = asyncio.create_task(
         play(source, Outlet(broker=settings), tally, encode=encode, quiet=True)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from anonymizer.pipeline.ports import Delivery, Link
 from anonymizer.settings import BrokerSettings
+from tests.brokers import QuickBrokerSettings
 
 DEADLINE_S = 60.0
 """For anything to happen at all, on a machine with ten times more work than cores."""
@@ -74,5 +75,4 @@ async def running(link: RunningLink, *, connected: bool = True) -> AsyncIterator
 
 def settings(url: str, **changes: object) -> BrokerSettings:
     """Return settings that reconnect quickly."""
-    quick = {"reconnect_max_s": 0.05}
-    return BrokerSettings.model_validate({"url": url, **quick, **changes})
+    return QuickBrokerSettings.model_validate({"url": url, **changes})

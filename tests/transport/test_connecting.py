@@ -76,14 +76,14 @@ def test_a_file_that_cannot_be_used_is_named_by_its_setting(
 def test_the_wait_stays_within_bounds_and_grows_no_faster_than_doubling(
     attempt: int, rng: random.Random
 ) -> None:
-    settings = BrokerSettings(reconnect_max_s=30)
+    settings = BrokerSettings(keepalive_s=30)
     assert (
         0.5 <= backoff_s(settings, attempt=attempt, rng=rng) <= min(30, 0.5 * 2 ** min(attempt, 9))
     )
 
 
 def test_waits_spread_over_the_whole_range() -> None:
-    settings = BrokerSettings(reconnect_max_s=9)
+    settings = BrokerSettings(keepalive_s=9)
     rng = random.Random(1)  # noqa: S311  keeps no secret
     waits = [backoff_s(settings, attempt=50, rng=rng) for _ in range(200)]
     assert min(waits) < 0.65

@@ -264,9 +264,7 @@ def test_whatever_a_peer_sends_the_link_survives_and_can_be_closed(
             met.set()
 
         async with peer(functools.partial(serve, met)) as url:
-            broker = BrokerSettings(
-                url=url, version="5" if version5 else "3.1.1", reconnect_max_s=540
-            )
+            broker = BrokerSettings(url=url, version="5" if version5 else "3.1.1", keepalive_s=540)
             link = MqttLink(broker, client_id="link", deliver=Inbox().deliver)
             async with running(link, connected=False), asyncio.timeout(DEADLINE_S):
                 await met.wait()

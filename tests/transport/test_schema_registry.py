@@ -75,8 +75,8 @@ def test_another_reader_of_avro_finds_what_the_json_says(
 def test_a_message_begins_with_the_number_of_its_schema(registry: Registry) -> None:
     settings = Settings.model_validate(
         {
-            "inputs": [{"kafka": "raw"}],
-            "output": {"kafka": "cloaked.v1"},
+            "inputs": [{"topic": "kafka:raw"}],
+            "output": {"topic": "kafka:cloaked.v1"},
             "kafka": {"schema_registry": {"json": registry.url.replace("//", "//me:geh%40im@")}},
         }
     )

@@ -91,7 +91,7 @@ async def test_a_link_returns_as_quickly_from_the_tenth_takeover_as_from_the_fir
     broker: LocalBroker,
 ) -> None:
     inbox = Inbox()
-    link = lasting(broker.url, inbox, reconnect_max_s=6)
+    link = lasting(broker.url, inbox, longest_wait_s=6)
     async with running(link):
         for n in range(2, 12):
             async with intruder(broker, clean=False):

@@ -202,21 +202,11 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches
     n_devices = _n_distinct(of_stretch, held.device, n_stretches)
     n_known = _n_distinct(of_stretch[known], held.device[known], n_stretches)
     told = np.full((n_stretches, 2), np.nan)
-<<<<<<< HEAD
     for i in np.flatnonzero(n_known >= k).tolist():
         rows = slice(bounds[i], bounds[i + 1])
         there = known[rows]
         device, speed = held.device[rows][there], held.speed_mps[rows][there]
         told[i] = mean_and_spread(device, speed, alone=n_roads_of[i] == 1)
-=======
-    n_roads_of = np.diff(starts)
-    for i, (a, b) in enumerate(pairwise(bounds.tolist())):
-        device, speed = held.device[a:b], held.speed_mps[a:b]
-        n_devices[i] = len(set(device.tolist()))  # for some dozens faster than np.unique
-        known = ~np.isnan(speed)
-        if len(set(device[known].tolist())) >= k:
-            told[i] = mean_and_spread(device[known], speed[known], alone=n_roads_of[i] == 1)
->>>>>>> speed
     return PublishedStretches(stretch_of, n_devices - n_devices % k, *told.T)
 
 

@@ -59,7 +59,7 @@ def kept(settings: Settings) -> dict[str, str]:
             found["traffic for attacks"] = (
                 f"in memory for {settings.watch.evidence_s:g} s, by device key and node"
             )
-        lasts = f"{settings.pseudonym.rotate_s:g} s"
+        lasts = f"{settings.session.rotate_s:g} s"
         if settings.region.mode == "session":
             lasts = f"{settings.session.epoch_s:g} s (more where devices report rarely)"
         found["a pseudonym"] = f"at most {lasts}; its key is in memory alone, new at every start"

@@ -23,6 +23,8 @@ from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
 
+_LEAST_LOOK_S = 60.0
+
 
 class InputArrivals(NamedTuple):
     """One connection of inputs: its state, what has arrived on it, and what it subscribes to."""
@@ -64,12 +66,12 @@ class InputWatch:
         self._of_input = [MisfitWatch() for _ in settings.inputs]
         self._of_no_input = MisfitWatch()
         self._of_stream: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
-        silence_s = settings.log.silence_s
+        silence_s = settings.presence.silence_s
         self._quiet: defaultdict[str, SilentConnection] = defaultdict(
             lambda: SilentConnection(after_s=silence_s)
         )
         self._changing = ChangingIds()
-        self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
+        self._too_large = TooLargeWatch(look_s=max(settings.session.epoch_s, _LEAST_LOOK_S))
         self._said = ""
         self._shown = self._next = ""
 

@@ -65,9 +65,9 @@ def check_files(settings: Settings) -> Checked:
 def _check_extras(settings: Settings) -> None:
     needed = (
         ("broker.url", "websockets", settings.broker.url.startswith("ws")),
-        ("output.kafka", "kafka", settings.output.kafka is not None),
+        ("output.topic", "kafka", settings.output.kafka is not None),
         ("kafka.schema_registry", "avro", "avro" in settings.kafka.schema_registry),
-        ("streams.kafka", "kafka", any(each.kafka for each in settings.streams)),
+        ("streams.topic", "kafka", any(each.kafka for each in settings.streams)),
         ("shapes", "h3", settings.shapes.regions.startswith("h3")),
     )
     for key, name, is_needed in needed:
@@ -181,7 +181,7 @@ def _network(settings: NetworkSettings) -> RoadNetwork:
             "network.source: must be stated: a file of the roads, or for a trial city:10000"
         )
     try:
-        network = load_network(source, max_spacing_m=settings.max_spacing_m)
+        network = load_network(source)
     except (InputError, MissingExtraError) as error:
         raise SettingsError(f"network.source: {error}") from None
     if not network.has_coordinates:

@@ -90,6 +90,8 @@ class Recorder:
         The declared streams of these settings.
     on_state
         Called with whether the broker is connected, and the reason, whenever that changes.
+    min_free_bytes
+        While less is free on the disk of the store, records wait at the broker.
 
     Raises
     ------
@@ -103,8 +105,10 @@ class Recorder:
         streams: Sequence[Stream],
         *,
         on_state: Callable[[bool, str], None] = lambda *_: None,
+        min_free_bytes: int = 100_000_000,
     ) -> None:
         self._settings = settings
+        self._min_free_bytes = min_free_bytes
         self._streams = streams
         self._on_state = on_state
         self._n_sessions_lost = 0
@@ -340,7 +344,7 @@ class Recorder:
         store = RecordStore(
             settings.store.path,
             keep_published_s=settings.store.keep_published_s,
-            min_free_bytes=settings.store.min_free_bytes,
+            min_free_bytes=self._min_free_bytes,
         )
         try:
             declared = [UNMATCHED, *(stream.settings.name for stream in self._streams)]

@@ -79,8 +79,8 @@ def proposal_for_table(
     """
     qis = [_attribute(qi, "qi") for qi in schema.qis]
     sensitive = [_attribute(each, "sensitive") for each in schema.sensitive]
-    tells = [[schema.qis[j].name for j in source] for source in schema.sources]
-    tells[-1] += [each.name for each in schema.sensitive]
+    tells = [[_name(schema.qis[j].name) for j in source] for source in schema.sources]
+    tells[-1] += [_name(each.name) for each in schema.sensitive]
     fields: dict[str, Any] = {
         "name": "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:64] or "table",
         "sources": [
@@ -94,7 +94,7 @@ def proposal_for_table(
     ]
     if configuration.model == "cells":
         known = target in {each.name for each in schema.sensitive}
-        fields["target"] = target if known else ""
+        fields["target"] = _name(target) if target is not None and known else ""
         if target is not None and not known:
             notes.append("The target is not an attribute here: the tree learns nothing.")
     return _proposal(fields, configuration, promise, note=notes)
@@ -108,7 +108,7 @@ def _proposal(
     note: Sequence[str],
 ) -> str:
     notes = ["The settings that `anonymizer tune` recommends.", *note]
-    left_out = set(configuration.without)
+    left_out = set(map(_name, configuration.without))
     stream = {
         **fields,
         "model": configuration.model,
@@ -139,10 +139,15 @@ def _promise(promise: Promise) -> dict[str, Any]:
     return {"k": promise.k, "d": promise.d, "l": promise.l, **(shares if promise.d > 1 else {})}
 
 
+def _name(column: str) -> str:
+    """Return the name of a column in a stream, whose messages have fields of their own."""
+    return f"{column}_" if column in RESERVED else column
+
+
 def _attribute(attribute: Attribute, role: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": attribute.name, "role": role}
+    fields: dict[str, Any] = {"name": _name(attribute.name), "role": role}
     if attribute.name in RESERVED:
-        fields["published_as"] = f"{attribute.name}_"
+        fields["path"] = [attribute.name]
     real = np.arange(attribute.size) != attribute.missing
     if attribute.written:  # a stream takes times for categories
         return {**fields, "values": list(attribute.written)}

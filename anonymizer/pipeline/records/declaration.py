@@ -111,11 +111,6 @@ class Stream:
         )
 
     @property
-    def shown_as(self) -> dict[str, str]:
-        """Name of each attribute in published messages, by its declared name."""
-        return {a.name: a.shown_as for a in self.settings.attributes}
-
-    @property
     def lasting(self) -> tuple[str, ...]:
         """Names of the attributes that do not change from window to window."""
         return tuple(a.name for a in self.settings.attributes if a.lasting)

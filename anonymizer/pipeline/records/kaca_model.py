@@ -30,7 +30,7 @@ from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.window_model import Asked, WindowModel, form_classes
 from anonymizer.settings import AttributeSettings
-from anonymizer.settings.streams import COUNT_FIELD
+from anonymizer.settings.stream_attributes import COUNT_FIELD
 
 _DAY_MINUTES = 1440.0
 
@@ -132,7 +132,7 @@ class Clustering(WindowModel):
         seed: int,
     ) -> list[Mapping[str, Any]]:
         """Return the flat fields of the message of each class, as in the source of KACA."""
-        settings, shown = self.stream.settings, self.stream.shown_as
+        settings = self.stream.settings
         texts = self._texts(self._values(records, classes))
         is_own = self._own(records, seed)
         each: list[Mapping[str, Any]] = []
@@ -140,11 +140,10 @@ class Clustering(WindowModel):
             member = classes[c]
             n_vehicles = len(np.unique(records.person[member]))
             fields: dict[str, Any] = {
-                shown[qi.name]: column[c]
-                for qi, column in zip(self.stream.schema.qis, texts, strict=True)
+                qi.name: column[c] for qi, column in zip(self.stream.schema.qis, texts, strict=True)
             }
             fields[COUNT_FIELD] = n_vehicles
-            fields |= {shown[name]: mean_of(total) for name, total in totals[c].items()}
+            fields |= {name: mean_of(total) for name, total in totals[c].items()}
             own = n_vehicles
             if (
                 settings.per == "record"

@@ -22,7 +22,7 @@ from anonymizer.algorithms.records.generalized_values import (
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import mean_of
 from anonymizer.pipeline.records.store_port import PublishedWindow, ReleaseStore
-from anonymizer.settings.streams import COUNT_FIELD
+from anonymizer.settings.stream_attributes import COUNT_FIELD
 
 MOST_RELEASES = 1000
 """Greatest number of releases in one answer."""
@@ -127,14 +127,13 @@ class Queries:
 
     def row(self, cell: Cell, language: Language) -> dict[str, str | int | float | None]:
         """Return the values of a cell, by the field names of messages."""
-        shown = self.stream.shown_as
         row: dict[str, str | int | float | None] = {
-            shown[qi.name]: text(value, language)
+            qi.name: text(value, language)
             for qi, value in zip(self.stream.schema.qis, cell.values, strict=True)
         }
         row[COUNT_FIELD] = cell.n_persons
         for measure, total in zip(self.stream.measures, cell.totals, strict=True):
-            row[shown[measure.name]] = mean_of(total)
+            row[measure.name] = mean_of(total)
         return row
 
     def _begins(self, day: date) -> float:

@@ -164,7 +164,7 @@ def options(mode: str, districts: int = 1) -> Settings:
     return Settings.model_validate(
         {
             "region": {"mode": mode, "districts": districts, "min_nodes": 2},
-            "session": {"epoch_s": 20, "settle_s": 2, "beat_s": 5, "cells": 4},
+            "session": {"epoch_s": 20, "beat_s": 5},
             "presence": {"ttl_s": 40, "max_behind_s": 30},
             "adka": {"density_steps": [4], "k_values": [5, 3]},
         }

@@ -50,7 +50,7 @@ def settings(mode: str = "session", districts: int = 4, **region: object) -> Set
     return Settings.model_validate(
         {
             "region": {"mode": mode, "districts": districts, "min_nodes": 2, **region},
-            "session": {"epoch_s": EPOCH_S, "settle_s": 2, "beat_s": 0, "cells": 4},
+            "session": {"epoch_s": EPOCH_S, "beat_s": 0},
             "presence": {"ttl_s": 40, "max_behind_s": 30},
             "adka": {"density_steps": [4], "k_values": [5, 3]},
         }

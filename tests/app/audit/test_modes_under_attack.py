@@ -152,7 +152,6 @@ def test_who_crosses_a_border_is_not_linked_to_whom_he_was_before(
             {
                 "region": {"mode": mode, "districts": districts},
                 "session": {"epoch_s": 20},
-                "pseudonym": {"rotate_s": 20},
             }
         )
         case = cloaked_case(trace, network, settings)

@@ -19,6 +19,7 @@ from tests.app.gateway.records import (
     stored_accounts,
     stored_parts,
 )
+from tests.brokers import QuickBrokerSettings
 from tests.end_to_end import (
     AS_OPERATOR,
     DEADLINE_S,
@@ -40,7 +41,7 @@ LAST_VEHICLE = "the-last"
 
 
 def patient(url: str, **more: object) -> BrokerSettings:
-    return BrokerSettings.model_validate({"url": url, "reconnect_max_s": 0.1, **more})
+    return QuickBrokerSettings.model_validate({"url": url, **more})
 
 
 @dataclass

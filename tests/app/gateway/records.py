@@ -32,7 +32,6 @@ def write_records_settings(
     fleet: Mapping[str, Any] | None = None,
     inputs: Sequence[Mapping[str, Any]] = (),
     broker: Mapping[str, Any] | None = None,
-    min_free_bytes: int = 0,
     **more: Mapping[str, Any],
 ) -> Path:
     """Write the settings of a gateway with one stream; `more` are further tables."""
@@ -42,11 +41,10 @@ def write_records_settings(
         "broker": {
             "url": url,
             "client_id": "gateway",
-            "reconnect_max_s": 0.1,
             **(broker or {}),
         },
         "http": {"port": 0},
-        "store": {"path": str(store), "min_free_bytes": min_free_bytes},
+        "store": {"path": str(store)},
         "streams": [{**FLEET, **(fleet or {})}],
         **more,
     }

@@ -55,7 +55,6 @@ async def settings_file(folder: Path, url: str, *, window_s: float) -> Path:
 def environment(folder: Path) -> dict[str, str]:
     return {
         "ANONYMIZER__STORE__PATH": str(folder / "records.sqlite"),
-        "ANONYMIZER__SESSION__SETTLE_S": "1",
         "ANONYMIZER__HTTP__TOKEN": TOKEN,
     }
 

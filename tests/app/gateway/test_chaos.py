@@ -401,7 +401,7 @@ async def play(folder: Path, scene: Scene) -> Aftermath:
                         "version": version,
                     },
                     presence={"ttl_s": TTL_S},
-                    session={"beat_s": 1.0, "settle_s": 0.5, "epoch_s": 20.0},
+                    session={"beat_s": 1.0, "epoch_s": 20.0},
                 )
                 supervisor = Supervisor(
                     [

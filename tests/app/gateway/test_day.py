@@ -190,7 +190,7 @@ async def test_memory_of_the_service_is_flat_while_devices_come_and_go(tmp_path:
             inputs=[{"topic": "positions/{device}"}],
             network={"source": "grid:20x20"},
             presence={"ttl_s": 5.0, "max_behind_s": 5.0},
-            session={"epoch_s": 2.0, "settle_s": 0.5, "beat_s": 1.0},
+            session={"epoch_s": 2.0, "beat_s": 1.0},
         ) as gateway:
             sending = asyncio.create_task(sent.send(broker.url), name="traffic")
             while sent.devices.n < SERVED_DEVICES:

@@ -90,7 +90,7 @@ async def test_each_region_is_the_one_that_the_plain_algorithm_grows_for_that_de
 
 async def test_a_device_a_message_is_published_on_request(broker: LocalBroker) -> None:
     gateway = gateway_for(
-        broker, output={"form": "device", "qos": 1}, adka={"density_steps": [], "k_values": [2]}
+        broker, output={"forms": ["device"], "qos": 1}, adka={"density_steps": [], "k_values": [2]}
     )
     async with client(broker.url, "publisher") as publisher, witness(broker.url) as watching:
         async with running(gateway):
@@ -143,7 +143,7 @@ async def test_it_is_not_ready_while_a_cap_keeps_devices_from_being_published(
     gateway = gateway_for(
         broker,
         region={"mode": "session", "max_nodes": 6},
-        session={"epoch_s": 1.0, "settle_s": 0.1, "beat_s": 0.1},
+        session={"epoch_s": 1.0, "beat_s": 0.1},
     )
     assert gateway.http is not None
     async with (

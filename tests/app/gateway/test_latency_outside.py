@@ -34,7 +34,7 @@ NUMBER = {
     "step": 0.0,
     "statistics": ["mean", "each"],
 }
-SESSION = {"beat_s": 2.0, "settle_s": 0.5, "epoch_s": 30.0, "cells": 1}
+SESSION = {"beat_s": 2.0, "epoch_s": 30.0}
 MODES: dict[str, dict[str, Any]] = {
     "snapshot": {"region": {"mode": "snapshot"}},
     "session": {"region": {"mode": "session"}, "session": SESSION},

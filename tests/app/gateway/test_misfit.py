@@ -73,7 +73,7 @@ async def test_the_service_says_that_nothing_arrives_and_then_that_the_codec_is_
         async with (
             client(broker.url, "device") as device,
             serving(
-                tmp_path, quick(broker.url, log={"level": "info", "silence_s": 0.5})
+                tmp_path, quick(broker.url, presence={"ttl_s": 1.0, "max_behind_s": 1.0})
             ) as gateway,
         ):
             await gateway.until_ready()

@@ -124,7 +124,7 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
         network={"source": f"grid:{SIDE}x{SIDE}"},
         tick={"interval_s": 0.1},
         region={"mode": "session", "min_nodes": 1, "place_devices": 1},
-        session={"beat_s": 1.0, "settle_s": 1.0, "epoch_s": TTL_S / 2},
+        session={"beat_s": 1.0, "epoch_s": TTL_S / 2},
         presence={"ttl_s": TTL_S, "max_behind_s": TTL_S},
     )
     convoy = Convoy(broker.url, qos)

@@ -23,7 +23,7 @@ async def test_no_class_is_published_twice_while_a_backlog_of_records_is_read_sl
         witness(broker.url) as watching,
         serving_records(
             # More waits than is in flight at a time; acknowledgements would be read after it.
-            tmp_path, broker.url, fleet=slowly, tick={"drain_s": 0.02},
+            tmp_path, broker.url, fleet=slowly, tick={"interval_s": 0.001},
         ) as gateway,
     ):  # fmt: skip
         await publish(broker.url, [*parts, *LAST])

@@ -98,7 +98,7 @@ def test_groups_that_are_formed_after_a_change_hold_what_it_demands(mode: str) -
         {
             "network": {"source": "grid:10x10"},
             "region": {"mode": mode},
-            "session": {"epoch_s": 10, "cells": 1, "settle_s": 0},
+            "session": {"epoch_s": 10},
             "http": {"host": ""},
         }
     )

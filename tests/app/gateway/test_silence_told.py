@@ -29,7 +29,6 @@ NETWORK = "city:400"
 CITY = load_network(NETWORK)
 QUICK = {
     "ANONYMIZER__SESSION__BEAT_S": "0.5",
-    "ANONYMIZER__SESSION__SETTLE_S": "0.2",
     "ANONYMIZER__TICK__INTERVAL_S": "0.02",
 }
 PUBLIC = (

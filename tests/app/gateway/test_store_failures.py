@@ -6,8 +6,11 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import Any
 
+from structlog.testing import capture_logs
+
+from anonymizer.app.gateway.recorder import Recorder, declared_streams
+from anonymizer.settings import load_settings
 from anonymizer.store import RecordStore
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.records import (
@@ -25,12 +28,8 @@ __all__ = ["compiled"]
 POSITIONS = [{"topic": "positions/{device}", "qos": 1}]
 
 
-def serving(
-    folder: Path,
-    url: str,
-    **store: Any,  # noqa: ANN401
-) -> AbstractAsyncContextManager[Gateway]:
-    return serving_records(folder, url, fleet={"idle_s": 600}, inputs=POSITIONS, **store)
+def serving(folder: Path, url: str) -> AbstractAsyncContextManager[Gateway]:
+    return serving_records(folder, url, fleet={"idle_s": 600}, inputs=POSITIONS)
 
 
 @contextmanager
@@ -83,13 +82,23 @@ async def test_records_wait_before_the_disk_is_full(
 ) -> None:
     parts = list(traffic(n_vehicles=5, n_windows=1, seed=2))
     url = persistent_broker.url
-    async with serving(tmp_path, url, min_free_bytes=2**62) as gateway:
+    config = write_records_settings(
+        tmp_path / "recorder.toml", url, store=tmp_path / "records.sqlite", fleet={"idle_s": 600}
+    )
+    settings = load_settings(config)
+    recorder = Recorder(settings, declared_streams(settings), min_free_bytes=2**62)
+    stop = asyncio.Event()
+    with capture_logs() as said:
+        running = asyncio.create_task(recorder.run(stop))
+        await recorder.until_connected()
         await publish(url, parts)
-        problem = (await gateway.program.logged("records wait"))["problem"]
-        assert f"less than {2**62} bytes are free" in problem
-        assert int(float((await gauges(gateway))["anonymizer_records_store_free_bytes"])) > 0
-        gateway.signal(signal.SIGTERM)
-        assert await gateway.program.ended() == 0
+        async with asyncio.timeout(60):
+            while recorder.usable:  # noqa: ASYNC110  nothing else tells it
+                await asyncio.sleep(0.01)
+        stop.set()
+        await running
+    [problem] = [line["problem"] for line in said if line["event"] == "records wait"]
+    assert f"less than {2**62} bytes are free" in problem
     assert stored_accounts(tmp_path / "records.sqlite") == {}
     async with serving(tmp_path, url) as gateway:
         await until_held(gateway, len(parts))

@@ -115,9 +115,10 @@ def test_releases_are_not_for_everybody_on_the_network() -> None:
 
 def test_the_toll_stream_is_the_first_that_publishes_what_the_api_tells() -> None:
     first, *others = TOLL["attributes"]
-    attributes = [{**first, "published_as": "area"}, *others]
+    attributes = [{**first, "name": "area"}, *others]
     other = {**TOLL, "name": "other", "attributes": attributes}
-    other["sources"] = [{**TOLL["sources"][0], "topic": "other/{vehicle}"}]
+    tells = [each["name"] for each in attributes]
+    other["sources"] = [{**TOLL["sources"][0], "topic": "other/{vehicle}", "tells": tells}]
     both = settings(streams=[other, TOLL])
     queries = toll_queries(both, declared_streams(both))
     assert queries is not None

@@ -56,9 +56,9 @@ async def test_a_lost_connection_leaves_no_pseudonym_with_a_life_that_fewer_than
 ) -> None:
     rig = Rig(
         region={"mode": "session", "min_nodes": 1},
-        session={"settle_s": 0, "beat_s": 0, "epoch_s": 30, "cells": 1},
+        session={"beat_s": 0, "epoch_s": 30},
         adka={"density_steps": [], "k_values": [K]},
-        output={"form": "device", "qos": 1},
+        output={"forms": ["device"], "qos": 1},
         inputs=[{"echo": "cloaked/echo"}],
     )
     rng = random.Random(6)  # noqa: S311  cuts, no secrets

@@ -27,7 +27,7 @@ from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.brokers import broker
+from tests.brokers import QuickBrokerSettings, broker
 from tests.pipeline.records.made import FAULTS, FLEET, LENGTH_S, Sent, fleet, stream, traffic
 
 __all__ = ["broker"]
@@ -273,7 +273,7 @@ async def test_a_tap_hears_what_the_topics_carry_and_nothing_that_was_kept(
 async def test_a_tap_without_a_broker_says_so() -> None:
     with pytest.raises(TransportError, match="cannot be reached"):
         await tap(
-            BrokerSettings(url="mqtt://127.0.0.1:9", reconnect_max_s=3.0),
+            QuickBrokerSettings(url="mqtt://127.0.0.1:9", longest_wait_s=3.0),
             stream(),
             seconds=1,
             patience_s=0.3,

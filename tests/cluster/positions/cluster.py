@@ -135,7 +135,7 @@ def settings(
             "min_nodes": 1,
             "place_devices": 1,
         },
-        session={"epoch_s": 4, "settle_s": 1, "beat_s": 0, "cells": 4},
+        session={"epoch_s": 4, "beat_s": 0},
         presence={"ttl_s": 9, "max_behind_s": 5},
         adka={"density_steps": [], "k_values": [2]},
         tick={"interval_s": 1.0},

@@ -29,7 +29,7 @@ def published(mode: str, *, order: Random) -> list[list[bytes]]:
     """Return the messages of each tick; the accounts are checked after every step."""
     settings = flow_settings(
         region={"mode": mode, "districts": 4, "min_nodes": 1},
-        session={"epoch_s": 8, "settle_s": 1, "beat_s": 3, "cells": 4},
+        session={"epoch_s": 8, "beat_s": 3},
         presence={"ttl_s": 12, "max_behind_s": 5},
     )
     ledger, seconds = Ledger(), count()

@@ -207,7 +207,7 @@ def _plugged_cloak(settings: "Settings", network: RoadNetwork, name: str) -> Clo
 
 def _cloak(settings: "Settings", network: RoadNetwork, pace: Pace, serials: Serials) -> Cloak:
     """Return the cloak of a network, or of a district."""
-    region, rotate_s = settings.region, settings.pseudonym.rotate_s
+    region, rotate_s = settings.region, settings.session.rotate_s
     if region.cloak is not None:
         return _plugged_cloak(settings, network, region.cloak)
     rule, max_nodes = density_rule(settings), most_nodes(settings, network)
@@ -232,7 +232,7 @@ def _cloak(settings: "Settings", network: RoadNetwork, pace: Pace, serials: Seri
         network,
         levels,
         rule=rule,
-        epochs=Epochs(session.cells, session.settle_s),
+        epochs=Epochs(settle_s=session.settle_s),
         pace=pace,
         max_nodes=max_nodes,
         k_extra=region.k_extra,
@@ -301,7 +301,9 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     settings = settings.model_copy(
         update={
             "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
-            "session": settings.session.model_copy(update={"epoch_s": fixed.epoch_s}),
+            "session": settings.session.model_copy(update={"epoch_s": fixed.epoch_s})
+            if settings.region.mode == "session"
+            else settings.session,
             "trips": settings.trips.model_copy(update={"enabled": False, "learn_days": 0}),
             "region": settings.region.model_copy(update={"districts": 1}),
         }

@@ -197,7 +197,7 @@ class PositionFlow:
         self._information = InformationAges(groups_last=session and settings.session.beat_s > 0)
         self.information_limit_s = _information_limit_s(settings) + self.mobile.intake.delay_s
         epoch_s = self.mobile.engine.operator.pace.longest_epoch_s
-        self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
+        self.age_limit_s = epoch_s if session else settings.session.rotate_s
         self._echoes = Echoes(settings, network) if settings.echoes else None
         self._counting = (
             self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None

@@ -26,7 +26,7 @@ def operator(mode: str, **region: Any) -> Operator:  # noqa: ANN401  a settings 
     tables = {
         "region": {"mode": mode, **region},
         "adka": {"density_steps": [3], "k_values": [4, 2]},
-        "session": {"settle_s": 0, "epoch_s": 5, "cells": 2},
+        "session": {"epoch_s": 5},
     }
     return cloaking_operator(Settings.model_validate(tables), CITY)
 

@@ -23,7 +23,7 @@ from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, flow
 
 SESSION: dict[str, Any] = {
     "region": {"mode": "session", "min_nodes": 1},
-    "session": {"settle_s": 0, "beat_s": 0, "epoch_s": 30, "cells": 1},
+    "session": {"beat_s": 0, "epoch_s": 30},
     "output": {"qos": 1},
 }
 INPUTS = [
@@ -82,13 +82,13 @@ def as_text(pairs: Iterable[tuple[str, Any]]) -> Counter[str]:
 places = st.lists(st.integers(0, 24), min_size=12, max_size=12)
 
 
-@pytest.mark.parametrize("form", ["group", "device"])
+@pytest.mark.parametrize("forms", [[], ["device"]])
 @settings(max_examples=15, deadline=None)
 @given(ticks=st.lists(places, min_size=2, max_size=4), n_phones=st.integers(0, 12))
 def test_an_echo_is_what_a_subscriber_of_the_regions_could_write(
-    form: str, ticks: list[list[int]], n_phones: int
+    forms: list[str], ticks: list[list[int]], n_phones: int
 ) -> None:
-    rig = Rig(**SESSION | {"output": {"qos": 1, "form": form}}, inputs=INPUTS)
+    rig = Rig(**SESSION | {"output": {"qos": 1, "forms": forms}}, inputs=INPUTS)
     kinds = ["phones" if i < n_phones else "buses" for i in range(12)]
     n_echoes = 0
     for second, nodes in enumerate(ticks):
@@ -164,11 +164,11 @@ def test_each_codec_reads_the_centre_back_from_the_echo_of_its_input(codec: str)
 
 @pytest.mark.parametrize("codec", ["native", "owntracks"])
 def test_an_echo_in_kafka_has_one_topic_and_the_pseudonym_as_key(codec: str) -> None:
-    echo = {"kafka": "raw", "codec": codec, "echo": "echoed"}
-    output = {"kafka": "cloaked"}
+    echo = {"topic": "kafka:raw", "codec": codec, "echo": "echoed"}
+    output = {"topic": "kafka:cloaked"}
     message = {"time": NOW, "k": 2, "region": [7, 12, 13], "pseudonyms": ["a" * 12, "b" * 12]}
     echoes = Echoes(flow_settings(**SESSION | {"output": output}, inputs=[echo]), NETWORK).of(
-        [Outgoing("cloaked/positions", json.dumps(message).encode())]
+        [Outgoing("kafka:cloaked", json.dumps(message).encode())]
     )
     assert [(m.topic, m.key) for m in echoes] == [("echoed", "a" * 12), ("echoed", "b" * 12)]
     assert all(m.key in m.payload.decode() for m in echoes)

@@ -11,7 +11,7 @@ from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
-from anonymizer.settings import DeviceZoneSettings
+from anonymizer.settings import DeviceZoneSettings, SessionSettings
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
 ENABLED = {"topic": "zones/{device}"}
@@ -84,11 +84,21 @@ def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwis
     assert rig.hidden("a", "b", "c") == 0
 
 
-SESSION: dict[str, dict[str, object]] = {
+class AtOnce(SessionSettings):
+    """Of a session whose first groups are formed in the first tick."""
+
+    @property
+    def settle_s(self) -> float:
+        """How long after the first position the first groups are formed."""
+        return 0.0
+
+
+WAITING: dict[str, Any] = {
     "region": {"mode": "session", "min_nodes": 2, "place_devices": 1},
-    "session": {"beat_s": 4, "settle_s": 0, "epoch_s": 12, "cells": 1},
+    "session": {"beat_s": 4, "epoch_s": 12},
     "presence": {"ttl_s": 30, "max_behind_s": 30},
 }
+SESSION = WAITING | {"session": AtOnce(**WAITING["session"])}
 NODE_OF = {"a": 0, "b": 6, "c": 18, "d": 24}
 
 
@@ -111,13 +121,13 @@ def test_after_a_withdrawal_a_group_goes_on_as_if_the_device_were_silent(
     goes_on: bool,  # noqa: FBT001
 ) -> None:
     rig, silent, without = (ZonesRig(**SESSION) for _ in range(3))
-    assert drive(rig, NODE_OF, 8) == drive(silent, NODE_OF, 8)
-    drive(without, REST, 8)
+    assert drive(rig, NODE_OF, 7) == drive(silent, NODE_OF, 7)
+    drive(without, REST, 7)
     rig.state("a", {"everywhere": True})
     said = NODE_OF | {"a": 4} if goes_on else REST
-    until_the_epoch_ends = drive(rig, said, 3)
-    assert until_the_epoch_ends == drive(silent, REST, 3)
-    drive(without, REST, 3)
+    until_the_epoch_ends = drive(rig, said, 4)
+    assert until_the_epoch_ends == drive(silent, REST, 4)
+    drive(without, REST, 4)
     assert any(0 in region for region in until_the_epoch_ends)
     assert drive(rig, said, 24) == drive(without, REST, 24), "as if it had never been there"
 
@@ -125,7 +135,7 @@ def test_after_a_withdrawal_a_group_goes_on_as_if_the_device_were_silent(
 def test_what_a_device_reported_after_the_last_release_of_its_group_is_never_shown() -> None:
     for withdraws in (False, True):
         rig = ZonesRig(**SESSION)
-        drive(rig, NODE_OF, 3)
+        drive(rig, NODE_OF, 1)
         while not any(0 in region for region in drive(rig, NODE_OF, 1)):
             pass
         assert rig.seconds < 8
@@ -150,7 +160,7 @@ def test_a_group_that_has_shown_nothing_ends_with_a_withdrawal() -> None:
 
 
 def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
-    rig = ZonesRig(**SESSION | {"session": {**SESSION["session"], "settle_s": 5}})
+    rig = ZonesRig(**WAITING)
     drive(rig, NODE_OF, 2)
     assert rig.flow.n_held == 4
     rig.state("a", {"everywhere": True})
@@ -193,7 +203,7 @@ def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> 
 
 @pytest.mark.parametrize("before", [None, b"?"])
 def test_a_withdrawal_counts_once_whoever_repeats_it(before: bytes | None) -> None:
-    rig = ZonesRig(**SESSION | {"session": {**SESSION["session"], "settle_s": 5}})
+    rig = ZonesRig(**WAITING)
     drive(rig, NODE_OF, 2)
     if before is not None:  # what cannot be read hides the device, and withdraws nothing
         rig.state("a", payload=before, by="one")
@@ -224,7 +234,7 @@ def test_who_demands_what_cannot_be_had_takes_no_part(demand: dict[str, float]) 
 
 
 def test_a_group_has_as_many_devices_as_one_of_them_demands() -> None:
-    rig = ZonesRig(**SESSION | {"output": {"form": "group", "qos": 1}})
+    rig = ZonesRig(**SESSION | {"output": {"qos": 1}})
     rig.state("a", {"k": 4})
     many = NODE_OF | {"e": 12, "f": 12, "g": 2, "h": 22}
     published = []

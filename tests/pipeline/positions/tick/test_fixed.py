@@ -177,7 +177,7 @@ def test_in_a_session_a_group_of_fixed_devices_lasts_for_its_own_epoch() -> None
     rig = rig_of(
         CLOAKED,
         region={"mode": "session", "min_nodes": 1},
-        session={"epoch_s": 60, "cells": 1, "settle_s": 0},
+        session={"epoch_s": 60},
     )
     everyone = [sensed(f"sensors/{name}", no2=1) for name in "abc"]
     [(_, born)] = sent(rig, *everyone, now=start)
@@ -196,7 +196,7 @@ def test_one_id_has_different_pseudonyms_as_a_mobile_and_as_a_fixed_device() -> 
 
 
 def test_a_newcomer_that_waits_for_a_group_is_held_and_settled_at_the_end() -> None:
-    rig = rig_of(CLOAKED, region={"mode": "session", "min_nodes": 1}, session={"settle_s": 5})
+    rig = rig_of(CLOAKED, region={"mode": "session", "min_nodes": 1})
     assert sent(rig, sensed("sensors/a", no2=1)) == []
     assert rig.flow.n_held == 1
     rig.flow.close()
@@ -244,7 +244,6 @@ def test_the_accounting_adds_up_whatever_fixed_and_mobile_devices_say(
         CLOAKED,
         PUBLIC,
         region={"mode": mode, "min_nodes": 2},
-        session={"cells": 1, "settle_s": 2},
         fixed={"ttl_s": 60.0},
     )
     for step, arrivals in enumerate(sequence):

@@ -25,9 +25,9 @@ def test_two_devices_of_one_node_are_published_in_one_message() -> None:
     assert rig.outcomes() == {"PUBLISHED": 2}
 
 
-@pytest.mark.parametrize("form", ["group", "device"])
-def test_no_device_id_and_no_coordinate_leaves(form: str) -> None:
-    rig = Rig(output={"form": form})
+@pytest.mark.parametrize("forms", [[], ["device"]])
+def test_no_device_id_and_no_coordinate_leaves(forms: list[str]) -> None:
+    rig = Rig(output={"forms": forms})
     rig.put(*(delivery(f"secret-{i}", i % 25, NOW) for i in range(100)))
     output = rig.tick()
     assert output.messages
@@ -124,7 +124,7 @@ def test_a_device_off_the_graph_is_present_but_counts_for_nothing() -> None:
 
 
 def test_pseudonyms_change_with_the_epoch_and_not_before() -> None:
-    rig = Rig(pseudonym={"rotate_s": 300})
+    rig = Rig(session={"epoch_s": 300})
     start = NOW - NOW % 300
 
     def names_at(now: float) -> set[str]:
@@ -241,7 +241,7 @@ def session_rig(**region: object) -> Rig:
     """Return a flow in session mode whose epochs all begin at `EPOCH` plus full minutes."""
     return Rig(
         region={"mode": "session", "min_nodes": 1, **region},
-        session={"epoch_s": 60, "cells": 1, "settle_s": 0},
+        session={"epoch_s": 60},
     )
 
 
@@ -313,7 +313,7 @@ def test_a_held_position_that_the_broker_does_not_take_counts_as_undelivered() -
 def test_a_silent_member_keeps_its_pseudonym_and_its_place_in_the_table_of_devices() -> None:
     rig = Rig(
         region={"mode": "session", "min_nodes": 1},
-        session={"epoch_s": 100, "cells": 1, "settle_s": 0},
+        session={"epoch_s": 100},
         presence={"max_devices": 2},
     )
     start = NOW - NOW % 100
@@ -347,7 +347,7 @@ def test_a_group_above_the_cap_is_settled_and_its_pseudonyms_never_come_back() -
 
 @pytest.mark.parametrize("mode", ["snapshot", "session"])
 def test_the_mode_of_the_settings_is_the_mode_of_the_flow(mode: str) -> None:
-    rig = Rig(region={"mode": mode, "min_nodes": 4, "k_extra": 1}, session={"settle_s": 0})
+    rig = Rig(region={"mode": mode, "min_nodes": 4, "k_extra": 1})
     trio = [delivery(name, 12, NOW) for name in "abc"]
     assert rig.publish(*trio[:2]) == []
     messages = rig.publish(*trio) or rig.publish(now=NOW + 60)
@@ -379,7 +379,7 @@ def test_with_devices_that_wait_and_groups_that_end_the_accounting_adds_up_at_ev
 ) -> None:
     rig = Rig(
         region={"mode": mode, "min_nodes": 2, "max_nodes": max_nodes},
-        session={"epoch_s": 60, "cells": 4, "settle_s": 5},
+        session={"epoch_s": 60},
         presence={"ttl_s": 90},
     )
     now = NOW

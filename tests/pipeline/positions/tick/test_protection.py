@@ -133,10 +133,11 @@ def reading(device: str, node: int, speed: float, ts: float = NOW) -> Delivery:
     return Delivery(f"positions/{device}", json.dumps(said).encode(), 0)
 
 
-@pytest.mark.parametrize("form", ["group", "device"])
-def test_readings_are_told_of_at_least_k_together_and_clamped(form: str) -> None:
+@pytest.mark.parametrize("forms", [[], ["device"]])
+def test_readings_are_told_of_at_least_k_together_and_clamped(forms: list[str]) -> None:
     rig = Rig(
-        output={"form": form, "qos": 1}, readings=[SPEED | {"statistics": ["count", "mean", "max"]}]
+        output={"forms": forms, "qos": 1},
+        readings=[SPEED | {"statistics": ["count", "mean", "max"]}],
     )
     messages = rig.publish(reading("a", 12, 10), reading("b", 12, 20), reading("c", 12, 500))
     for message in messages:
@@ -155,7 +156,7 @@ def test_of_fewer_than_k_readings_nothing_is_told() -> None:
 def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
     rig = Rig(
         readings=[SPEED | EACH],
-        output={"form": "device", "qos": 1},
+        output={"forms": ["device"], "qos": 1},
     )
     said = {"a": 10.0, "b": 20.0}
     messages = rig.publish(*(reading(device, 12, speed) for device, speed in said.items()))
@@ -170,7 +171,7 @@ def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
 def test_the_messages_of_a_group_are_equally_long_whatever_the_values() -> None:
     """A broker that limits packets then takes all of them, or none."""
     speed = SPEED | EACH | {"step": 0}
-    rig = Rig(readings=[speed], output={"form": "device", "qos": 1})
+    rig = Rig(readings=[speed], output={"forms": ["device"], "qos": 1})
     rig.put(reading("a", 12, 10), reading("b", 12, 0.123456), reading("c", 12, 20))
     output = rig.tick()
     assert len({len(message.payload) for message in output.messages}) == 1

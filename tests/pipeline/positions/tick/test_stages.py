@@ -292,7 +292,7 @@ class ScriptedLink(SlowLink):
 
 async def publish_pairs(link: ScriptedLink, n: int) -> tuple[Rig, list[list[Outgoing]]]:
     """Publish the outputs of so many ticks with two messages each; return these."""
-    rig = Rig(output={"form": "device", "qos": 1})
+    rig = Rig(output={"forms": ["device"], "qos": 1})
     ticks: Ticks = asyncio.Queue()
     sent = []
     for i in range(n):
