@@ -244,7 +244,7 @@ class _TraceColumns:
             note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
         heading = None if self._heading is None else self._heading[rows]
         if self.intake.layers is not None and self._layer is not None:
-            self.intake.layers.mark(slot, self._layer[rows])
+            self.intake.layers.mark(slot, self._layer[rows], now=now)
         place = self._lat[rows], self._lon[rows]
         positions = Positions(slot, ts, *place, rows.astype(np.float64), heading)
         return self.intake.locate(positions, now=now)

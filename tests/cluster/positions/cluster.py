@@ -46,6 +46,9 @@ LONG_S = 50.0
 """A wait that is never over, but for the first tick of all."""
 SECRET = b"of this test, and of no other...."
 NETWORK = load_network("grid:10x10")
+WALKS = "grid:12x14"
+"""Footways over the same places: the second of two networks."""
+BOTH = load_network(f"grid:10x10 + {WALKS}")
 SITES = [0, 7, 44, 99, *range(3, 93, 6)]
 """Where fixed devices stand; more of them report with every tick."""
 AWAY = {"lat": 10.0, "lon": 10.0}
@@ -108,6 +111,15 @@ PROTECTED: dict[str, dict[str, Any]] = {
         "zones": [ZONE],
     },
     "current": {"current": {"every_s": 2.0}},
+    "networks": {
+        "network": {"source": f"grid:10x10 + {WALKS}"},
+        "inputs": [
+            {"network": "grid:10x10"},
+            {"topic": "walks/{device}", "network": WALKS},
+        ],
+        "zones": [ZONE],
+        "device_zones": {"topic": "zones/{device}"},
+    },
     "inputs": {
         "inputs": [{}, {"topic": "fleet/+/{device}/#"}],
         "counts": COUNTS,
@@ -194,6 +206,30 @@ def in_format(codec: str, delivery: Delivery, now: float) -> Delivery:
     return delivery._replace(payload=payload)
 
 
+def walkers(where: Where, now: float, tick: int) -> list[Delivery]:
+    """Return what devices on footways send.
+
+    A few are still on the roads, some were there in the first ticks and were silent for long.
+    """
+    of_kind = [(f"w{device}", device) for device in where]
+    of_kind += [(f"d{device}", device) for device in where if tick > 3 and device % 12 == 0]
+    of_kind += [(f"g{device}", device) for device in where if tick > 11 and device % 2 == 0]
+    found = []
+    for name, device in of_kind:
+        node = where[device]
+        place = AWAY
+        if node >= 0:
+            node += BOTH.layers[1].nodes.start
+            place = {"lat": float(BOTH.lat[node]), "lon": float(BOTH.lon[node])}
+        payload = json.dumps(place | {"ts": now - 0.5}).encode()
+        found.append(Delivery(f"walks/{name}", payload, 0, False))
+    for device in range(0, N_DEVICES if tick < 2 else 0, 2):
+        node = (7 * device) % NETWORK.n_nodes
+        says = {"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node]), "ts": now - 0.5}
+        found.append(Delivery(f"positions/g{device}", json.dumps(says).encode(), 0, False))
+    return found
+
+
 def renamed(topic: str, tick: int) -> str:
     """Return the topic of a device that takes another id every five ticks."""
     return f"{topic}-{(tick + crc32(topic.encode())) // 5 % 9}"
@@ -243,7 +279,8 @@ class World:
     def __init__(self, mode: str, *, n_ticks: int, seed: int, protected: str = "nothing") -> None:
         self.mode, self.protected = mode, protected
         given = settings(mode, protected=protected)
-        self.zoned = with_zones(NETWORK, zones_of(given.zones))
+        network = BOTH if given.layer_of_input else NETWORK
+        self.zoned = with_zones(network, zones_of(given.zones))
         self.has_statements = given.device_zones.enabled
         self.routing = DeviceRouting(given.inputs)
         self.statements = self.routing.of_statements(given.device_zones.filter_topic)
@@ -291,6 +328,7 @@ class World:
     def _arrivals(self, n_ticks: int, seed: int) -> list[list[Delivery]]:
         """Return what arrives in each tick."""
         reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
+        walks = traffic(BOTH.alone(BOTH.layers[1]), N_DEVICES, seed=seed + 1, says=0.7)
         found = []
         for tick, where in enumerate(reports):
             now = float(START + tick + 1)
@@ -299,6 +337,8 @@ class World:
                 batch = [each._replace(topic=renamed(each.topic, tick)) for each in batch]
             elif self.protected == "inputs":
                 batch = [each._replace(topic=moved_topic(each.topic, tick)) for each in batch]
+            elif self.protected == "networks":
+                batch += walkers(next(walks), now, tick)
             elif self.protected == "public":
                 batch += sensors(now)
             elif self.protected == "fixed":

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Outgoing
-from tests.cluster.positions.cluster import CODED, LONG_S, PROTECTED, START, Cluster, World
+from anonymizer.pipeline.positions.tick.factory import districts_of
+from tests.cluster.positions.cluster import BOTH, CODED, LONG_S, PROTECTED, START, Cluster, World
+from tests.cluster.positions.cluster import settings as cluster_settings
 
 N_TICKS = 14
 SUPPRESSED_BY = {
@@ -33,6 +35,7 @@ SUPPRESSED_BY = {
     "public": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "fixed": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "inputs": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "networks": [Outcome.SUPPRESSED__PRIVACY_ZONE, Outcome.SUPPRESSED__OFF_GRAPH],
     "all": [Outcome.SUPPRESSED__TRIP_END, Outcome.SUPPRESSED__PRIVACY_ZONE],
 }
 schedules = st.lists(st.integers(0, 1023), max_size=200)
@@ -145,6 +148,36 @@ def test_any_number_of_workers_publishes_the_same_trips(workers: int) -> None:
     assert {message.topic for message in cluster.retained} == {"cloaked/trips/cells"}
 
 
+@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_any_number_of_workers_publishes_the_same_of_several_networks(
+    mode: str, workers: int
+) -> None:
+    of_node = districts_of(cluster_settings(mode, protected="networks"), BOTH).of_node
+    of_layer = [set(of_node[each.nodes.start : each.nodes.stop].tolist()) for each in BOTH.layers]
+    assert min(map(len, of_layer)) > 1, "each network is in several districts"
+    assert of_layer[0] & of_layer[1], "and some district has nodes of both"
+    cluster = Cluster(world(mode, protected="networks"), n_sources=workers)
+    cluster.run([])
+    check_equal(cluster)
+    regions = [json.loads(payload)["region"] for payload in cluster.published]
+    networks = [{name.partition("/")[0] for name in region} for region in regions]
+    assert all(len(each) == 1 for each in networks), "no group is on two networks"
+    assert all(networks.count({number}) > 100 for number in "12")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_comes_back_on_another_network_is_there_from_the_same_tick_whatever_waits(
+    seed: int,
+) -> None:
+    """When a slot is freed depends on when reports are read; where a device is must not."""
+    random = Random(seed)  # noqa: S311  a schedule, not a secret
+    made = world("snapshot", seed=2, protected="networks")
+    cluster = Cluster(made, n_sources=(1, 2, 4)[seed % 3])
+    cluster.run([random.randrange(1024) for _ in range(200)])
+    check_equal(cluster)
+
+
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_any_number_of_workers_publishes_the_same_hours_of_streets(workers: int) -> None:
     cluster = Cluster(world("snapshot", protected="streets"), n_sources=workers)
@@ -211,6 +244,7 @@ def test_ticks_that_close_without_the_silent_break_no_promise(
         ("session", 3.0, "zones"),
         ("snapshot", LONG_S, "all"),
         ("snapshot", LONG_S, "streets"),
+        ("session", LONG_S, "networks"),
     ],
 )
 def test_thousands_of_schedules(mode: str, wait_s: float, protected: str) -> None:

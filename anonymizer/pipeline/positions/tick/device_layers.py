@@ -4,55 +4,71 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.domain.arrays import BoolArray, Int8Array, Int32Array
+from anonymizer.algorithms.positions.district_operator import Keys
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array, with_room
+from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
 
-_NONE = -1
+_NONE = np.int8(-1)
 
 
 class DeviceLayers:
     """Remembers on which network each device moves, by the input that it was first heard on.
 
-    It stays the same until the device is forgotten: one that was company on two networks would
-    count twice, and one that changed would tell both groups that it did.
+    It stays the same until the device has been silent for longer than `kept_s`: one that was
+    company on two networks would count twice, and one that changed would tell both groups that it
+    did. That depends on its own reports and the time alone, not on when its slot is freed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Keys, *, kept_s: float) -> None:
+        self._rows, self._kept_s = DeviceRows(keys), kept_s
         self._layer_of: Int8Array = np.zeros(0, np.int8)
+        self._heard_s: FloatArray = np.zeros(0)
 
-    def mark(self, slot: Int32Array, layer: Int8Array) -> BoolArray:
+    def mark(self, slot: Int32Array, layer: Int8Array, *, now: float) -> BoolArray:
         """Note the networks that inputs name for devices; return the contradictions, shape (n,).
 
         Parameters
         ----------
         slot, layer
             Device and network of each position in order of arrival, shape (n,).
+        now
+            Unix seconds.
         """
-        self._make_room(int(slot.max(initial=-1)) + 1)
-        first = np.unique(slot, return_index=True)[1]
-        first = first[self._layer_of[slot[first]] == _NONE]
-        self._layer_of[slot[first]] = layer[first]
-        contradicts: BoolArray = self._layer_of[slot] != layer
+        used = self._rows.used()
+        self._rows.drop(used[self._heard_s[used] < now - self._kept_s])
+        new = np.flatnonzero(self._rows.find(slot) == NO_ROW)
+        new = new[np.unique(slot[new], return_index=True)[1]]
+        begun = self._rows.of(slot[new])
+        n_rows = int(begun.max(initial=-1)) + 1
+        self._layer_of = with_room(self._layer_of, n_rows)
+        self._heard_s = with_room(self._heard_s, n_rows)
+        self._layer_of[begun] = layer[new]
+        row = self._rows.of(slot)
+        contradicts: BoolArray = self._layer_of[row] != layer
+        self._heard_s[row[~contradicts]] = now
         return contradicts
 
     def of(self, slot: Int32Array) -> Int8Array:
         """Return the network of each device, negative for none, shape (n,)."""
-        self._make_room(int(slot.max(initial=-1)) + 1)
-        return self._layer_of[slot]
+        row = self._rows.find(slot)
+        known = row != NO_ROW
+        found = np.full(len(slot), _NONE)
+        found[known] = self._layer_of[row[known]]
+        return found
 
     def forget(self, slot: Int32Array) -> None:
-        """Clear freed slots."""
-        self._layer_of[slot[slot < len(self._layer_of)]] = _NONE
+        """Take in that these slots may pass to other devices."""
+        self._rows.free(slot)
 
     def state(self) -> dict[str, Any]:
         """Return what changes from tick to tick."""
-        return {"layer_of": self._layer_of}
+        return {
+            "rows": self._rows.state(),
+            "layer_of": self._layer_of,
+            "heard_s": self._heard_s,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
-        self._layer_of = state["layer_of"].copy()
-
-    def _make_room(self, n_slots: int) -> None:
-        have = len(self._layer_of)
-        if n_slots > have:
-            more = np.full(max(n_slots, 2 * have) - have, _NONE, np.int8)
-            self._layer_of = np.append(self._layer_of, more)
+        self._rows.restore(state["rows"])
+        self._layer_of, self._heard_s = state["layer_of"], state["heard_s"]

@@ -125,7 +125,7 @@ class Admission:
         if self.intake.layers is not None and decoded.input is not None:
             rows = np.flatnonzero(slot != NO_SLOT)
             layer = self._layer_of_input[decoded.input[rows]]
-            elsewhere = rows[self.intake.layers.mark(slot[rows], layer)]
+            elsewhere = rows[self.intake.layers.mark(slot[rows], layer, now=now)]
             slot[elsewhere], outcome[elsewhere] = NO_SLOT, Outcome.SUPPRESSED__OFF_GRAPH
         ts = date_the_undated(decoded.ts, slot, since=since, now=now)
         if len(decoded.reading_row):

@@ -143,7 +143,11 @@ class Intake:
         self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = matching.locate
         self._places = matching.make_places(keys) if matching.make_places else None
-        self.layers = DeviceLayers() if matching.network.layers else None
+        self.layers = None
+        if matching.network.layers:
+            # Until nothing of it is held, and it is nobody's company any more.
+            lasts_s = max(self._trips_last_s, self.delay_s + lasting.pace.longest_ttl_s)
+            self.layers = DeviceLayers(keys, kept_s=lasts_s + parameters.interval_s)
         self._stops = None
         if trips.learn_days:
             self._stops = LearnedStops(

@@ -3,12 +3,14 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.tick.device_layers import DeviceLayers
 from anonymizer.settings import Settings
 from tests.pipeline.positions.support import NOW, Rig, flow_settings
 
@@ -73,6 +75,25 @@ def test_a_device_that_was_forgotten_may_come_back_on_another_network() -> None:
     assert rig.publish(now=later) == []
     assert rig.flow.view.n_devices == 0
     assert rig.publish(said("walkers", "a", 0, later), said("walkers", "b", 0, later), now=later)
+
+
+def test_a_device_stays_on_its_network_until_it_has_been_silent_for_long_enough() -> None:
+    """By its own reports: those on the other network do not count, nor does who has its slot."""
+    layers = DeviceLayers(lambda slot: slot.astype(np.uint64) % 10, kept_s=5.0)
+
+    def mark(*says: tuple[int, int], now: float) -> list[bool]:
+        slot, layer = np.array(says).T
+        return layers.mark(slot.astype(np.int32), layer.astype(np.int8), now=now).tolist()
+
+    assert mark((1, 0), (2, 1), (1, 1), (3, 1), now=0.0) == [False, False, True, False]
+    assert layers.of(np.array([1, 2, 3, 4], np.int32)).tolist() == [0, 1, 1, -1]
+    layers.forget(np.array([1], np.int32))
+    assert mark((11, 1), (2, 1), now=5.0) == [True, False], "it is in another slot now"
+    assert mark((11, 1), (2, 0), now=5.5) == [False, True]
+    after = DeviceLayers(lambda slot: slot.astype(np.uint64) % 10, kept_s=5.0)
+    after.restore(unpack(pack(layers.state())))
+    for each in (layers, after):
+        assert each.of(np.array([11, 2, 3], np.int32)).tolist() == [1, 1, -1]
 
 
 def test_a_device_in_a_zone_counts_on_its_own_network() -> None:
