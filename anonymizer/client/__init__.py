@@ -31,12 +31,12 @@ from anonymizer.first_use import on_first_use
 
 if TYPE_CHECKING:
     from anonymizer.client.counts import read_counts as read_counts
-    from anonymizer.client.published_trips import read_trips as read_trips
     from anonymizer.client.street_hours import read_street_hours as read_street_hours
+    from anonymizer.client.trip_files import read_trips as read_trips
 
 __getattr__ = on_first_use(__name__, {
     "counts": ("read_counts",),
-    "published_trips": ("read_trips",),
+    "trip_files": ("read_trips",),
     "street_hours": ("read_street_hours",),
 })  # fmt: skip
 

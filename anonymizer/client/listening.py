@@ -171,7 +171,7 @@ class Subscription:
         InputError
             As for `releases`, and if no window of trips has been published, or no network.
         """
-        from anonymizer.client.published_trips import trips_told  # noqa: PLC0415  few read trips
+        from anonymizer.client.trip_files import trips_told  # noqa: PLC0415  few read trips
 
         with self._changed:
             self._check()

@@ -9,10 +9,16 @@ import pytest
 
 import anonymizer
 from anonymizer import client
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.algorithms.positions.trip_classes import N_STARTS, WindowTrips, n_cells_of
 from anonymizer.client.messages import Collector
 from anonymizer.client.published_trips import PublishedTrips
+from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
+from anonymizer.networks import load_network
 from anonymizer.networks.publication import parts
+from anonymizer.pipeline.positions.out.trips import TripMessages
+from anonymizer.settings import Settings
 from tests.client.paper import STEP_DEG, halves, message, street
 
 STREET = client.read_network(street())
@@ -262,3 +268,47 @@ def test_windows_are_kept_for_a_day_longer_than_regions() -> None:
         collector.take(window(time=hour * HOUR))
     collector.forget(40 * HOUR)
     assert min(collector.trips) == 16 * HOUR
+
+
+def test_intervals_hold_for_trips_that_a_gateway_tells(tmp_path: Path) -> None:
+    """Trips from everywhere to three places, told in windows of an hour."""
+    roads, k = load_network("city:1000"), 5
+    network = client.read_network(roads)
+    rng, n = np.random.default_rng(6), 3000
+    origin = rng.integers(network.n_nodes, size=n)
+    destination = rng.choice(network.n_nodes, 3)[rng.integers(3, size=n)]
+    destination = np.where(rng.random(n) < 0.3, rng.integers(network.n_nodes, size=n), destination)
+    east, north = (at[destination] - at[origin] for at in network.plane_m)
+    start_s = rng.uniform(0, 5 * HOUR, n)
+    number = ((start_s + np.hypot(east, north) / 5) // HOUR).astype(np.int64)
+    cell = compact_parts(roads, n_cells_of(roads, k)).astype(np.int64)
+    told = TripMessages(
+        Settings.model_validate({"counts": {"k": k}, "trips_out": {"every_s": HOUR}}),
+        roads,
+        version=network_version(roads),
+    )
+    lines = []
+    for each in range(-1, 8):
+        rows = np.flatnonzero(number == each)
+        step = (start_s[rows] - (each - 1) * HOUR) // (2 * HOUR / N_STARTS)
+        trips = WindowTrips(
+            rows,
+            cell[origin[rows]],
+            cell[destination[rows]],
+            step.astype(np.int64),
+            [np.zeros(0, np.int64)] * len(rows),
+        )
+        lines.append(told.of(each, trips, wall_ahead_s=0.0).payload)
+    (tmp_path / "trips.jsonl").write_bytes(b"\n".join(lines))
+    found = client.read_trips(tmp_path / "trips.jsonl", network=network)
+    assert len(found) <= n <= len(found) + (k - 1) * len(found.table())
+    cells = network.grid(1500)
+    asked = (start_s >= HOUR) & (start_s < 3 * HOUR)
+    moves = np.zeros((len(cells), len(cells)))
+    np.add.at(moves, (cells.cell_of[origin[asked]], cells.cell_of[destination[asked]]), 1)
+    matrix = found.matrix(cells, start=HOUR, end=3 * HOUR)
+    # Numbers of five to nine are told as five, so that a tenth may be lacking or too much.
+    assert matrix["trips"].sum() == pytest.approx(asked.sum(), rel=0.1)
+    held = (matrix["low"] <= moves.ravel()) & (moves.ravel() <= matrix["high"])
+    assert held.mean() >= 0.95
+    assert np.mean(matrix["high"] - matrix["low"]) < 0.1 * asked.sum()
