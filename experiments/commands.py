@@ -474,7 +474,7 @@ def adversaries(
 
     Writes scores.csv and manifest.json: success with its interval of 95 %, control, worst tenth and
     CPU time of each attack on each way to publish, each row as it is found. All attacks take some
-    twenty minutes.
+    eight minutes of CPU.
 
     [bold]Example[/bold]
 

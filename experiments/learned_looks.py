@@ -19,10 +19,10 @@ from experiments.looks import Choice, Looks, Window, guessed
 
 N_LOOKS = 3
 """Looks that are learned; those after them are chosen as the last one."""
-N_TARGETS = 24
+N_TARGETS = 48
 _EVERY = 2
 """Every second moment may be looked at while learning, which is shorter."""
-_ROUNDS, _TRIES, _BEST = 4, 12, 4
+N_ROUNDS, N_TRIES, _BEST = 5, 20, 5
 _GREEDY = (1.0, 0.0, 0.0, 0.0)
 """Weights of `numbers_of` with which the look after which the guess is surest is chosen."""
 
@@ -75,8 +75,8 @@ def train(window: Window, *, seed: int = 0) -> FloatArray:
     targets = rng.permutation(np.intersect1d(usable, window.device_of))[:N_TARGETS]
     mean, spread = np.tile(_GREEDY, (N_LOOKS, 1)), np.ones((N_LOOKS, len(_GREEDY)))
     best, most = mean, _names_found(window, targets, mean)
-    for _ in range(_ROUNDS):
-        tries = mean + spread * rng.normal(size=(_TRIES, *mean.shape))
+    for _ in range(N_ROUNDS):
+        tries = mean + spread * rng.normal(size=(N_TRIES, *mean.shape))
         found = np.array([_names_found(window, targets, each) for each in tries])
         chosen = tries[np.argsort(-found, kind="stable")[:_BEST]]
         mean, spread = chosen.mean(axis=0), chosen.std(axis=0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anonymizer.networks import load_network
-from experiments import chosen_moments, looks
+from experiments import chosen_moments, learned_looks, looks
 from experiments.best_looks import answers, values_of
 from experiments.chosen_moments import names_found, run_moments
 from experiments.learned_looks import learned, train
@@ -21,6 +21,7 @@ def scores() -> Sequence[Score]:
         few.setattr(chosen_moments, "MOST_LOOKS", 3)
         few.setattr(chosen_moments, "MOST_WATCHES", 8)
         few.setattr(chosen_moments, "MODES", ("session", "bfs"))
+        few.setattr(learned_looks, "N_ROUNDS", 1)
         return list(run_moments(load_network("city:300"), n_devices=80, seed=1))
 
 
