@@ -124,7 +124,7 @@ def test_a_report_that_cannot_be_written_is_said(tmp_path: Path, config: Path) -
 
 
 def test_utility_is_reported_beside_other_ways_to_publish(tmp_path: Path) -> None:
-    world = wandering(n_devices=30, n_ticks=185, seed=2)
+    world = wandering(n_devices=12, n_ticks=185, seed=2)
     release, auditor_map = ideal_sessions(world).write(tmp_path)
     out = tmp_path / "out.json"
     config = tmp_path / "gateway.toml"

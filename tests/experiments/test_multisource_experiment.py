@@ -431,7 +431,7 @@ def test_the_census_is_read_as_it_is_distributed_and_tried_over_everything(
     assert ({t.d for t in made}, {t.n_qis for t in made}) == ({2}, {6})
 
 
-def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size(tmp_path: Path) -> None:
+def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size() -> None:
     study = made_census(900, seed=1)
     plan = Plan(repeats=1, best_s=0, ranges=Ranges(shares=(1.0,)))
     found = run_multisource({ADULT: made_study(300, seed=1), CENSUS: study}, plan)
@@ -439,6 +439,12 @@ def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size(tmp_path: 
     assert not any(row.by_the_paper for row in found.leak_rows)
     read = replace(study, is_made=False, is_census=True, name="census.txt")
     assert any(row.by_the_paper for row in leak_rows(read, CENSUS, best_s=0, seed=1))
+
+
+@pytest.mark.soak
+def test_a_whole_census_is_drawn_by_its_records_and_promises(tmp_path: Path) -> None:
+    read = replace(made_census(900, seed=1), is_made=False, is_census=True, name="census.txt")
+    plan = Plan(repeats=1, best_s=0, ranges=Ranges(shares=(1.0,)))
     whole = run_multisource({ADULT: made_study(300, seed=1), CENSUS: read}, plan)
     paths = write_results(whole, summary(whole), tmp_path)
     drawn = {each.stem for each in paths if each.suffix == ".png"}

@@ -235,7 +235,8 @@ def test_noise_has_the_size_that_the_window_asks_for() -> None:
     assert np.abs(smoothed(noisy, 400.0)[50:] - 50).mean() < 0.3 * np.abs(noisy[50:] - 50).mean()
 
 
-@pytest.mark.parametrize("publish", [castle, fads])
+# No kernel compiles longer than that of CASTLE; FADS is tested alike.
+@pytest.mark.parametrize("publish", [pytest.param(castle, marks=pytest.mark.soak), fads])
 def test_every_cluster_covers_its_tuples_and_is_of_k_devices(publish: Any) -> None:  # noqa: ANN401
     stream, k = wandering(), 5
     boxes = publish(stream, k=k, delay=150, rng=np.random.default_rng(3))
@@ -289,6 +290,7 @@ def test_a_lattice_lies_under_the_middle_of_a_trace() -> None:
     assert abs(roads.lon.max() - np.quantile(lon, 0.95)) < 0.002
 
 
+@pytest.mark.soak
 def test_the_command_compares_all_on_one_trace(tmp_path: Path) -> None:
     city = load_network("city:300")
     moving = drive(city, 40, seconds=1500, seed=1)
