@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Literal, NamedTuple, TypeAlias
 
 from anonymizer.algorithms.records.generalized_values import Language
+from anonymizer.codecs.paths import JsonPath
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
 from anonymizer.pipeline.records.store_port import PublishedWindow, ReleaseStore
@@ -94,7 +95,7 @@ def toll_answer(
             method="KACA (K-Anonymity Clustering Algorithm)",
             k_value=answer.k,
             input_source=words.input_source,
-            quasi_identifiers=[qi.name for qi in queries.stream.schema.qis],
+            quasi_identifiers=_fields_of(queries.stream),
             clustering=ClusteringSummary(
                 algorithm=_algorithm(queries.stream),
                 clusters=len(answer.cells),
@@ -105,6 +106,17 @@ def toll_answer(
         ),
     )
     return Page(body, len(answer.cells))
+
+
+def _fields_of(stream: Stream) -> list[str]:
+    """Return where each quasi-identifier is in the payloads: the time of the day is their time."""
+    settings = stream.settings
+    time_of = {name: source.time for source in settings.sources for name in source.tells}
+    return [
+        str(JsonPath.of(time_of[a.name] if a.time_of_day else a.path or (a.name,)))
+        for a in settings.attributes
+        if a.role == "qi"
+    ]
 
 
 def release_list(

@@ -145,7 +145,7 @@ async def test_a_row_is_the_sum_of_the_published_classes_that_read_like_it(
     for row in answer["data"]:
         like = wanted[row["section_region"], row["time_period"]]
         assert row["truck_count"] == sum(m["truck_count"] for m in like)
-        told = [m["measures"]["toll_money"] for m in like if m["measures"]["toll_money"]]
+        told = [m["measures"]["avg_toll"] for m in like if m["measures"]["avg_toll"]]
         if told:
             mean = sum(t["sum"] for t in told) / sum(t["n"] for t in told)
             assert row["avg_toll"] == pytest.approx(mean, abs=0.00501)

@@ -107,7 +107,7 @@ def test_each_class_is_true_of_the_exits_it_is_made_of(rig: Rig) -> None:
         for code, minute in records.qi[inside].tolist():
             assert covers(message, SECTIONS[code], minute // 60)
         cents = [code for code in toll_of[inside].tolist() if code != no_toll]
-        told = message["measures"]["toll_money"]
+        told = message["measures"]["avg_toll"]
         if told is None:  # of fewer than k trucks a mean would tell too much
             with_toll = inside[toll_of[inside] != no_toll]
             assert len(set(records.person[with_toll].tolist())) < K
@@ -235,7 +235,7 @@ def test_a_mean_over_fewer_trucks_than_k_is_not_published(rig: Rig) -> None:
     rig.close(silent=True)
     [message] = rig.classes()
     assert message["avg_toll"] is None
-    assert message["measures"] == {"toll_money": None}
+    assert message["measures"] == {"avg_toll": None}
 
 
 def test_own_records_are_one_of_each_person_and_the_same_for_the_same_seed() -> None:
@@ -266,8 +266,8 @@ def test_every_way_of_telling_and_comparing_can_be_set(tmp_path: Path) -> None:
     rig.close(silent=True)
     [message] = rig.classes()
     assert message["qis"] == {
-        "section_id": {"values": ["G5615530120"]},
-        "exit_time": {"hours": [23, 1]},
+        "section_region": {"values": ["G5615530120"]},
+        "time_period": {"hours": [23, 1]},
         "real_money": {"range": [0, 0], "missing": True},
     }
     assert message["section_region"] == "{G5615530120}"
