@@ -33,22 +33,34 @@ settings.load_profile("anonymizer")
 # Typer makes a command line anew for every call, which takes longer than most of what is called.
 typer.main.get_command = cache(typer.main.get_command)
 
-# Files of a minute and more come first, or one core would wait for the one that begins last. Those
-# that compile other kernels than their neighbours take turns: a kernel is compiled by one process.
+# Files that take or wait longest come first, or one core would wait for the one that begins last.
+# Those that compile other kernels than their neighbours take turns: one process compiles a kernel.
 _LONG = (
     "test_docs.py",
     "test_modes_under_attack.py",
     "test_local_search.py",
     "test_map_browser.py",
     "test_service.py",
-    "test_experiment.py",
-    "test_service_failures.py",
     "test_demo.py",
     "test_tracking_experiment.py",
+    "test_service_failures.py",
     "test_overload.py",
     "test_api.py",
     "test_recorder.py",
     "test_frontier.py",
+    "test_child_processes.py",
+    "test_multisource_experiment.py",
+    "test_extras.py",
+    "test_adka_experiment.py",
+    "test_stages_of_a_cluster.py",
+    "test_own_evidence.py",
+    "test_contract.py",
+    "test_kernel_cache.py",
+    "test_wheel.py",
+    "test_unfolding.py",
+    "test_notebook.py",
+    "test_tuning.py",
+    "test_toll.py",
     "test_latency_outside.py",
     "test_all_methods.py",
 )
