@@ -466,6 +466,38 @@ MODULES = (
         ),
     ),
     Module(
+        "cluster/positions/source_windows.py",
+        (
+            "cluster/positions/test_source_windows.py",
+            "cluster/positions/test_stage_counts.py",
+            "cluster/positions/test_stage_streets.py",
+        ),
+        (
+            ("if all(said):", "if any(said):"),
+            ("window <= self._newest[source] or", ""),
+            ("max(self._newest) - self._most_waiting, ", ""),
+            ("pieces if window == before else []", "pieces"),
+        ),
+    ),
+    Module(
+        "cluster/positions/stage_streets.py",
+        ("cluster/positions/test_stage_streets.py",),
+        (
+            ("if len(parts) < len(said):", "if not parts:"),
+            ("max(self._k, *(each.k for each in said))", "self._k"),
+            ("except GuaranteeError:", "except KeyError:"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/live_passages.py",
+        ("algorithms/positions/test_live_passages.py",),
+        (
+            ("np.lexsort((found.ts, turn, found.device))", "np.lexsort((found.ts, found.device))"),
+            ('self._waiting = [_Reports(*each) for each in state["waiting"]]', "pass"),
+            ("self._crowded |= set(np.unique(sums.key[0]).tolist())", "pass"),
+        ),
+    ),
+    Module(
         "cluster/positions/stage_counts.py",
         ("cluster/positions/test_stage_counts.py",),
         (

@@ -83,10 +83,8 @@ def test_a_device_stays_on_its_network_until_it_has_been_silent_for_long_enough(
 
     def mark(*says: tuple[int, int], now: float) -> list[bool]:
         slot, layer = np.array(says).T
-        return [
-            bool(each)
-            for each in layers.mark(slot.astype(np.int32), layer.astype(np.int8), now=now)
-        ]
+        found = layers.mark(slot.astype(np.int32), layer.astype(np.int8), now=now)
+        return [bool(each) for each in found]
 
     assert mark((1, 0), (2, 1), (1, 1), (3, 1), now=0.0) == [False, False, True, False]
     assert layers.of(np.array([1, 2, 3, 4], np.int32)).tolist() == [0, 1, 1, -1]
