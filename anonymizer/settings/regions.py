@@ -1,7 +1,7 @@
 """How regions are formed, and how long the groups and pseudonyms in them last."""
 
 from bisect import bisect_right
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -97,6 +97,8 @@ class RegionSettings(Group):
 class SessionSettings(Group):
     """The lifetime of groups and pseudonyms, and how often a group publishes."""
 
+    n_cells: ClassVar[int] = 8
+    """Parts of the network whose epochs begin at different times; fewer where devices are few."""
     epoch_s: Positive = 60.0
     """Longest lifetime of a group and its pseudonyms. A longer one lets analysts follow a
     pseudonym for longer, but makes regions larger and newcomers wait longer. In the modes `bfs` and

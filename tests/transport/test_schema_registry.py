@@ -155,7 +155,7 @@ def test_what_avro_cannot_say_is_refused(part: dict[str, Any]) -> None:
     [
         ({"json": "registry:8081"}, "must be an address"),
         ({"json": "http://a", "avro": "http://a"}, "not both"),
-        ({"json": "http://a"}, "is for output.kafka"),
+        ({"json": "http://a"}, "is for an output.topic of Kafka"),
     ],
 )
 def test_settings_of_a_registry_that_cannot_be_are_refused(

@@ -6,6 +6,7 @@ from copy import deepcopy
 from hashlib import sha256
 from itertools import islice
 from random import Random
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -46,11 +47,27 @@ EPOCH_S = 20.0
 MODES = ("bfs", "snapshot", "session")
 
 
+class EarlierSession(SessionSettings):
+    """As it was stated when the releases of one district were recorded."""
+
+    n_cells: ClassVar[int] = 4
+
+    @property
+    def settle_s(self) -> float:
+        """How long after the first position the first groups are formed."""
+        return 2.0
+
+    @property
+    def rotate_s(self) -> float:
+        """How long a pseudonym lasts where groups do not."""
+        return 300.0
+
+
 def settings(mode: str = "session", districts: int = 4, **region: object) -> Settings:
     return Settings.model_validate(
         {
             "region": {"mode": mode, "districts": districts, "min_nodes": 2, **region},
-            "session": {"epoch_s": EPOCH_S, "beat_s": 0},
+            "session": EarlierSession(epoch_s=EPOCH_S, beat_s=0),
             "presence": {"ttl_s": 40, "max_behind_s": 30},
             "adka": {"density_steps": [4], "k_values": [5, 3]},
         }

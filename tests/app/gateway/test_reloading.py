@@ -16,6 +16,7 @@ from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from anonymizer.settings.reload import change
 from anonymizer.transport.local_brokers import mosquitto
+from tests.eager_session import EagerSession
 from tests.end_to_end import client, quick, send, serving, write_settings
 
 NETWORK = load_network("grid:10x10")
@@ -98,7 +99,7 @@ def test_groups_that_are_formed_after_a_change_hold_what_it_demands(mode: str) -
         {
             "network": {"source": "grid:10x10"},
             "region": {"mode": mode},
-            "session": {"epoch_s": 10},
+            "session": EagerSession(epoch_s=10),
             "http": {"host": ""},
         }
     )

@@ -464,7 +464,8 @@ def test_a_setting_is_read_as_it_is_meant_whatever_the_labels(
     assert second.hi is not None
     assert second.lo <= values[0] + 1e-12
     assert second.hi >= values[-1] - 1e-12
-    assert [source.tells for source in read.sources] == [("count",), ("x", "S")]
+    assert [source.tells for source in read.sources] == [("count_",), ("x", "S")]
+    assert (first.name, first.path) == ("count_", ("count",)), "count is a field of the class"
     declare(read)
 
 

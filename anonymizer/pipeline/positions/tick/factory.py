@@ -232,7 +232,7 @@ def _cloak(settings: "Settings", network: RoadNetwork, pace: Pace, serials: Seri
         network,
         levels,
         rule=rule,
-        epochs=Epochs(settle_s=session.settle_s),
+        epochs=Epochs(session.n_cells, session.settle_s),
         pace=pace,
         max_nodes=max_nodes,
         k_extra=region.k_extra,

@@ -12,6 +12,7 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.tick.factory import Operator, cloaking_operator
 from anonymizer.settings import Settings
 from tests.algorithms.positions.cloaks.driving import Shared, shared_of, traffic
+from tests.eager_session import EagerSession
 from tests.networks.twins import arcs
 
 CITY = load_network("city:120")
@@ -26,7 +27,7 @@ def operator(mode: str, **region: Any) -> Operator:  # noqa: ANN401  a settings 
     tables = {
         "region": {"mode": mode, **region},
         "adka": {"density_steps": [3], "k_values": [4, 2]},
-        "session": {"epoch_s": 5},
+        "session": EagerSession(epoch_s=5),
     }
     return cloaking_operator(Settings.model_validate(tables), CITY)
 

@@ -11,7 +11,8 @@ from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
-from anonymizer.settings import DeviceZoneSettings, SessionSettings
+from anonymizer.settings import DeviceZoneSettings
+from tests.eager_session import EagerSession
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
 
 ENABLED = {"topic": "zones/{device}"}
@@ -84,21 +85,12 @@ def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwis
     assert rig.hidden("a", "b", "c") == 0
 
 
-class AtOnce(SessionSettings):
-    """Of a session whose first groups are formed in the first tick."""
-
-    @property
-    def settle_s(self) -> float:
-        """How long after the first position the first groups are formed."""
-        return 0.0
-
-
 WAITING: dict[str, Any] = {
     "region": {"mode": "session", "min_nodes": 2, "place_devices": 1},
     "session": {"beat_s": 4, "epoch_s": 12},
     "presence": {"ttl_s": 30, "max_behind_s": 30},
 }
-SESSION = WAITING | {"session": AtOnce(**WAITING["session"])}
+SESSION = WAITING | {"session": EagerSession(**WAITING["session"])}
 NODE_OF = {"a": 0, "b": 6, "c": 18, "d": 24}
 
 
@@ -121,13 +113,13 @@ def test_after_a_withdrawal_a_group_goes_on_as_if_the_device_were_silent(
     goes_on: bool,  # noqa: FBT001
 ) -> None:
     rig, silent, without = (ZonesRig(**SESSION) for _ in range(3))
-    assert drive(rig, NODE_OF, 7) == drive(silent, NODE_OF, 7)
-    drive(without, REST, 7)
+    assert drive(rig, NODE_OF, 8) == drive(silent, NODE_OF, 8)
+    drive(without, REST, 8)
     rig.state("a", {"everywhere": True})
     said = NODE_OF | {"a": 4} if goes_on else REST
-    until_the_epoch_ends = drive(rig, said, 4)
-    assert until_the_epoch_ends == drive(silent, REST, 4)
-    drive(without, REST, 4)
+    until_the_epoch_ends = drive(rig, said, 3)
+    assert until_the_epoch_ends == drive(silent, REST, 3)
+    drive(without, REST, 3)
     assert any(0 in region for region in until_the_epoch_ends)
     assert drive(rig, said, 24) == drive(without, REST, 24), "as if it had never been there"
 
@@ -135,7 +127,7 @@ def test_after_a_withdrawal_a_group_goes_on_as_if_the_device_were_silent(
 def test_what_a_device_reported_after_the_last_release_of_its_group_is_never_shown() -> None:
     for withdraws in (False, True):
         rig = ZonesRig(**SESSION)
-        drive(rig, NODE_OF, 1)
+        drive(rig, NODE_OF, 3)
         while not any(0 in region for region in drive(rig, NODE_OF, 1)):
             pass
         assert rig.seconds < 8
