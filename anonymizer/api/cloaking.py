@@ -371,8 +371,8 @@ def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:
         raise SettingsError("settings: must be what load_settings returns")
     if mode is None:
         return settings
-    tables = settings.model_dump()
-    tables["region"]["mode"] = mode
+    tables = settings.model_dump(exclude_unset=True)  # what was not stated follows from others
+    tables.setdefault("region", {})["mode"] = mode
     return validated(tables, "settings")
 
 

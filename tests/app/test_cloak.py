@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.settings import Settings
+from anonymizer.settings import SessionSettings, Settings
 from simulator.traffic import Traffic
 from tests import naive
 from tests.graphs import two_islands
@@ -252,6 +252,10 @@ def test_devices_fall_silent_and_hide_nobody_after_their_time_to_live(tmp_path: 
     assert run.outcomes() == {"PUBLISHED": 3, "SUPPRESSED__TOO_FEW_DEVICES": 1}
 
 
+class OneCell(SessionSettings):
+    n_cells: ClassVar[int] = 1
+
+
 def test_a_small_slow_fleet_is_published_as_if_the_network_had_one_cell(tmp_path: Path) -> None:
     n_devices, n_rounds, every_s = 20, 6, 30.0
     lat, lon = Traffic(CITY, n_devices, seed=2).advance(0.0)
@@ -267,7 +271,7 @@ def test_a_small_slow_fleet_is_published_as_if_the_network_had_one_cell(tmp_path
         cloak_trace(trace, CITY, settings, tick_s=5.0, seed=1, out=tmp_path / "PUB.jsonl").ledger.n(
             Outcome.PUBLISHED
         )
-        for settings in (Settings(), Settings.model_validate({"session": {"cells": 1}}))
+        for settings in (Settings(), Settings(session=OneCell()))
     )
     assert with_one_cell > trace.n_rows / 3
     assert by_default >= 0.95 * with_one_cell
@@ -381,7 +385,7 @@ BATTERY: dict[str, Any] = {"name": "battery", "lo": 0, "hi": 100, "statistics": 
 
 
 def with_readings(*declared: Mapping[str, Any]) -> Settings:
-    return Settings.model_validate(TWO.model_dump() | {"readings": declared})
+    return Settings.model_validate(TWO.model_dump(exclude_unset=True) | {"readings": declared})
 
 
 def sensing(trace: Trace, *, seed: int = 3) -> Trace:
@@ -463,7 +467,7 @@ def test_of_readings_is_told_what_the_live_service_tells(
     )
     settings = with_readings(SPEED, BATTERY)
     tables = {"region": {"mode": mode}, "session": {"beat_s": beat_s}}
-    settings = Settings.model_validate(settings.model_dump() | tables)
+    settings = Settings.model_validate(settings.model_dump(exclude_unset=True) | tables)
     run = Run(trace, tmp_path, settings=settings)
 
     def content(lines: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -526,7 +530,7 @@ def test_taxis_of_san_francisco_are_cloaked_truly(tmp_path: Path) -> None:
 def test_nothing_of_a_zone_or_of_the_ends_of_trips_is_in_a_release(tmp_path: Path) -> None:
     zone = {"circle": {"lat": GRID.lat[7], "lon": GRID.lon[7], "radius_m": 30}}
     trips = {"enabled": True, "ends_m": 50, "ends_s": 1, "delay_s": 10}
-    settings = Settings.model_validate(TWO.model_dump() | {"zones": [zone], "trips": trips})
+    settings = Settings.model_validate(TWO.model_dump(exclude_unset=True) | {"zones": [zone], "trips": trips})
     # Two devices down a street of five nodes together, ten seconds a node.
     street = (2, 7, 12, 17, 22)
     rows = [

@@ -120,7 +120,7 @@ def test_bounds_hold_for_any_devices(data: st.DataObject) -> None:
 def test_files_that_are_no_counts_of_this_network_are_refused(tmp_path: Path) -> None:
     for lines, said in (
         (["", '{"n_cells": 4'], "has no counts"),
-        ([line(60, []), line(120, [], interval_s=120.0)], "several intervals"),
+        ([line(60, []), line(120, [], interval_s=120.0)], "different intervals"),
         ([line(60, [], network="0")], "not all about network"),
     ):
         with pytest.raises(InputError, match=said):

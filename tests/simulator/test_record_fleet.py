@@ -86,7 +86,7 @@ def test_the_settings_of_all_methods_declare_the_attributes_of_the_simulators_ow
         return {each["name"]: each for stream in tables["streams"] for each in stream["attributes"]}
 
     every, vehicles = attributes(all_methods()), attributes(tomllib.loads(SETTINGS))
-    sections = every["section_id"]["values"]
+    sections = every["section_region"]["values"]
     tolls = attributes(tomllib.loads(settings_for(sections)))
     both = every.keys() & vehicles.keys()
     assert both == vehicles.keys()

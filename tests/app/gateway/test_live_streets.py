@@ -146,7 +146,7 @@ async def test_an_hour_has_the_largest_k_that_was_asked_for_while_it_lasted_or_i
     driven, start_s = Driven(drives(hours=3)), 0.0
     for at_s, k_extra in changes.items():
         await driven.until(at_s, start_s=start_s)
-        tables = driven.settings.model_dump() | {"region": {"k_extra": k_extra}}
+        tables = driven.settings.model_dump(exclude_unset=True) | {"region": {"k_extra": k_extra}}
         driven.streets.adopt(Settings.model_validate(tables))
         start_s = at_s - TICK_S
     await driven.until(3 * HOUR + 400, start_s=start_s)
