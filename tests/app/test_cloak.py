@@ -419,7 +419,8 @@ def test_values_stand_beside_their_pseudonyms_and_statistics_beside_all(tmp_path
 
 def live(trace: Trace, settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield what the service sends for each device when the trace is its traffic."""
-    tables = settings.model_dump(include={"readings", "adka", "region", "network", "session"})
+    named = {"readings", "adka", "region", "network", "session"}
+    tables = settings.model_dump(include=named, exclude_unset=True)
     rig = Rig(**tables, output={"forms": ["device"], "qos": 1})
     second = np.ceil(trace.ts)
     for now in range(int(second[0]), int(second[-1]) + 200):
@@ -530,7 +531,9 @@ def test_taxis_of_san_francisco_are_cloaked_truly(tmp_path: Path) -> None:
 def test_nothing_of_a_zone_or_of_the_ends_of_trips_is_in_a_release(tmp_path: Path) -> None:
     zone = {"circle": {"lat": GRID.lat[7], "lon": GRID.lon[7], "radius_m": 30}}
     trips = {"enabled": True, "ends_m": 50, "ends_s": 1, "delay_s": 10}
-    settings = Settings.model_validate(TWO.model_dump(exclude_unset=True) | {"zones": [zone], "trips": trips})
+    settings = Settings.model_validate(
+        TWO.model_dump(exclude_unset=True) | {"zones": [zone], "trips": trips}
+    )
     # Two devices down a street of five nodes together, ten seconds a node.
     street = (2, 7, 12, 17, 22)
     rows = [
