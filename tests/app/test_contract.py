@@ -104,7 +104,12 @@ class Contract:
 
 
 @pytest.mark.parametrize(
-    ("forms", "shape"), [(FORMS, "roads"), (FORMS, "bbox"), ([*FORMS, "device"], "nodes")]
+    ("forms", "shape"),
+    [
+        (FORMS, "roads"),
+        pytest.param(FORMS, "bbox", marks=pytest.mark.soak),
+        ([*FORMS, "device"], "nodes"),
+    ],
 )
 async def test_every_message_on_every_topic_is_as_the_contract_says(
     broker: LocalBroker, forms: list[str], shape: str

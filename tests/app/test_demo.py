@@ -46,7 +46,11 @@ async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[FlowSn
 
 
 @pytest.mark.parametrize(
-    ("broker", "name"), [("mosquitto", "Mosquitto at"), ("embedded", "embedded amqtt at")]
+    ("broker", "name"),
+    [
+        ("mosquitto", "Mosquitto at"),
+        pytest.param("embedded", "embedded amqtt at", marks=pytest.mark.soak),
+    ],
 )
 async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_for(
     broker: str, name: str
@@ -150,6 +154,7 @@ async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
     assert out.decode().split("unaccounted for")[1].split()[0] == "0"
 
 
+@pytest.mark.soak  # the same in one process: tests/app/gateway/test_all_methods.py
 async def test_every_method_publishes_of_the_same_vehicles_and_the_toll_api_answers() -> None:
     plan = replace(SMALL, n_devices=400, rate_hz=1.0, network="city:400", compare=False)
     stop = asyncio.Event()

@@ -23,8 +23,6 @@ from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
 
-_LEAST_LOOK_S = 60.0
-
 
 class InputArrivals(NamedTuple):
     """One connection of inputs: its state, what has arrived on it, and what it subscribes to."""
@@ -71,7 +69,7 @@ class InputWatch:
             lambda: SilentConnection(after_s=silence_s)
         )
         self._changing = ChangingIds()
-        self._too_large = TooLargeWatch(look_s=max(settings.session.epoch_s, _LEAST_LOOK_S))
+        self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
         self._said = ""
         self._shown = self._next = ""
 

@@ -148,7 +148,7 @@ def pairs(outside: Outside, said: Scrape) -> Iterator[tuple[float, object]]:
     yield said.mean(AGE), outside.about(mean_s)
 
 
-@pytest.mark.parametrize("mode", sorted(MODES))
+@pytest.mark.parametrize("mode", ["session", pytest.param("snapshot", marks=pytest.mark.soak)])
 async def test_latency_and_age_agree_with_what_a_subscriber_measures(
     broker: LocalBroker, tmp_path: Path, mode: str
 ) -> None:

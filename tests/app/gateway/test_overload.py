@@ -210,7 +210,7 @@ async def counted(gateway: Gateway) -> tuple[Accounts, int]:
     return await gateway.accounts(), await value(gateway, "anonymizer_broker_dropped_total")
 
 
-@pytest.mark.parametrize("qos", [0, 1])
+@pytest.mark.parametrize("qos", [pytest.param(0, marks=pytest.mark.soak), 1])
 async def test_ten_times_too_much_work_leaves_the_newest_and_is_counted(
     tmp_path: Path, qos: int
 ) -> None:
