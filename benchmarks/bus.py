@@ -7,7 +7,7 @@ has an outcome or is held for its group.
 
 Beside it in the same run: bare programs that read every message and write it again as it is, with
 the same client, and a gateway that has the same messages from Mosquitto at QoS 1.
-As a program, `python -m benchmarks.bus ADDRESS GROUP IN OUT`, it is a bare one.
+As a program, `python -m benchmarks.bus ADDRESS PARTITIONS IN OUT`, it is a bare one.
 """
 
 import asyncio
@@ -42,6 +42,7 @@ from tests.cluster.kafka import JARS, Kafka, running_kafka
 _WITHIN_S = 3_600.0
 _AT_ONCE = 4096
 _SETTLE_S = 8.0
+_N_PARTITIONS = 4
 _LOOK_S = 0.2
 _IDLE_S = 3.0
 _WARM = 0.1
@@ -184,7 +185,7 @@ def _make_topics(kafka: Kafka) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415  an extra
 
     admin = AdminClient({"bootstrap.servers": kafka.address})
-    topics = [NewTopic(name, 4) for name in ("relayed", "raw", "out", "bare")]
+    topics = [NewTopic(name, _N_PARTITIONS) for name in ("relayed", "raw", "out", "bare")]
     for made in admin.create_topics(topics).values():
         made.result()
 
@@ -217,13 +218,15 @@ def _filled(
 async def _bare(backlog: Backlog, kafka: Kafka) -> _Run:
     """Let bare programs relay all; measured from the first message to the last."""
     broker_s, machine_s, at_s = cpu_s_of_child("kafka.Kafka"), machine_cpu_s(), time.monotonic()
-    command = ("-m", "benchmarks.bus", kafka.address, secrets.token_hex(8), "relayed", "bare")
-    processes = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE
+    processes = []
+    for i in range(backlog.n_gateways):
+        parts = ",".join(str(part) for part in range(i, _N_PARTITIONS, backlog.n_gateways))
+        command = ("-m", "benchmarks.bus", kafka.address, parts, "relayed", "bare")
+        processes.append(
+            await asyncio.create_subprocess_exec(
+                sys.executable, *command, stdout=asyncio.subprocess.PIPE
+            )
         )
-        for _ in range(backlog.n_gateways)
-    ]
     said = [json.loads((await each.communicate())[0]) for each in processes]
     machine_s, at_s = machine_cpu_s() - machine_s, time.monotonic() - at_s
     n, began_s, ended_s, cpu_s = zip(*(each for each in said if each[0]), strict=True)
@@ -234,16 +237,22 @@ async def _bare(backlog: Backlog, kafka: Kafka) -> _Run:
     return _Run(backlog.n, max(ended_s) - min(began_s), sum(cpu_s), broker_s, others)
 
 
-def _relay(address: str, group: str, source: str, sink: str) -> None:
-    """Read messages and write each again as it is, until none comes.
+def _relay(address: str, parts: str, source: str, sink: str) -> None:
+    """Read messages of these partitions and write each again as it is, until none comes.
+
+    Without a group, whose first member would have read all before the second is one.
 
     Prints their number, when the first and the last came, and the CPU seconds between.
     """
-    from confluent_kafka import Consumer, Producer  # noqa: PLC0415  an extra
+    from confluent_kafka import (  # noqa: PLC0415  an extra
+        OFFSET_BEGINNING,
+        Consumer,
+        Producer,
+        TopicPartition,
+    )
 
     where = {"bootstrap.servers": address}
-    begins = {"group.id": group, "auto.offset.reset": "earliest"}
-    consumer: Any = Consumer({**where, **READ_AHEAD, **begins})
+    consumer: Any = Consumer({**where, **READ_AHEAD, "group.id": "none"})
     producer: Any = Producer(
         {
             **where,
@@ -254,7 +263,9 @@ def _relay(address: str, group: str, source: str, sink: str) -> None:
             "queue.buffering.max.messages": 10**6,
         }
     )
-    consumer.subscribe([source])
+    consumer.assign(
+        [TopicPartition(source, int(part), OFFSET_BEGINNING) for part in parts.split(",")]
+    )
     n, began_s, began_cpu_s, last_s, used_s = 0, 0.0, 0.0, time.monotonic() + _WITHIN_S, 0.0
     while time.monotonic() < last_s + _IDLE_S:
         read = consumer.consume(_AT_ONCE, 0.025)
