@@ -73,6 +73,17 @@ class Taxis(Bus):
     def n_left(self) -> int:
         return N - self.n_sent
 
+    def wait_for_regions(self) -> None:
+        """Report until a gateway publishes: it reads a backlog before it forms groups."""
+        before = self.n_published()
+
+        def has_more() -> bool:
+            self.drive(1)
+            time.sleep(0.5)
+            return self.n_published() > before
+
+        wait_until(has_more, "regions", deadline_s=60.0)
+
     def drive(self, n_rounds: int) -> None:
         """Send rounds of messages, each as if it were now."""
         for _ in range(min(n_rounds, self.n_left // PER_ROUND)):
@@ -96,6 +107,7 @@ def test_a_million_positions_pass_three_kills_and_two_rebalances_with_exact_acco
         before = taxis.n_committed() if kill else 0
         start(gateways, taxis)
         taxis.drive(40)
+        taxis.wait_for_regions()
         wait_until(lambda: taxis.n_committed() > before, "some")  # noqa: B023  awaited here
         gateways.kill("one")
         taxis.drive(5)  # wait in Kafka until the next one has the partitions
@@ -141,6 +153,7 @@ def check_outputs(taxis: Taxis) -> None:
         echoed[int(core["id"], 16), datetime.fromisoformat(made).timestamp()] += 1
         times[message.key()].append(made)
     assert all(each == sorted(each) for each in times.values())
+    assert members
     # A kill may come between a group and its echoes: some of one moment are missing then.
     assert not echoed - members
     assert len({time for _, time in members - echoed}) <= N_KILLS
