@@ -42,9 +42,15 @@ class Viewer:
         self.driver = driver
         self.requests: list[str] = []
 
+    def leave(self) -> None:
+        """Leave the page, which may try to reach a gateway that is gone, and forget what it did."""
+        self.driver.get("about:blank")
+        self.complaints()
+        self.asked()
+        self.requests.clear()
+
     def open(self, url: str) -> None:
-        """Go to the map and wait for the first frames."""
-        self.log("performance")  # what the browser's own first page asked for
+        """Go to the map."""
         self.driver.get(url)
 
     def element(self, selector: str) -> WebElement:
@@ -97,6 +103,15 @@ class Viewer:
 
     def n_regions(self) -> int:
         return int(self.script("return document.getElementById('map').city?.regions.length ?? 0"))
+
+    def is_painted(self) -> bool:
+        """Return whether the first pictures of the roads and of what is live are there."""
+        return bool(
+            self.script(
+                "const c = document.getElementById('map').city;"
+                "return !!(c?.ground._bounds && c.sheet._bounds)"
+            )
+        )
 
     def colours(self, sheet: int) -> int:
         """Return how many colours there are on a canvas of the map: 0 the roads, 1 what is live."""

@@ -43,9 +43,10 @@ def viewer(browser: Viewer, demo: str) -> Iterator[Viewer]:
     """Open the map anew; at the end nothing may have been complained of or asked of others."""
     browser.screen(1360, 880)
     browser.scheme("light")
-    browser.requests.clear()
+    browser.leave()
     browser.open(demo)
     browser.until(browser.n_regions)
+    browser.until(browser.is_painted)
     yield browser
     assert browser.complaints() == []
     asked = browser.asked()
@@ -303,6 +304,16 @@ def test_everything_can_be_done_from_the_keyboard(viewer: Viewer) -> None:
     viewer.until(lambda: viewer.text("#comparison tr.now th"), lambda name: name == NAMES[1])
 
 
+def test_who_goes_away_and_comes_back_sees_it_live(viewer: Viewer) -> None:
+    viewer.script(f"window.left = {viewer.frame()}")
+    viewer.driver.get("about:blank")
+    viewer.driver.back()
+    left = viewer.script("return window.left")
+    assert left is not None, "the browser kept the page"
+    viewer.until(viewer.frame, lambda now: now > left)
+    assert viewer.state() == "live"
+
+
 def test_it_fits_a_phone(viewer: Viewer) -> None:
     viewer.screen(*PHONE, mobile=True)
     viewer.open(viewer.driver.current_url)
@@ -390,7 +401,6 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
         await gateway.logged("listening")
         await look(browser.until, lambda: browser.state() == "live")
     browser.script("sessionStorage.clear()")
-    browser.complaints()
 
 
 def test_the_traffic_of_the_last_hour_is_drawn_where_the_gateway_tells_it(viewer: Viewer) -> None:

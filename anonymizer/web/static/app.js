@@ -115,6 +115,11 @@ class Page {
       this.paintRamp();
       this.draw();
     });
+    // A page that is kept for the way back would hold its stream, and a browser has six for a gateway.
+    addEventListener("pagehide", () => this.leave?.abort());
+    addEventListener("pageshow", (event) => {
+      if (event.persisted) this.look();
+    });
   }
 
   key(event) {
