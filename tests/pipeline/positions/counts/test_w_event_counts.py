@@ -1,7 +1,7 @@
 """Counts of w-event privacy: any w messages in a row hide a device, for however long they go on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +220,7 @@ def test_the_noise_is_the_smaller_one_of_two_and_keeps_the_budget() -> None:
     assert drawn.std() == pytest.approx(noise_of(few).scale, rel=0.1)
 
 
-N_WINDOWS = 40_000
+N_WINDOWS = 20_000
 
 
 def windows(noise: Noise, there: int, *, w: int) -> FloatArray:
@@ -252,14 +252,30 @@ def least_epsilon(noise: Noise, *, w: int, delta: float) -> float:
     return epsilon(slice(half, None), best)
 
 
-@pytest.mark.parametrize("w", [3, pytest.param(25, marks=pytest.mark.soak)])
-def test_no_more_is_learned_from_a_window_than_the_promise_allows(w: int) -> None:
-    """Laplace noise for 3 intervals, Gaussian noise for 25. Noise for one interval is refuted."""
+def laplace() -> LaplaceNoise:
+    return LaplaceNoise(epsilon=1.0, n_releases=1, n_changed=1)
+
+
+def gaussian() -> GaussianNoise:
+    return GaussianNoise(epsilon=1.0, delta=1e-3, n_releases=1, n_changed=1)
+
+
+@pytest.mark.parametrize(
+    ("w", "of_one"), [(3, laplace), pytest.param(25, gaussian, marks=pytest.mark.soak)]
+)
+def test_no_more_is_learned_from_a_window_than_the_promise_allows(
+    w: int, of_one: Callable[[], Noise]
+) -> None:
+    """Laplace noise for 3 intervals, Gaussian noise for 25. The same for one interval is refuted.
+
+    Three Gaussian releases would not be: what their noise spends is computed with a margin, so the
+    least epsilon of ten draws was 0.73 to 1.20. That of Laplace noise was 1.64 to 1.93.
+    """
     settings = settings_of(period_s=w * EVERY_S, trip_areas=0, epsilon=1.0, delta=1e-3)
-    assert isinstance(noise_of(settings), LaplaceNoise if w == 3 else GaussianNoise)
-    assert least_epsilon(noise_of(settings), w=w, delta=1e-3) <= 1.0
-    of_one = GaussianNoise(epsilon=1.0, delta=1e-3, n_releases=1, n_changed=1)
-    assert least_epsilon(of_one, w=w, delta=1e-3) > 1.0
+    noise, too_little = noise_of(settings), of_one()
+    assert type(noise) is type(too_little)
+    assert least_epsilon(noise, w=w, delta=1e-3) <= 1.0
+    assert least_epsilon(too_little, w=w, delta=1e-3) > 1.0
 
 
 def test_a_bound_of_intervals_has_no_place_where_everybody_is_counted() -> None:
