@@ -41,14 +41,12 @@ $(STAMP): requirements-dev.txt pyproject.toml
 demo: $(STAMP)  ## watch raw positions go in and cloaked regions come out
 	$(BIN)/anonymizer demo $(ARGS)
 
-# Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The other core
-# compiles the kernels that take longest meanwhile. The run itself says what is wrong.
+# Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The run itself
+# says what is wrong.
 COLLECTED := $(VENV)/.collected
-COMPILING := tests/algorithms/records/test_moves.py tests/algorithms/records/test_local_search.py
 
 $(COLLECTED): $(STAMP)
-	@$(BIN)/python -m pytest -m "$(QUICK)" -p no:cacheprovider -n0 -qq $(COMPILING) > /dev/null & \
-	$(BIN)/python -m pytest -m "$(QUICK)" --collect-only -qq > /dev/null; wait
+	-@$(BIN)/python -m pytest -m "$(QUICK)" --collect-only -qq > /dev/null
 	@touch $@
 
 test: $(COLLECTED)  ## all tests that need no data but their own (Mosquitto, Chromium and Prometheus are found or installed)

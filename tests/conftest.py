@@ -64,6 +64,10 @@ _LONG = (
     "test_latency_outside.py",
     "test_all_methods.py",
 )
+_WAITING = ("gateway", "live_map", "web", "deploy")
+"""Folders whose tests wait for programs. Side by side, they would leave the cores idle."""
+_WAITING_ENDS = 0.9
+"""Share of the run in which they begin: what waits last keeps everybody waiting."""
 _WORKERS_OF_CORE = 2
 _MOST_WORKERS = 8
 _NEW_OBJECTS = 10_000
@@ -73,8 +77,13 @@ gc.disable()  # while tests are collected, which makes none; a fifth of that tim
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    rank = {name: place for place, name in enumerate(_LONG)}
-    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+    long = {name: place for place, name in enumerate(_LONG)}
+    others = [path for path in dict.fromkeys(item.path for item in items) if path.name not in long]
+    place: dict[Path, tuple[int, float]] = {}
+    for waits, share in ((True, _WAITING_ENDS), (False, 1.0)):
+        alike = [path for path in others if (path.parent.name in _WAITING) == waits]
+        place |= {path: (len(long), share * i / len(alike)) for i, path in enumerate(alike)}
+    items.sort(key=lambda item: place.get(item.path) or (long[item.path.name], 0.0))
 
 
 def pytest_runtest_teardown() -> None:
