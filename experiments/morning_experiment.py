@@ -275,7 +275,7 @@ def _published_trips(morning: Morning) -> PublishedTrips:
         nothing = np.zeros(len(slot))
         positions = Positions(slot, trace.ts[rows], trace.lat[rows], trace.lon[rows], nothing)
         ended = windows.tick(positions, node[rows], now=(number + 1) * TICK_S)
-        lines += [messages.of(*each, wall_ahead_s=0.0).payload for each in ended]
+        lines += [messages.of(each, wall_ahead_s=0.0).payload for each in ended]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trips.jsonl"
         path.write_bytes(b"\n".join(lines))

@@ -17,7 +17,7 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
 from anonymizer.networks.publication import parts
-from anonymizer.pipeline.positions.out.trips import TripMessages
+from anonymizer.pipeline.positions.out.trips import EndedTrips, TripMessages
 from anonymizer.settings import Settings
 from tests.client.paper import STEP_DEG, halves, message, street
 
@@ -298,7 +298,7 @@ def test_intervals_hold_for_trips_that_a_gateway_tells(tmp_path: Path) -> None:
             step.astype(np.int64),
             [np.zeros(0, np.int64)] * len(rows),
         )
-        lines.append(told.of(each, trips, wall_ahead_s=0.0).payload)
+        lines.append(told.of(EndedTrips(each, k, trips), wall_ahead_s=0.0).payload)
     (tmp_path / "trips.jsonl").write_bytes(b"\n".join(lines))
     found = client.read_trips(tmp_path / "trips.jsonl", network=network)
     assert len(found) <= n <= len(found) + (k - 1) * len(found.table())

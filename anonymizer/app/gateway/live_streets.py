@@ -19,7 +19,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import GuaranteeError
 from anonymizer.files.feature_collection import feature_collection
 from anonymizer.pipeline.positions.counts.private_counts import OVERLOAD
-from anonymizer.pipeline.positions.out.trips import PUBLISHED, UNVERIFIED
+from anonymizer.pipeline.positions.out.trips import PUBLISHED, UNVERIFIED, LargestK, promised_k
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.settings import Settings
@@ -80,13 +80,12 @@ class StreetWatch:
         self._passages = LivePassages(every_s=self._every_s, gap_s=presence.ttl_s, most=most)
         self._known_after_s = presence.ttl_s + presence.max_behind_s
         self._next: int | None = None
-        self._promised: dict[int, int] = {}
-        """The largest k while each hour was the present one; from the next on that ends."""
+        self._largest = LargestK()
         self.adopt(settings)
 
     def adopt(self, settings: Settings) -> None:
         """Promise the k of these settings from now on; of no hour less than before."""
-        self.k = settings.counts.k + settings.region.k_extra
+        self.k = promised_k(settings)
 
     def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> list[EndedHour]:
         """Take in the positions of a tick, before its slots are given to other devices.
@@ -104,7 +103,7 @@ class StreetWatch:
         self._passages.add(device, ts, lat[on], lon[on], road[on])
         now = located.event_s + wall_ahead_s
         present = math.floor(now / self._every_s)
-        self._promised[present] = max(self._promised.get(present, 0), self.k)
+        self._largest.promise(self.k, range(present, present + 1))
         if self._next is None:
             self._next = present + 1
         ended: list[EndedHour] = []
@@ -117,9 +116,7 @@ class StreetWatch:
         if self._zones is not None and self._zones.silent:
             silent = np.fromiter(self._zones.silent, np.uint64)
             self._passages.forget(silent.view(np.int64))
-        k = max(self.k, self._promised.get(hour, 0))
-        self._promised = {each: least for each, least in self._promised.items() if each > hour}
-        return EndedHour(hour, k, self._passages.take(hour))
+        return EndedHour(hour, self._largest.end(hour, self.k), self._passages.take(hour))
 
     def _devices(self, slot: Int32Array) -> NDArray[np.int64]:
         return self._keys(slot).view(np.int64)
@@ -129,13 +126,14 @@ class StreetWatch:
         return {
             "passages": self._passages.state(),
             "next": self._next,
-            "promised": list(self._promised.items()),
+            "promised": self._largest.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self._passages.restore(state["passages"])
-        self._next, self._promised = state["next"], dict(state["promised"])
+        self._next = state["next"]
+        self._largest.restore(state["promised"])
 
 
 def hour_file(hour: EndedHour, streets: Streets, *, every_s: float) -> bytes:

@@ -319,13 +319,13 @@ class SourceStage:
             return
         zones = self._admission.device_zones
         self._trips.withdraw(located.withdrawn, everybody=zones is not None and zones.shut_out())
-        for window, trips in self._trips.tick(
+        for ended in self._trips.tick(
             located.positions,
             located.trip_node,
             now=located.event_s,
             refused=zones.without_trips if zones else (),
         ):
-            for each in stated_trips(self.number, window, trips):
+            for each in stated_trips(self.number, ended):
                 yield Send("lane", TRIPS_LANE, each)
 
     def _stated_hours(self, located: LocatedPositions) -> Iterator[Send]:

@@ -24,6 +24,7 @@ from anonymizer.cluster.positions.source_windows import (
 from anonymizer.cluster.published_streets import file_parts
 from anonymizer.cluster.stage import Send
 from anonymizer.errors import GuaranteeError
+from anonymizer.pipeline.positions.out.trips import promised_k
 from anonymizer.settings import Settings
 
 PASSAGES, LAST_PASSAGES = b"S", b"L"
@@ -104,7 +105,7 @@ class LaneStreets:
     """
 
     def __init__(self, settings: Settings, streets: Streets) -> None:
-        self._k = settings.counts.k + settings.region.k_extra
+        self._k = promised_k(settings)
         self._every_s, self._streets = settings.counts.streets_s, streets
         self._windows = SourceWindows(
             settings.cluster.n_parts,

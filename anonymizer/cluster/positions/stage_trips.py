@@ -5,7 +5,7 @@ source has stated the window.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,12 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.counting import cells_message
-from anonymizer.pipeline.positions.out.trips import UNVERIFIED, TripMessages
+from anonymizer.pipeline.positions.out.trips import (
+    UNVERIFIED,
+    EndedTrips,
+    TripMessages,
+    promised_k,
+)
 from anonymizer.settings import Settings
 
 TRIPS = b"T"
@@ -33,15 +38,23 @@ _MOST_WAITING = 3
 """Windows that wait for a source."""
 
 
-def stated_trips(source: int, window: int, trips: WindowTrips) -> Iterator[bytes]:
+class StatedTrips(NamedTuple):
+    """Some of the trips of a window: see `EndedTrips`."""
+
+    k: int
+    trips: WindowTrips
+
+
+def stated_trips(source: int, ended: EndedTrips) -> Iterator[bytes]:
     """Yield the trips of a window, encoded, in pieces that Kafka takes; at least one."""
+    window, k, trips = ended
     n_bytes = [_TRIP_BYTES + _ROAD_BYTES * len(each) for each in trips.roads]
     for piece, first, end, is_last in cut(n_bytes):
-        some = WindowTrips._make(column[first:end] for column in trips)
+        some = StatedTrips(k, WindowTrips._make(column[first:end] for column in trips))
         yield encode_piece(TRIPS, WindowPiece(source, window, piece, is_last, some), _packed)
 
 
-def decode_trips(value: bytes, *, n_sources: int) -> WindowPiece[WindowTrips]:
+def decode_trips(value: bytes, *, n_sources: int) -> WindowPiece[StatedTrips]:
     """Return the piece that was encoded.
 
     Raises
@@ -52,20 +65,23 @@ def decode_trips(value: bytes, *, n_sources: int) -> WindowPiece[WindowTrips]:
     return decode_piece(value, _unpacked, n_sources=n_sources)
 
 
-def _packed(trips: WindowTrips) -> list[Any]:
-    device, origin, destination, start, roads = trips
+def _packed(stated: StatedTrips) -> list[Any]:
+    device, origin, destination, start, roads = stated.trips
     cells = [origin.astype(np.int16), destination.astype(np.int16), start.astype(np.int8)]
-    return [device, *cells, [each.astype(np.int32) for each in roads]]
+    return [stated.k, device, *cells, [each.astype(np.int32) for each in roads]]
 
 
-def _unpacked(packed: list[Any]) -> WindowTrips:
-    *columns, roads = packed
+def _unpacked(packed: list[Any]) -> StatedTrips:
+    k, *columns, roads = packed
+    if not isinstance(k, int):
+        raise ValueError("these are no trips")  # noqa: TRY004  bytes are wrong, not code
     columns = [each.astype(np.int64) for each in columns]
-    return WindowTrips._make([*columns, [each.astype(np.int64) for each in roads]])
+    roads = [each.astype(np.int64) for each in roads]
+    return StatedTrips(k, WindowTrips._make([*columns, roads]))
 
 
-def _together(some: list[WindowTrips]) -> WindowTrips:
-    *columns, roads = zip(*some, strict=True)
+def _together(some: list[StatedTrips]) -> WindowTrips:
+    *columns, roads = zip(*(each.trips for each in some), strict=True)
     joined = [np.concatenate(each) for each in columns]
     return WindowTrips._make([*joined, [road for each in roads for road in each]])
 
@@ -87,6 +103,7 @@ class LaneTrips:
     """
 
     def __init__(self, settings: Settings, network: RoadNetwork) -> None:
+        self._k = promised_k(settings)
         version = network_version(network)
         self._messages = TripMessages(settings, network, version=version)
         n_cells = n_cells_of(network, settings.counts.k)
@@ -109,7 +126,7 @@ class LaneTrips:
         """Classes so far that failed the check before publishing."""
         return self._messages.n_classes[UNVERIFIED]
 
-    def take(self, stated: WindowPiece[WindowTrips]) -> list[Outgoing]:
+    def take(self, stated: WindowPiece[StatedTrips]) -> list[Outgoing]:
         """Take in a piece; return the messages of all windows that every source has stated.
 
         The cells come before each, retained.
@@ -117,8 +134,9 @@ class LaneTrips:
         found: list[Outgoing] = []
         for window, pieces in self._windows.take(stated):
             self.n_published += 1
-            trips = self._messages.of(window, _together(pieces), wall_ahead_s=0.0)
-            found += [self._cells, trips]
+            k = max(self._k, *(each.k for each in pieces))
+            ended = EndedTrips(window, k, _together(pieces))
+            found += [self._cells, self._messages.of(ended, wall_ahead_s=0.0)]
         return found
 
     def state(self) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def test_what_is_attacked_is_what_the_gateway_publishes() -> None:
             *(TRACE.ts[rows], TRACE.lat[rows], TRACE.lon[rows], np.zeros(end - first)),
         )
         found = out.tick(positions, node[rows], now=now)
-        messages += [json.loads(made.of(*each, wall_ahead_s=0.0).payload) for each in found]
+        messages += [json.loads(made.of(each, wall_ahead_s=0.0).payload) for each in found]
     published = [
         [
             (each["origin"], each["destination"], each["devices"], len(each["roads"]))

@@ -7,9 +7,14 @@ import pytest
 
 from anonymizer.algorithms.positions.trip_classes import N_STARTS, WindowTrips, n_cells_of
 from anonymizer.cluster.positions.source_windows import WindowPiece
-from anonymizer.cluster.positions.stage_trips import LaneTrips, decode_trips, stated_trips
+from anonymizer.cluster.positions.stage_trips import (
+    LaneTrips,
+    StatedTrips,
+    decode_trips,
+    stated_trips,
+)
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.trips import TripMessages
+from anonymizer.pipeline.positions.out.trips import EndedTrips, TripMessages
 from anonymizer.settings import Settings
 
 NETWORK = load_network("grid:12x12")
@@ -31,14 +36,16 @@ def joined(one: WindowTrips, other: WindowTrips) -> WindowTrips:
     return WindowTrips._make([*columns, [*one.roads, *other.roads]])
 
 
-def pieces_of(source: int, window: int, trips: WindowTrips) -> list[WindowPiece[WindowTrips]]:
-    encoded = list(stated_trips(source, window, trips))
+def pieces_of(
+    source: int, window: int, trips: WindowTrips, *, k: int = 3
+) -> list[WindowPiece[StatedTrips]]:
+    encoded = list(stated_trips(source, EndedTrips(window, k, trips)))
     assert max(map(len, encoded)) < 700_000
     return [decode_trips(each, n_sources=2) for each in encoded]
 
 
-def whole(source: int, window: int, trips: WindowTrips) -> WindowPiece[WindowTrips]:
-    [stated] = pieces_of(source, window, trips)
+def whole(source: int, window: int, trips: WindowTrips, *, k: int = 3) -> WindowPiece[StatedTrips]:
+    [stated] = pieces_of(source, window, trips, k=k)
     return stated
 
 
@@ -48,8 +55,19 @@ def test_the_trips_of_all_sources_are_classed_together() -> None:
     cells, message = lane.take(whole(1, 7, other))
     assert cells.retain
     alone = TripMessages(SETTINGS, NETWORK, version=json.loads(message.payload)["network"])
-    assert message == alone.of(7, joined(one, other), wall_ahead_s=0.0)
+    assert message == alone.of(EndedTrips(7, 3, joined(one, other)), wall_ahead_s=0.0)
     assert any(each["roads"] for each in json.loads(message.payload)["trips"])
+
+
+def test_the_largest_k_that_a_source_promised_holds() -> None:
+    """One was started again with a smaller k, after the trips had been made."""
+    lane, one, other = LaneTrips(SETTINGS, NETWORK), some_trips(1), some_trips(2)
+    lane.take(whole(0, 7, one, k=5))
+    _, message = lane.take(whole(1, 7, other, k=3))
+    assert json.loads(message.payload)["k"] == 5
+    lane.take(whole(0, 8, one, k=2))
+    _, message = lane.take(whole(1, 8, other, k=2))
+    assert json.loads(message.payload)["k"] == 3  # its own
 
 
 def test_many_trips_come_in_pieces_and_nothing_counts_twice_whatever_dies() -> None:
@@ -67,7 +85,7 @@ def test_many_trips_come_in_pieces_and_nothing_counts_twice_whatever_dies() -> N
         assert lane.take(each) == []
     assert lane.take(whole(1, 7, few))[1] == TripMessages(
         SETTINGS, NETWORK, version=json.loads(lane._cells.payload)["network"]
-    ).of(7, joined(many, few), wall_ahead_s=0.0)
+    ).of(EndedTrips(7, 3, joined(many, few)), wall_ahead_s=0.0)
 
 
 def test_a_window_that_a_source_has_not_watched_is_left_out() -> None:
@@ -96,6 +114,6 @@ def test_a_window_without_trips_is_published_empty() -> None:
 
 
 def test_trips_of_no_source_are_refused() -> None:
-    [encoded] = stated_trips(2, 7, some_trips(1))
+    [encoded] = stated_trips(2, EndedTrips(7, 3, some_trips(1)))
     with pytest.raises(ValueError, match="no piece"):
         decode_trips(encoded, n_sources=2)

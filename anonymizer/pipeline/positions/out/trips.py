@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -74,6 +74,40 @@ class TripsMessage(msgspec.Struct, frozen=True):
     """Empty if fewer than k devices made trips."""
 
 
+class LargestK:
+    """The largest k that was promised while each window was under way."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, int] = {}
+
+    def promise(self, k: int, windows: range) -> None:
+        """Take in that these windows are under way, and the k of now."""
+        for each in windows:
+            self._of[each] = max(self._of.get(each, 0), k)
+
+    def end(self, window: int, k: int) -> int:
+        """Return the largest of a window, with the k of now, and forget it and those before."""
+        largest = max(k, self._of.get(window, 0))
+        self._of = {each: least for each, least in self._of.items() if each > window}
+        return largest
+
+    def state(self) -> list[tuple[int, int]]:
+        """Return what changes from tick to tick."""
+        return list(self._of.items())
+
+    def restore(self, state: list[tuple[int, int]]) -> None:
+        """Go on from a state."""
+        self._of = dict(state)
+
+
+class EndedTrips(NamedTuple):
+    """The trips of a window, all of which have ended; `k`: the largest promised meanwhile."""
+
+    window: int
+    k: int
+    trips: WindowTrips
+
+
 class TripWindows:
     """Follows the trips of devices, window by window.
 
@@ -99,6 +133,12 @@ class TripWindows:
         """The window that ends next."""
         self._ended: dict[int, list[tuple[int, EndedTrip]]] = {}
         """Key of the device, and trip, by window."""
+        self._largest = LargestK()
+        self.adopt(settings)
+
+    def adopt(self, settings: "Settings") -> None:
+        """Promise the k of these settings from now on; of no window less than before."""
+        self._k = promised_k(settings)
 
     def withdraw(self, slots: Int32Array, *, everybody: bool = False) -> None:
         """Forget the trips of devices that take no part any more.
@@ -133,8 +173,8 @@ class TripWindows:
         *,
         now: float,
         refused: Collection[int] = (),
-    ) -> list[tuple[int, WindowTrips]]:
-        """Take in the positions of a tick; return the windows that are complete, by number.
+    ) -> list[EndedTrips]:
+        """Take in the positions of a tick; return the windows that are complete.
 
         `node` is negative off the graph and in zones; `now`: unix seconds up to which positions
         were passed on; `refused`: keys of devices of which no trip is told, also none that has
@@ -146,6 +186,9 @@ class TripWindows:
             self._next = math.floor(now / self._every_s) + 1
         row = self._rows.of(positions.slot)
         self._keep(self._trips.tick(row, positions.ts, positions.lat, positions.lon, node))
+        present = math.floor(now / self._every_s)
+        # A trip of now ends in this window or in the next one, or it is left out.
+        self._largest.promise(self._k, range(present, present + 2))
         due = (self._next + 1) * self._every_s + self._known_after_s
         if now < due:
             return []
@@ -153,7 +196,10 @@ class TripWindows:
         self._keep(silent)
         self._rows.drop(gone)
         window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
-        return [(each, self._trips_of(each, refused)) for each in range(window, self._next)]
+        return [
+            EndedTrips(each, self._largest.end(each, self._k), self._trips_of(each, refused))
+            for each in range(window, self._next)
+        ]
 
     def _keep(self, ended: Sequence[EndedTrip]) -> None:
         for trip in ended:
@@ -181,6 +227,7 @@ class TripWindows:
                 [window, [[key, *trip] for key, trip in ended]]
                 for window, ended in self._ended.items()
             ],
+            "promised": self._largest.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -193,6 +240,7 @@ class TripWindows:
             window: [(key, EndedTrip(*trip)) for key, *trip in ended]
             for window, ended in state["ended"]
         }
+        self._largest.restore(state["promised"])
 
 
 class TripMessages:
@@ -201,7 +249,7 @@ class TripMessages:
     Parameters
     ----------
     settings
-        Window and k.
+        The window, and into how many cells trips divide the network.
     network, version
         With coordinates, and its version.
 
@@ -218,16 +266,12 @@ class TripMessages:
         self._n_cells = n_cells_of(network, settings.counts.k)
         self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
         self._encode = msgspec.json.Encoder().encode
-        self.adopt(settings)
 
-    def adopt(self, settings: "Settings") -> None:
-        """Ask for `region.k_extra` of these settings from now on."""
-        self._k = settings.counts.k + settings.region.k_extra
-
-    def of(self, window: int, trips: WindowTrips, *, wall_ahead_s: float) -> Outgoing:
+    def of(self, ended: EndedTrips, *, wall_ahead_s: float) -> Outgoing:
         """Return the message about a window; `wall_ahead_s` is added to the published times."""
-        classes = trip_classes(trips, self._k, n_cells=self._n_cells)
-        broken = set(unkept(trips, classes, self._k))
+        window, k, trips = ended
+        classes = trip_classes(trips, k, n_cells=self._n_cells)
+        broken = set(unkept(trips, classes, k))
         self.n_classes[UNVERIFIED] += len(broken)
         self.n_classes[PUBLISHED] += len(classes) - len(broken)
         begins_s = (window - 1) * self._every_s + wall_ahead_s
@@ -236,7 +280,7 @@ class TripMessages:
             time=round(begins_s + 2 * self._every_s, 3),
             window_s=self._every_s,
             network=self._version,
-            k=self._k,
+            k=k,
             n_cells=self._n_cells,
             trips=[self._told(each, begins_s) for i, each in enumerate(classes) if i not in broken],
         )
@@ -254,6 +298,11 @@ class TripMessages:
             devices=each.n_devices,
             roads=list(zip(tail.tolist(), head.tolist(), strict=True)),
         )
+
+
+def promised_k(settings: "Settings") -> int:
+    """Return of how many devices each published number of trips or of passages is, at least."""
+    return settings.counts.k + settings.region.k_extra
 
 
 def published_rule(settings: "Settings") -> TripRule:

@@ -453,7 +453,7 @@ class PositionFlow:
             refused=zones.without_trips if zones else (),
         )
         windows.free(freed)
-        return _of_nobody([messages.of(*each, wall_ahead_s=wall_ahead_s) for each in ended])
+        return _of_nobody([messages.of(each, wall_ahead_s=wall_ahead_s) for each in ended])
 
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as `settings.reload` lets them change."""
@@ -473,7 +473,7 @@ class PositionFlow:
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
         if self._trips_out is not None:
-            self._trips_out[1].adopt(settings)
+            self._trips_out[0].adopt(settings)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""

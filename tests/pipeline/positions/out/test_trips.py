@@ -29,9 +29,13 @@ ALONG = list(range(12))
 Out = tuple[TripWindows, TripMessages]
 
 
-def flow(**tables: Any) -> Out:  # noqa: ANN401  settings of any kind
+def asked(**tables: Any) -> Settings:  # noqa: ANN401  settings of any kind
     stated = {"trips_out": {"every_s": EVERY_S}, "counts": {"k": K}} | tables
-    settings = Settings.model_validate(stated)
+    return Settings.model_validate(stated)
+
+
+def flow(**tables: Any) -> Out:  # noqa: ANN401  settings of any kind
+    settings = asked(**tables)
     return TripWindows(settings, NETWORK), TripMessages(settings, NETWORK, version="abc")
 
 
@@ -42,6 +46,7 @@ def run(
     until: float,
     hidden: tuple[int, ...] = (),
     withdrawn_at: Mapping[float, int] = MappingProxyType({}),
+    k_extra_at: Mapping[float, int] = MappingProxyType({}),
     refused: tuple[int, ...] = (),
     wall_ahead_s: float = 0.0,
 ) -> list[tuple[float, dict[str, Any]]]:
@@ -69,9 +74,11 @@ def run(
         at = np.where(is_hidden, np.int32(IN_ZONE), node).astype(np.int32)
         gone = [withdrawn_at[now]] if now in withdrawn_at else []
         windows, messages = out
+        if now in k_extra_at:
+            windows.adopt(asked(region={"k_extra": k_extra_at[now]}))
         windows.withdraw(np.array(gone, np.int32))
         ended = windows.tick(positions, at, now=now, refused=refused)
-        found = [messages.of(*each, wall_ahead_s=wall_ahead_s) for each in ended]
+        found = [messages.of(each, wall_ahead_s=wall_ahead_s) for each in ended]
         said += [(now, json.loads(each.payload)) for each in found]
     return said
 
@@ -144,10 +151,19 @@ def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:
     [told] = body["trips"]
     assert (body["k"], told["devices"], body["time"]) == (4, 4, 6200.0)
     assert told["start"][0] >= 5000
-    more = {"trips_out": {"every_s": EVERY_S}, "counts": {"k": K}, "region": {"k_extra": 2}}
-    out[1].adopt(Settings.model_validate(more))
-    later = dict.fromkeys(range(4), (1900.0, ALONG))
-    assert all(not body["trips"] for _, body in run(out, later, until=3000))
+
+
+def test_a_window_has_the_largest_k_that_was_asked_for_since_its_trips_can_have_begun() -> None:
+    """The trips of [600, 1200) may have begun from 0 on; they are published at 1560."""
+    routes = dict.fromkeys(range(6), (700.0, ALONG))
+    for at_s, k in (
+        ({0.0: 2, 100.0: 0}, 5),
+        ({1100.0: 2, 1180.0: 0}, 5),
+        ({1200.0: 2, 1500.0: 0}, 3),
+        ({1500.0: 2}, 5),
+    ):
+        (_, body), *_ = run(flow(), routes, until=1600, k_extra_at=at_s)
+        assert (body["k"], [each["devices"] for each in body["trips"]]) == (k, [6 // k * k])
 
 
 def test_where_trip_ends_are_protected_a_stop_is_a_silence() -> None:
