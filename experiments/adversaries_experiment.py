@@ -21,7 +21,7 @@ from experiments.membership_trips import run_trips
 from experiments.reconstruction import run_reconstruction
 from experiments.result_files import Row, manifest, rows_written, write_files, write_json
 from experiments.scores import Score
-from experiments.trip_habits import run_trip_habits
+from experiments.trip_habits import Weeks, run_trip_habits, trip_weeks
 from experiments.trip_looks import run_trip_moments, run_trip_paths
 
 MIN_NODES = 200
@@ -57,9 +57,8 @@ class Plan:
 
 def _habits(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
     yield from run_habits(plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress)
-    yield from run_trip_habits(
-        plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress
-    )
+    progress("habits: weeks of trips")
+    yield from run_trip_habits(_weeks(plan), seed=plan.seed, progress=progress)
 
 
 def _taxis(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
@@ -73,9 +72,8 @@ def _paths(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
     yield from run_reconstruction(
         _town(plan), n_devices=_fleet(plan, 6), seed=plan.seed, progress=progress
     )
-    yield from run_trip_paths(
-        plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress
-    )
+    progress("paths: weeks of trips")
+    yield from run_trip_paths(_weeks(plan), seed=plan.seed, progress=progress)
 
 
 def _membership(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
@@ -93,9 +91,12 @@ def _moments(plan: Plan, progress: Callable[[str], None]) -> Iterator[Score]:
     yield from run_moments(
         _town(plan), n_devices=_fleet(plan, 3), seed=plan.seed, progress=progress
     )
-    yield from run_trip_moments(
-        plan.network, n_people=plan.n_people, seed=plan.seed, progress=progress
-    )
+    progress("moments: weeks of trips")
+    yield from run_trip_moments(_weeks(plan), seed=plan.seed, progress=progress)
+
+
+def _weeks(plan: Plan) -> Weeks:
+    return trip_weeks(plan.network, plan.n_people, plan.seed)
 
 
 def _fleet(plan: Plan, part: int) -> int:

@@ -9,6 +9,7 @@ from copy import copy
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import entr
 
 from anonymizer.algorithms.attacks.evidence import SLIP
 from anonymizer.algorithms.kernels import kernel
@@ -28,6 +29,32 @@ N_PARTS = 32
 """Parts of the town that can be watched."""
 
 
+class Groups(NamedTuple):
+    """The regions of a moment, in rising order.
+
+    Attributes
+    ----------
+    alive
+        Names in use.
+    regions
+        Regions that hold then.
+    group_of
+        Which of the regions is that of each name in use.
+    size
+        Nodes of each region.
+    share, entropy
+        Share of each region in each part, and the entropy of what a watch of the part says of
+        somebody in the region (nats), shapes (regions, parts).
+    """
+
+    alive: IntArray
+    regions: IntArray
+    group_of: IntArray
+    size: IntArray
+    share: FloatArray
+    entropy: FloatArray
+
+
 class Window(NamedTuple):
     """What is published at the moments of a window.
 
@@ -43,9 +70,8 @@ class Window(NamedTuple):
         Device of each name.
     part_of
         Part of the town of each node, shape (nodes,).
-    share
-        Share of each region in each part, for the regions of each moment in rising order, shapes
-        (regions, parts).
+    groups
+        What is published at each moment.
     """
 
     region: IntArray
@@ -55,7 +81,7 @@ class Window(NamedTuple):
     device_of: IntArray
     n_nodes: int
     part_of: IntArray
-    share: list[FloatArray]
+    groups: list[Groups]
 
     def covers(self, region: int, node: int) -> bool:
         """Return whether a region has a node."""
@@ -84,8 +110,16 @@ def window_of(case: Case, until: FloatArray) -> Window:
         case.device_of,
         case.network.n_nodes,
         part_of,
-        [share[np.unique(row[row >= 0])] for row in region],
+        [_groups_of(row, observed.region_size, share) for row in region],
     )
+
+
+def _groups_of(region_of: IntArray, size: IntArray, share: FloatArray) -> Groups:
+    """Return what is published at a moment; the region of each name is negative for none."""
+    alive = np.flatnonzero(region_of >= 0)
+    regions, group_of = np.unique(region_of[alive], return_inverse=True)
+    in_parts = share[regions]
+    return Groups(alive, regions, group_of, size[regions], in_parts, _entropy(in_parts))
 
 
 class Looks:
@@ -94,12 +128,6 @@ class Looks:
     def __init__(self, window: Window) -> None:
         self._window = window
         self.log_weight = np.zeros(window.region.shape[1])
-        self._groups = []
-        size = np.diff(window.first_node_of)
-        for row in window.region:
-            alive = np.flatnonzero(row >= 0)
-            regions, group_of = np.unique(row[alive], return_inverse=True)
-            self._groups.append((alive, regions, group_of, size[regions]))
         self.in_use = window.region >= 0
 
     def copy(self) -> "Looks":
@@ -110,7 +138,8 @@ class Looks:
 
     def inside(self, t: int) -> BoolArray:
         """Return which nodes are in the region of each name in use, shape (names, nodes)."""
-        window, (_, regions, group_of, size) = self._window, self._groups[t]
+        window = self._window
+        _, regions, group_of, size, *_ = window.groups[t]
         found = np.zeros((len(regions), window.n_nodes), bool)
         first = window.first_node_of[regions]
         at = np.arange(size.sum()) + np.repeat(first - starts_of(size)[:-1], size)
@@ -119,44 +148,45 @@ class Looks:
 
     def share_of(self, t: int) -> FloatArray:
         """Return the share of the region of each name in use in each part, shape (names, parts)."""
-        return self._window.share[t][self._groups[t][2]]
+        groups = self._window.groups[t]
+        return groups.share[groups.group_of]
 
     def belief(self, t: int) -> tuple[IntArray, FloatArray]:
         """Return the names in use at a moment, and the probability of each."""
-        alive = self._groups[t][0]
+        alive = self._window.groups[t].alive
         weight = np.exp(self.log_weight[alive] - self.log_weight[alive].max(initial=-np.inf))
         return alive, weight / weight.sum()
 
     def see(self, t: int, node: int) -> None:
         """Take in that the target is at a node."""
         window = self._window
-        alive, regions, group_of, size = self._groups[t]
+        alive, regions, group_of, size, *_ = window.groups[t]
         covers = np.array([window.covers(r, node) for r in regions.tolist()])
         told = np.where(covers, -np.log(size), np.log(SLIP / window.n_nodes))
         self.log_weight[alive] += told[group_of]
 
     def watch(self, t: int, part: int, *, there: bool) -> None:
         """Take in whether the target is in a part of the town."""
-        alive, _, group_of, _ = self._groups[t]
-        share = np.clip(self._window.share[t][:, part], SLIP, 1.0 - SLIP)
-        self.log_weight[alive] += np.log(share if there else 1.0 - share)[group_of]
+        groups = self._window.groups[t]
+        share = np.clip(groups.share[:, part], SLIP, 1.0 - SLIP)
+        told = np.log(share if there else 1.0 - share)
+        self.log_weight[groups.alive] += told[groups.group_of]
 
     def expected_by_part(self, t: int) -> tuple[FloatArray, FloatArray]:
         """Return, of a watch of each part, what `expected` does of a look, shape (parts,)."""
-        _, regions, group_of, _ = self._groups[t]
-        share = self._window.share[t]
+        _, regions, group_of, _, share, entropy = self._window.groups[t]
         best, whole = np.zeros(len(regions)), np.zeros(len(regions))
         weight = self.belief(t)[1]
         np.maximum.at(best, group_of, weight)
         np.add.at(whole, group_of, weight)
         yes, no = (best[:, None] * each for each in (share, 1.0 - share))
         surest = yes.max(axis=0, initial=0.0) + no.max(axis=0, initial=0.0)
-        return surest, _entropy(whole @ share) - whole @ _entropy(share)
+        return surest, _entropy(whole @ share) - whole @ entropy
 
     def expected(self, t: int) -> tuple[float, float]:
         """Return how sure the best guess after a look is expected to be, and what is learned."""
         window = self._window
-        alive, regions, group_of, _ = self._groups[t]
+        alive, regions, group_of, *_ = window.groups[t]
         if not len(alive):
             return 0.0, 0.0
         return _expected(
@@ -171,9 +201,7 @@ class Looks:
 
 def _entropy(share: FloatArray) -> FloatArray:
     """Return the entropy of answers of yes in so many cases (nats)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
-    return np.nan_to_num(found)
+    return entr(share) + entr(np.maximum(1.0 - share, 0.0))
 
 
 @kernel

@@ -334,16 +334,10 @@ def release_of(weeks: Weeks, habits: TripHabits, publish: Callable[[Window, int]
 
 
 def run_trip_habits(
-    network: RoadNetwork,
-    *,
-    n_people: int,
-    seed: int,
-    progress: Callable[[str], None] = lambda _what: None,
+    weeks: Weeks, *, seed: int, progress: Callable[[str], None] = lambda _what: None
 ) -> Iterator[Score]:
     """Attack the trips of the third week of simulated commuters with the habits of two weeks."""
-    progress("habits: weeks of trips")
-    weeks = trip_weeks(network, n_people, seed)
-    habits = TripHabits(weeks.known, n_people=n_people, n_cells=weeks.n_cells)
+    habits = TripHabits(weeks.known, n_people=weeks.n_people, n_cells=weeks.n_cells)
     targets = weeks.targets(seed)
     for name, publish in RELEASES.items():
         progress(f"habits: {name}")

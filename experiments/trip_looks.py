@@ -19,7 +19,6 @@ from scipy.sparse.csgraph import dijkstra
 from anonymizer.algorithms.attacks.observed import tangent_plane
 from anonymizer.algorithms.positions.trip_classes import N_STARTS, CellSpan, TripClass
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
-from anonymizer.domain.network import RoadNetwork
 from experiments.scores import Score
 from experiments.trip_habits import (
     EVERY_S,
@@ -32,7 +31,6 @@ from experiments.trip_habits import (
     Window,
     box_of,
     by_classes,
-    trip_weeks,
 )
 from simulator.shortest_paths import Router
 
@@ -97,16 +95,10 @@ def ways_of(weeks: Weeks) -> Ways:
 
 
 def run_trip_paths(
-    network: RoadNetwork,
-    *,
-    n_people: int,
-    seed: int,
-    progress: Callable[[str], None] = lambda _what: None,
+    weeks: Weeks, *, seed: int, progress: Callable[[str], None] = lambda _what: None
 ) -> Iterator[Score]:
     """Find the ways of trips of the third week of simulated commuters, known at their start."""
-    progress("paths: weeks of trips")
-    weeks = trip_weeks(network, n_people, seed)
-    habits = TripHabits(weeks.known, n_people=n_people, n_cells=weeks.n_cells)
+    habits = TripHabits(weeks.known, n_people=weeks.n_people, n_cells=weeks.n_cells)
     ways, targets = ways_of(weeks), weeks.targets(seed)
     for name, publish in RELEASES.items():
         progress(f"paths: {name}")
@@ -239,15 +231,9 @@ class _Trip(NamedTuple):
 
 
 def run_trip_moments(
-    network: RoadNetwork,
-    *,
-    n_people: int,
-    seed: int,
-    progress: Callable[[str], None] = lambda _what: None,
+    weeks: Weeks, *, seed: int, progress: Callable[[str], None] = lambda _what: None
 ) -> Iterator[Score]:
     """Find the class of a trip of the third week by looks, and by other trips of the day."""
-    progress("moments: weeks of trips")
-    weeks = trip_weeks(network, n_people, seed)
     looks, targets = _Looks(weeks, ways_of(weeks)), weeks.targets(seed)
     for name, publish in RELEASES.items():
         progress(f"moments: {name}")

@@ -34,11 +34,11 @@ def weeks() -> Weeks:
 
 
 @pytest.fixture(scope="module")
-def scores() -> Sequence[Score]:
+def scores(weeks: Weeks) -> Sequence[Score]:
     return [
         score
         for run in (run_trip_habits, run_trip_paths, run_trip_moments)
-        for score in run(CITY, n_people=N_PEOPLE, seed=1)
+        for score in run(weeks, seed=1)
     ]
 
 

@@ -140,7 +140,7 @@ def across_borders(case: Case, district_of_node: Int32Array) -> Finding:
     return guessing("across borders", np.array(right), np.array(chance))
 
 
-@pytest.mark.parametrize("districts", [4, 8])
+@pytest.mark.parametrize("districts", [4, pytest.param(8, marks=pytest.mark.soak)])
 def test_who_crosses_a_border_is_not_linked_to_whom_he_was_before(
     small_town: tuple[Trace, RoadNetwork], districts: int
 ) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.tick.factory import Operator, cloaking_operator
 from anonymizer.settings import Settings
@@ -19,7 +20,6 @@ CITY = load_network("city:120")
 ROADS = arcs(CITY)
 MODES = pytest.mark.parametrize("mode", ["snapshot", "session"])
 N_DEVICES = 300
-LARGE = load_network("city:10000")
 SYBILS = range(5)
 
 
@@ -100,10 +100,10 @@ def test_without_k_extra_a_sybil_next_to_each_device_leaves_fewer_than_k_real_on
     assert n_real(k_extra=2) >= 2
 
 
-def nodes_of_a_victim(nodes: list[int]) -> int:
+def nodes_of_a_victim(nodes: list[int], network: RoadNetwork) -> int:
     """Return how many nodes the region has in which device 0 is published first."""
     settings = Settings.model_validate({"region": {"k_extra": len(SYBILS)}})
-    cloaking = cloaking_operator(settings, LARGE)
+    cloaking = cloaking_operator(settings, network)
     slot, node = np.arange(len(nodes), dtype=np.int32), np.array(nodes, np.int32)
     for now in range(120):
         result = cloaking.tick(slot, np.full(len(slot), float(now)), node, now=now)
@@ -119,16 +119,16 @@ def nodes_of_a_victim(nodes: list[int]) -> int:
 def test_devices_within_k_extra_around_a_victim_leave_nine_tenths_of_its_region(
     n_devices: int, how_near: str
 ) -> None:
-    left = []
+    network, left = load_network("city:10000"), []
     for seed in range(96):
-        nodes = np.random.default_rng(seed).integers(LARGE.n_nodes, size=n_devices).tolist()
+        nodes = np.random.default_rng(seed).integers(network.n_nodes, size=n_devices).tolist()
         around = [nodes[0]]
         for at in around:
-            first, end = LARGE.first_arc_of[at : at + 2].tolist()
-            around += [v for v in LARGE.neighbour_of[first:end].tolist() if v not in around]
+            first, end = network.first_arc_of[at : at + 2].tolist()
+            around += [v for v in network.neighbour_of[first:end].tolist() if v not in around]
             if len(around) > len(SYBILS):
                 break
         chosen = [nodes[0]] * 6 if how_near == "at the same node" else around
-        beside = nodes_of_a_victim([*nodes, *(chosen[1 + i] for i in SYBILS)])
-        left.append(beside / nodes_of_a_victim(nodes))
+        beside = nodes_of_a_victim([*nodes, *(chosen[1 + i] for i in SYBILS)], network)
+        left.append(beside / nodes_of_a_victim(nodes, network))
     assert np.mean(left) >= 0.9
