@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -246,6 +247,8 @@ class Seen(NamedTuple):
     content_type: str | None = None
     properties: Mapping[str, str] = MappingProxyType({})
     """User properties."""
+    at_s: float = 0.0
+    """When it was seen, in unix seconds."""
 
 
 @dataclass
@@ -280,6 +283,7 @@ class Witness:
                     bool(message.retain),
                     getattr(said, "ContentType", None),
                     dict(getattr(said, "UserProperty", ())),
+                    time.time(),
                 )
             )
             if self.seen[-1].topic == "cloaked/positions":

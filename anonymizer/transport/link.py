@@ -212,7 +212,7 @@ class MqttLink:
             await asyncio.sleep(backoff_s(self._settings, attempt=attempt, rng=rng))
 
     async def _one_connection(self) -> bool:
-        """Connect once; return, when the connection has ended, whether messages could flow."""
+        """Connect once; return, when the connection has ended, whether messages flowed or could."""
         session = None
         try:
             async with asyncio.timeout(self._connect_timeout_s):
@@ -222,7 +222,7 @@ class MqttLink:
         except (OSError, TransportError) as error:
             self._count_end(session)
             self._on_state(False, reason_of(error))
-            return False
+            return session is not None and session.has_delivered
         used = session.usable
         try:
             if used:
@@ -239,7 +239,7 @@ class MqttLink:
         if session.failure is not None:
             self._failure = session.failure
             self._closing.set()
-        return used
+        return used or session.has_delivered
 
     def _count_connection(self, session: Session) -> None:
         forgotten = self._settings.session_expiry_s > 0 and not session.resumed

@@ -153,6 +153,8 @@ class Session:
         """Why it is lost."""
         self.resumed = False
         """Whether the broker had kept the session of an earlier connection."""
+        self.has_delivered = False
+        """Whether messages came. A broker that kept some sends them before it opens the session."""
         self.failure: Exception | None = None
         """The error of `deliver`, if that ended the session."""
         self.wire = Wire(on_bytes=self._on_bytes, on_lost=self._on_lost)
@@ -351,6 +353,7 @@ class Session:
             self.end(f"malformed packet: {error}", Loss.MALFORMED)
         if not arrivals:
             return
+        self.has_delivered = True
         # After a full read more is there already.
         if len(data) < min(READ_BYTES, _LARGE_BYTES * sum(map(len, arrivals))):
             # What our own messages wait for must not wait for a long rest.

@@ -17,6 +17,7 @@ from anonymizer.transport.local_brokers import LocalBroker
 from tests.brokers import PASSWORD, USER
 from tests.client.live import CITY, N_DEVICES, publish, retain
 from tests.client.paper import message, snapshot
+from tests.end_to_end import DEADLINE_S
 
 pytestmark = pytest.mark.filterwarnings("error")
 NODES = CITY.node_id[:3].tolist()
@@ -30,7 +31,7 @@ def run(sending: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> 
 
 async def test_a_late_subscriber_gets_the_network_and_all_devices(broker: LocalBroker) -> None:
     await retain(broker.url)
-    found = await asyncio.to_thread(client.listen, broker.url, seconds=0.01)
+    found = await asyncio.to_thread(client.listen, broker.url, seconds=0.01, timeout_s=DEADLINE_S)
     assert found.network.version == VERSION
     assert found.devices() == N_DEVICES
     # The heat map over all cells has all devices.
@@ -46,11 +47,11 @@ async def test_a_subscription_follows_what_is_published(broker: LocalBroker) -> 
             body = message(names, NODES, time, time + 30, network=VERSION)
             run(publish(broker.url, "cloaked/positions", body), loop)
 
-        with client.subscribe(broker.url) as stream:
+        with client.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
             say("ab", 10)
-            counts = [stream.wait(2, timeout_s=10).devices()]
+            counts = [stream.wait(2, timeout_s=DEADLINE_S).devices()]
             say("cde", 20)
-            counts.append(stream.wait(5, timeout_s=10).devices())
+            counts.append(stream.wait(5, timeout_s=DEADLINE_S).devices())
         return [*counts, len(stream.releases()), stream.connected]
 
     assert await asyncio.to_thread(follow, asyncio.get_running_loop()) == [2, 5, 5, False]
@@ -62,12 +63,12 @@ async def test_a_gateway_that_gets_another_network_is_followed(broker: LocalBrok
     version = network_version(other)
 
     def follow(loop: asyncio.AbstractEventLoop) -> client.Releases:
-        with client.subscribe(broker.url) as stream:
-            assert stream.wait(N_DEVICES, timeout_s=10).network.version == VERSION
+        with client.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
+            assert stream.wait(N_DEVICES, timeout_s=DEADLINE_S).network.version == VERSION
             groups = message("xy", other.node_id[:2].tolist(), 2e9, 2e9 + 30, network=version)
             run(retain(broker.url, other, snapshot=snapshot(2e9, groups)), loop)
             while True:
-                found = stream.wait(2, timeout_s=10)
+                found = stream.wait(2, timeout_s=DEADLINE_S)
                 if found.network.version == version and len(found):
                     return found
 
@@ -75,9 +76,13 @@ async def test_a_gateway_that_gets_another_network_is_followed(broker: LocalBrok
     assert found.devices() == 2
     # With a network of one's own, this is an error.
     with pytest.raises(InputError, match="anonymizer network export"):
-        await asyncio.to_thread(client.listen, broker.url, seconds=0.01, network=CITY)
+        await asyncio.to_thread(
+            client.listen, broker.url, seconds=0.01, timeout_s=DEADLINE_S, network=CITY
+        )
     own = read_network(other)
-    given = await asyncio.to_thread(client.listen, broker.url, seconds=0, network=own)
+    given = await asyncio.to_thread(
+        client.listen, broker.url, seconds=0, timeout_s=DEADLINE_S, network=own
+    )
     assert given.network is own
 
 
@@ -88,15 +93,15 @@ async def test_the_old_network_counts_until_the_new_one_has_come(broker: LocalBr
     old = message("abc", NODES, 2e9, 2e9 + 30, network=VERSION)
 
     def follow(loop: asyncio.AbstractEventLoop) -> client.Releases:
-        with client.subscribe(broker.url) as stream:
-            assert stream.wait(0, timeout_s=10).network.version == VERSION
+        with client.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
+            assert stream.wait(0, timeout_s=DEADLINE_S).network.version == VERSION
             for topic, payload in (
                 ("anonymizer/network", about.encoded()),
                 ("cloaked/positions", new),
                 ("cloaked/positions", old),
             ):
                 run(publish(broker.url, topic, payload), loop)
-            return stream.wait(5, timeout_s=10)
+            return stream.wait(5, timeout_s=DEADLINE_S)
 
     found = await asyncio.to_thread(follow, asyncio.get_running_loop())
     assert found.network.version == VERSION
@@ -107,13 +112,13 @@ async def test_what_was_over_long_ago_is_not_kept(broker: LocalBroker) -> None:
     await retain(broker.url, snapshot=snapshot(1.0))
 
     def follow(loop: asyncio.AbstractEventLoop) -> client.Releases:
-        with client.subscribe(broker.url, keep_s=100) as stream:
+        with client.subscribe(broker.url, keep_s=100, timeout_s=DEADLINE_S) as stream:
             for time in range(0, 1000, 50):
                 body = message("ab", NODES, time, time + 50, network=VERSION)
                 run(publish(broker.url, "cloaked/positions", body), loop)
             body = message("xyz", NODES, 1000, 1050, network=VERSION)
             run(publish(broker.url, "cloaked/positions", body), loop)
-            return stream.wait(3, timeout_s=10)
+            return stream.wait(3, timeout_s=DEADLINE_S)
 
     found = await asyncio.to_thread(follow, asyncio.get_running_loop())
     assert found.first >= 700
@@ -131,8 +136,8 @@ async def test_trips_are_read_from_the_broker(broker: LocalBroker) -> None:
             payload = json.dumps({**body, "time": time, "trips": told, **fields}).encode()
             run(publish(broker.url, "cloaked/trips", payload), loop)
 
-        with client.subscribe(broker.url) as stream:
-            stream.wait(0, timeout_s=10)
+        with client.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
+            stream.wait(0, timeout_s=DEADLINE_S)
             with pytest.raises(InputError, match="no window of trips"):
                 stream.trips()
             say(7200, 20, 10)
@@ -141,7 +146,7 @@ async def test_trips_are_read_from_the_broker(broker: LocalBroker) -> None:
             run(
                 publish(broker.url, "cloaked/positions", message("ab", NODES, 20_000, 20_030)), loop
             )
-            stream.wait(2, timeout_s=10)
+            stream.wait(2, timeout_s=DEADLINE_S)
             found = stream.trips()
         return [len(found), len(found.windows), len(found.table())]
 
@@ -150,7 +155,7 @@ async def test_trips_are_read_from_the_broker(broker: LocalBroker) -> None:
 
 async def test_a_broker_without_a_gateway_is_an_error_that_says_so(broker: LocalBroker) -> None:
     def wait() -> None:
-        with client.subscribe(broker.url) as stream:
+        with client.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
             stream.wait(0, timeout_s=0.1)
 
     with pytest.raises(TransportError, match="no network has been published: pass"):
@@ -165,8 +170,8 @@ async def test_a_gateway_that_publishes_nobody_is_an_error_that_says_so(
     await retain(broker.url, snapshot=snapshot(1.0))
 
     def wait() -> None:
-        with client.subscribe(broker.url) as stream:
-            stream.wait(0, timeout_s=10)  # the network has come
+        with client.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
+            stream.wait(0, timeout_s=DEADLINE_S)  # the network has come
             stream.wait(timeout_s=0.1)
 
     with pytest.raises(TransportError, match="0 devices have been published"):
@@ -176,13 +181,18 @@ async def test_a_gateway_that_publishes_nobody_is_an_error_that_says_so(
 async def test_a_message_of_another_version_is_an_error(broker: LocalBroker) -> None:
     await retain(broker.url, snapshot=message("ab", NODES, v=2))
     with pytest.raises(InputError, match="version 2 of the contract"):
-        await asyncio.to_thread(client.listen, broker.url, seconds=0.01)
+        await asyncio.to_thread(client.listen, broker.url, seconds=0.01, timeout_s=DEADLINE_S)
 
 
 async def test_the_password_is_used_and_never_shown(password_broker: LocalBroker) -> None:
     topics = ("allowed/#",)
     good = client.subscribe(
-        password_broker.url, topics=topics, username=USER, password=PASSWORD, network=CITY
+        password_broker.url,
+        topics=topics,
+        username=USER,
+        password=PASSWORD,
+        network=CITY,
+        timeout_s=DEADLINE_S,
     )
 
     def use(stream: client.Subscription) -> bool:
@@ -202,7 +212,7 @@ async def test_the_password_is_used_and_never_shown(password_broker: LocalBroker
 
     says = await asyncio.to_thread(error, 0.3)
     if "refused" not in says:  # a busy machine takes longer
-        says = await asyncio.to_thread(error, 10.0)
+        says = await asyncio.to_thread(error, DEADLINE_S)
     assert "refused" in says
     assert wrong not in says
 

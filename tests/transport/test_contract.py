@@ -114,7 +114,9 @@ async def test_a_link_that_is_not_connected_refuses_messages_and_forgets_them(
         async with running(link):
             states.append(link.connected)
             assert await link.publish([], qos=1, timeout_s=1) == []
-            assert await link.publish([Outgoing("t", b"now")], qos=1, timeout_s=5) == [True]
+            assert await link.publish([Outgoing("t", b"now")], qos=1, timeout_s=DEADLINE_S) == [
+                True
+            ]
             await inbox.receives(1)
         states.append(link.connected)
         late = await link.publish([Outgoing("t", b"late")], qos=1, timeout_s=1)

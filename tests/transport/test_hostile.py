@@ -96,6 +96,26 @@ async def test_after_a_refusal_in_mqtt_3_the_link_reports_it_and_tries_again(
     assert len(set(connections)) == 1  # no other version and no other client id is tried
 
 
+@pytest.mark.parametrize("kept", [b"", b"\x30\x04\x00\x01t\x00"])
+async def test_a_connection_that_brought_messages_delays_the_next_attempt_no_more_than_another(
+    kept: bytes,
+) -> None:
+    """A broker sends what it kept first: the subscription may not be answered before a loss."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_packet(reader)
+        writer.write(ACCEPTED + kept)
+
+    inbox = Inbox()
+    async with peer(serve) as url:
+        link = MqttLink(
+            settings(url), client_id="link", deliver=inbox.deliver, subscriptions=[("t", 1)]
+        )
+        assert await link._one_connection() == bool(kept)
+    assert not link.counts.n_connections
+    assert len(inbox.deliveries) == bool(kept)
+
+
 async def test_a_link_whose_subscription_is_refused_does_not_count_as_connected() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_packet(reader)

@@ -74,7 +74,8 @@ LIFE_S = (40.0, 90.0)
 TTL_S = 120.0
 MAX_BACKLOG_S = 10.0
 """What waited longer in the broker, because the gateway was away, is refused: it has no time."""
-DISK_MIB = 64
+DISK_MIB = 192
+"""The gateway wants 100 MB of it to be free, or lets records wait."""
 PATIENCE_S = 300.0
 """For a start, through a relay that cuts, on a machine that may be busy."""
 POLL_S = 0.05

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.end_to_end import SIMULATOR, Witness, quick, running, serving, witness
+from tests.app.gateway.test_recorder import printed
+from tests.end_to_end import SIMULATOR, Witness, quick, serving, witness
 from tests.promises import (
     Truth,
     Whereabouts,
@@ -21,8 +23,8 @@ from tests.promises import (
 
 WALL_S = 20
 DELAY_S = 3.0
-"""What a loaded machine may need to carry a message from its sender into a tick. At a load of 4 on
-two cores some take more than two seconds."""
+"""What a machine may need to carry a message into a tick, beyond what the latest one of all took to
+the witness: at a load of 15 on two cores that is many seconds."""
 
 pytestmark = pytest.mark.data
 
@@ -54,8 +56,10 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
     )
     async with witness(broker.url) as watching, serving(tmp_path, settings) as gateway:
         await gateway.until_ready()
-        async with running(*traffic) as simulator:
-            assert await simulator.ended(within_s=WALL_S + 30) == 0
+        told = re.search(r"^sent +([\d,]+) messages", await printed(*traffic), re.MULTILINE)
+        assert told
+        n_sent = int(told[1].replace(",", ""))
+        await watching.until(lambda: len(watching.seen) >= n_sent == len(raw_truths(watching)))
         truths = raw_truths(watching)
         before = await gateway.until_settled(len(truths))
         gateway.signal(signal.SIGTERM)
@@ -83,7 +87,10 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
     assert leaks(wire + [json.dumps({**line, "timestamp": ""}) for line in log], truths) == []
 
     near = [truth for truth in truths if in_the_city(truth)]
-    where = Whereabouts(load_network(source), near, delay_s=DELAY_S, ttl_s=120)
+    raw = [message for message in watching.seen if message.topic.startswith("positions/")]
+    late_s = max(one.at_s - truth.ts for one, truth in zip(raw, truths, strict=True))
+    print(f"the latest came {late_s:.1f} s after its time")  # noqa: T201  for whoever sees it fail
+    where = Whereabouts(load_network(source), near, delay_s=DELAY_S + late_s, ttl_s=120)
     cloaked = watching.on("cloaked/positions")
     assert groups_too_small(cloaked, where) == []
     assert pseudonyms_without_device(cloaked, where, tick_s=0.1) == 0
