@@ -1,6 +1,7 @@
 """What each attack of an audit asks, and which of its figures answer."""
 
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 
@@ -61,37 +62,40 @@ _ONE_IN_K, _BLIND = "a blind guess among those who look alike", "a blind guess"
 _ALONE_OR_OTHERS = "one table alone, or with the other table of another person"
 _WITHOUT, _OTHERS = "without the release", "the release of another vehicle"
 
+_never = partial(AttackReading, chance=0, against=NEVER)
+_believed = partial(
+    AttackReading,
+    success=("belief",),
+    control=("belief_control",),
+    n="n_victims",
+    exposed="tenth",
+    exposed_control="tenth_control",
+    against=_OTHERS,
+)
+
 READINGS = {
     "soundness": AttackReading(_TRUE, "Is every device within its published area?"),
-    "k": AttackReading(
+    "k": _never(
         _ONE,
         "Is an area or group of rows published that holds too few (fewer than k)?",
         ("share_below_k",),
-        chance=0,
-        against=NEVER,
     ),
-    "inversion": AttackReading(
+    "inversion": _never(
         _ONE,
         "Do fewer than k devices get the same area, for somebody who knows how areas are made?",
         ("share_below_k",),
         exposed="sharing_to_k_min",
-        chance=0,
-        against=NEVER,
     ),
-    "session": AttackReading(
+    "session": _never(
         _ONE,
         "Do fewer than k made-up names share all their areas?",
         ("share_below_k",),
         exposed="twins_to_k_min",
-        chance=0,
-        against=NEVER,
     ),
-    "intersection": AttackReading(
+    "intersection": _never(
         _ONE,
         "Do the areas of a made-up name, taken together, leave fewer than k devices?",
         ("share_below_k",),
-        chance=0,
-        against=NEVER,
     ),
     "matching": AttackReading(
         _ONE,
@@ -255,21 +259,17 @@ READINGS = {
         ("recovered_chance", "recovered_still"),
         "n_devices",
     ),
-    "windows together": AttackReading(
+    "windows together": _never(
         _LEARN,
         "Do several periods of time, taken together, tell an attribute of a vehicle?",
         ("share_read",),
         n="n_vehicles",
-        chance=0,
-        against=NEVER,
     ),
-    "known company": AttackReading(
+    "known company": _never(
         _LEARN,
         "Does somebody who owns some of the vehicles learn an attribute of another?",
         ("share_read",),
         n="n_vehicles",
-        chance=0,
-        against=NEVER,
     ),
     "releases together": AttackReading(
         _LEARN,
@@ -321,25 +321,11 @@ READINGS = {
         exposed_control="k_inverse",
         against=_ONE_IN_K,
     ),
-    "trip destination": AttackReading(
-        _LEARN,
-        "Does somebody who knows where and when a trip began learn where it led?",
-        ("belief",),
-        ("belief_control",),
-        n="n_victims",
-        exposed="tenth",
-        exposed_control="tenth_control",
-        against=_OTHERS,
+    "trip destination": _believed(
+        _LEARN, "Does somebody who knows where and when a trip began learn where it led?"
     ),
-    "trips of two days": AttackReading(
-        _LEARN,
-        "Do the trips of several days, taken together, tell where somebody goes?",
-        ("belief",),
-        ("belief_control",),
-        n="n_victims",
-        exposed="tenth",
-        exposed_control="tenth_control",
-        against=_OTHERS,
+    "trips of two days": _believed(
+        _LEARN, "Do the trips of several days, taken together, tell where somebody goes?"
     ),
     "all trips but one": AttackReading(
         _LEARN,
@@ -351,15 +337,8 @@ READINGS = {
         exposed_control="k_inverse",
         against=_ONE_IN_K,
     ),
-    "trips with positions": AttackReading(
-        _LEARN,
-        "Do trips, positions and counts, taken together, tell where a trip led?",
-        ("belief",),
-        ("belief_control",),
-        n="n_victims",
-        exposed="tenth",
-        exposed_control="tenth_control",
-        against=_OTHERS,
+    "trips with positions": _believed(
+        _LEARN, "Do trips, positions and counts, taken together, tell where a trip led?"
     ),
     "few on a road": AttackReading(
         _ONE, "Does the traffic of streets tell that somebody was on a road with few others?"
@@ -397,19 +376,15 @@ READINGS = {
     "spread": AttackReading(
         _LEARN, "Are the numbers behind rows that look the same too close together?"
     ),
-    "linkability": AttackReading(
+    "linkability": _never(
         _LINK,
         "Does somebody who has the data of one source learn what other sources say of a person?",
         ("share_of_people",),
-        chance=0,
-        against=NEVER,
     ),
-    "homogeneity": AttackReading(
+    "homogeneity": _never(
         _LEARN,
         "Is a person's sensitive value told, because all who look the same have it?",
         ("share_of_people",),
-        chance=0,
-        against=NEVER,
     ),
     "class numbers": AttackReading(_TRUE, "Do the numbers of groups tell nothing?"),
     "columns": AttackReading(_TRUE, "Are all columns declared, and are all statistics true?"),
