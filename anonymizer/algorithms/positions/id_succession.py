@@ -13,6 +13,7 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.brief_repr import shows
 
 WITHIN_S = 90.0
 """A new id begins at most so long after the last report of the former one."""
@@ -29,6 +30,7 @@ SHARE = 0.5
 _LOOK_EVERY_S = 10.0
 
 
+@shows("ts")
 class _Events(NamedTuple):
     """Reports with which devices begin or end: unix seconds and degrees, shape (n,)."""
 
@@ -43,9 +45,6 @@ class _Events(NamedTuple):
         kept = self.ts > ts
         return _Events._make(column[kept] for column in self)
 
-    def __repr__(self) -> str:
-        return f"_Events({len(self.ts)})"
-
 
 _NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
 
@@ -53,8 +52,6 @@ _NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
 class Succession:
     """Follows the devices of a flow, and estimates how many of the new ones continue others.
 
-    Notes
-    -----
     O(reports) a tick; every ten seconds O(new devices * ends within 90 s).
     """
 
