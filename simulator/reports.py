@@ -9,7 +9,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from anonymizer.files.traces import TraceWriter
+    from simulator.trace_writer import TraceWriter
 
 
 @dataclass(frozen=True, slots=True, eq=False)

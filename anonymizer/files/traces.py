@@ -1,11 +1,7 @@
-"""Recorded traces: which device was where and when, from and to csv and parquet."""
+"""Recorded traces: which device was where and when, from csv and parquet."""
 
-import gzip
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Self
 
 import numpy as np
 import polars as pl
@@ -21,7 +17,7 @@ from anonymizer.unfolding import check_frame, check_texts, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NETWORK = "network"
-_SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
+TRACE_SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
 
 
 def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
@@ -90,68 +86,8 @@ def trace_of(
     )
 
 
-class TraceWriter:
-    """A trace that is written batch by batch, in constant memory.
-
-    Equal batches give equal bytes. A parquet file is made from a csv at the end, because its
-    columns are only known then.
-
-    Parameters
-    ----------
-    path
-        Ends in .csv, .csv.gz or .parquet.
-    device_id
-        Names of the devices that `write` speaks of by index.
-    """
-
-    def __init__(self, path: str | Path, *, device_id: Sequence[str]) -> None:
-        self._path = Path(path)
-        self._ids = pl.Series(device_id, dtype=pl.String)
-        self._ending = _ending(self._path)
-        self._open = ExitStack()
-        self._rows: IO[bytes] | gzip.GzipFile
-
-    def __enter__(self) -> Self:
-        with _writing(self._path):
-            if self._ending == ".parquet":
-                self._path.touch()  # say now, not after the run, that it cannot be written
-                self._rows = self._open.enter_context(
-                    NamedTemporaryFile(dir=self._path.parent, suffix=".csv")
-                )
-            else:
-                self._rows = self._open.enter_context(self._path.open("wb"))
-            if self._ending == ".csv.gz":
-                # No name and no time in the header: equal traces are equal files.
-                self._rows = self._open.enter_context(
-                    gzip.GzipFile("", "wb", compresslevel=6, fileobj=self._rows, mtime=0)
-                )
-            self._rows.write(b"device_id,ts,lat,lon\n")
-        return self
-
-    def write(self, device: IntArray, ts: FloatArray, lat: FloatArray, lon: FloatArray) -> None:
-        """Append rows: device index, unix seconds, degrees; all of shape (n,)."""
-        frame = pl.DataFrame(
-            {"device_id": self._ids.gather(device), "ts": ts, "lat": lat, "lon": lon}
-        )
-        with _writing(self._path):
-            self._rows.write(frame.write_csv(include_header=False).encode())
-
-    def __exit__(self, *exc_info: object) -> None:
-        with _writing(self._path), self._open:
-            if self._ending == ".parquet":
-                self._rows.flush()
-                pl.scan_csv(self._rows.name, schema=_SCHEMA).sink_parquet(self._path)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _ending(path: Path) -> str:
+def ending_of(path: Path) -> str:
+    """Return which of the known endings the file of a trace has; raises `InputError` if none."""
     for ending in KNOWN_ENDINGS:
         if path.name.lower().endswith(ending):
             return ending
@@ -160,7 +96,7 @@ def _ending(path: Path) -> str:
 
 def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
     """Return the columns that matter; those of a csv as text."""
-    form = "parquet" if _ending(path) == ".parquet" else "csv"
+    form = "parquet" if ending_of(path) == ".parquet" else "csv"
     with reading(path, form):
         if form == "parquet":
             wanted = _wanted(path, list(pl.read_parquet_schema(path)), readings)
@@ -174,7 +110,7 @@ def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
 
 def _wanted(path: Path, columns: list[str], readings: Sequence[str]) -> list[str]:
     by_node = "node" in columns and not {"lat", "lon"} <= set(columns)
-    wanted = ["device_id", "ts", "node"] if by_node else list(_SCHEMA)
+    wanted = ["device_id", "ts", "node"] if by_node else list(TRACE_SCHEMA)
     missing = [name for name in wanted if name not in columns]
     if missing:
         hint = "" if by_node else " (columns: device_id, ts, and lat and lon, or node)"

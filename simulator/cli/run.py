@@ -113,7 +113,7 @@ def run(
 
     if record is not None:
         with extra("tables"):
-            from anonymizer.files.traces import TraceWriter
+            from simulator.trace_writer import TraceWriter
 
     outlet = Outlet(
         broker=broker_settings(
@@ -187,7 +187,7 @@ def trace(
     from simulator.traffic import Traffic
 
     with extra("tables"):
-        from anonymizer.files.traces import TraceWriter
+        from simulator.trace_writer import TraceWriter
 
     traffic = Traffic(
         load_network(network),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.traces import TraceWriter, read_trace
+from anonymizer.files.traces import read_trace
+from simulator.trace_writer import TraceWriter
 
 HEADER = "device_id,ts,lat,lon\n"
 

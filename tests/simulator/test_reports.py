@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.traces import TraceWriter, read_trace
+from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from simulator.fleet import FleetSource
 from simulator.reports import Recording, Reports, Source
 from simulator.trace_replay import ReplaySource, locate_nodes
+from simulator.trace_writer import TraceWriter
 from simulator.traffic import Traffic
 from tests.simulator.support import network
 
