@@ -36,7 +36,7 @@ _MOVE_EVERY_S = 10
 _SPREAD_DEG = 1e-4  # about ten metres
 
 _PARTS: dict[str, Sequence[tuple[object, str]]] = {
-    "decode": ((Decoder, "decode"), (fleet, "admit")),
+    "decode": ((Decoder, "decode"), (fleet.Admission, "_admitted")),
     "locate": ((Intake, "locate"),),
     "density": ((DensityMap, "advance"), (DensityMap, "expire")),
     "cloak": ((SessionCloak, "cloak"), (SessionCloak, "kept")),

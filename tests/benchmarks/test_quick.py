@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.costs import Stopwatch
 from benchmarks.gateways import Scrape
 from benchmarks.tables import Table, as_json, as_markdown
 from benchmarks.timing import agree, best_of, runs_for
@@ -33,6 +34,11 @@ def quick_run(tmp_path: Path, *names: str) -> dict[str, Any]:
             cells = [cell for row in table["rows"] for cell in row.values()]
             assert all(isinstance(cell, str) or cell >= 0 for cell in cells)
     return results
+
+
+def test_every_part_of_a_tick_that_is_timed_exists() -> None:
+    with Stopwatch().running():
+        pass
 
 
 @pytest.mark.soak

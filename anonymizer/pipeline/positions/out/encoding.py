@@ -2,7 +2,7 @@
 
 import math
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -151,27 +151,25 @@ class ReleaseEncoder:
         if until is None:
             until = np.full(release.n_groups, np.nan)
         step_s = self._time_step_s
-        rows = list(self._rows(release, round_up(until, step_s)))
-        found = encoder(rows, round(round_time(time, step_s), 3), names, values)
+        rows = self._rows(release, round_up(until, step_s))
+        payloads, keys = encoder(rows, round(round_time(time, step_s), 3), names, values)
         message_of = (
             np.repeat(np.arange(release.n_groups), n_members)
             if self._form == "group"
             else np.arange(len(names))
         )
         # Sorted by content: the order of slots would link a device's new pseudonym to its old one.
-        order = sorted(range(len(found)), key=found.__getitem__)
+        order = sorted(range(len(payloads)), key=payloads.__getitem__)
         place_of = np.argsort(np.array(order, np.int64))
-        messages = [
-            Outgoing(self._topic, payload, key=key)
-            for payload, key in map(found.__getitem__, order)
-        ]
+        messages = [Outgoing(self._topic, payloads[i], key=keys[i]) for i in order]
         return messages, place_of[message_of]
 
     def _groups(
-        self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
-    ) -> list[tuple[bytes, str]]:
+        self, rows: Iterable[_Row], time: float, names: list[str], values: GroupValues | None
+    ) -> tuple[list[bytes], list[str]]:
         """Return the message about each group, and its key."""
-        found = []
+        payloads: list[bytes] = []
+        keys: list[str] = []
         for g, row in enumerate(rows):
             order = sorted(range(row.first, row.last), key=names.__getitem__)
             members = [names[i] for i in order]
@@ -188,14 +186,15 @@ class ReleaseEncoder:
                     }
                     or msgspec.UNSET,
                 )
-            found.append((self._json.encode(message), stamp.get("group", "")))
-        return found
+            payloads.append(self._json.encode(message))
+            keys.append(stamp.get("group", ""))
+        return payloads, keys
 
     def _devices(
-        self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
-    ) -> list[tuple[bytes, str]]:
+        self, rows: Iterable[_Row], time: float, names: list[str], values: GroupValues | None
+    ) -> tuple[list[bytes], list[str]]:
         """Return the message about each member, and its key."""
-        found: list[tuple[bytes, str]] = []
+        payloads: list[bytes] = []
         for g, row in enumerate(rows):
             of_group = []
             stamp = self._stamp(row, sorted(names[row.first : row.last]))
@@ -210,9 +209,8 @@ class ReleaseEncoder:
                 of_group.append(self._json.encode(message))
             # Equally long: a broker that limits packets refuses all of a group, or none.
             length = max(map(len, of_group), default=0)
-            padded = [payload.ljust(length) for payload in of_group]
-            found += zip(padded, names[row.first : row.last], strict=True)
-        return found
+            payloads += [payload.ljust(length) for payload in of_group]
+        return payloads, names
 
     def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a group that only messages of a live service have."""

@@ -121,3 +121,16 @@ def test_the_name_of_a_group_follows_from_its_pseudonyms_alone(
     assert {message["group"] for message in live(elsewhere, form)} == {names}
     assert {m["group"] for m in live(GROUPS, form) if len(m["region"]) == 2} == {names}
     assert len({message["group"] for message in live(GROUPS, form)}) == 2
+
+
+@pytest.mark.parametrize("form", ["group", "device"])
+def test_a_message_has_the_name_of_what_it_is_about_as_its_key(
+    form: Literal["group", "device"],
+) -> None:
+    encoder = ReleaseEncoder(NETWORK, topic="out", form=form, contract=CONTRACT)
+    messages, _ = encoder.encode(release_of(GROUPS), time=0.0, pseudonyms=named)
+    field = "group" if form == "group" else "pseudonym"
+    assert [message.key for message in messages] == [
+        json.loads(message.payload)[field] for message in messages
+    ]
+    assert len({message.key for message in messages}) == (2 if form == "group" else 3)
