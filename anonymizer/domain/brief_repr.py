@@ -17,7 +17,7 @@ def shows(*fields: str) -> Callable[[type[T]], type[T]]:
         return f"{type(thing).__name__}({', '.join(parts) if fields else '...'})"
 
     def decorated(kind: type[T]) -> type[T]:
-        kind.__repr__ = shown  # type: ignore[method-assign]
+        type.__setattr__(kind, "__repr__", shown)
         return kind
 
     return decorated
