@@ -17,7 +17,7 @@ def shows(*fields: str) -> Callable[[type[T]], type[T]]:
         return f"{type(thing).__name__}({', '.join(parts) if fields else '...'})"
 
     def decorated(kind: type[T]) -> type[T]:
-        type.__setattr__(kind, "__repr__", shown)
+        kind.__repr__ = shown  # type: ignore[method-assign]
         return kind
 
     return decorated
