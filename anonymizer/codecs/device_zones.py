@@ -12,7 +12,6 @@ from msgspec import Meta
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import Stated, read
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.outcomes import Outcome
 
 _Latitude = Annotated[float, Meta(ge=-90, le=90)]
@@ -36,7 +35,6 @@ class _Zone(Stated, forbid_unknown_fields=True):
     trips: bool | None = None
 
 
-@shows()
 class StatedZones(NamedTuple):
     """The zones and the demands of one device.
 
@@ -62,6 +60,10 @@ class StatedZones(NamedTuple):
     k: int = 0
     road_m: float = 0.0
     trips: bool = True
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return "StatedZones(...)"
 
 
 _DECODER = Decoder(list[_Zone])

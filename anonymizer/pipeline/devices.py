@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, with_room
-from anonymizer.domain.brief_repr import shows
 
 NO_SLOT = -1
 _PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: collisions are negligible
@@ -29,7 +28,6 @@ def key_of(device: str, secret: bytes) -> int:
     return int.from_bytes(digest.digest(), "big")
 
 
-@shows()
 class Pseudonyms:
     """Makes the pseudonyms of devices; remembers the newest one of each slot.
 
@@ -42,6 +40,10 @@ class Pseudonyms:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._of_slot: dict[int, tuple[int, int, str]] = {}
+
+    def __repr__(self) -> str:
+        """Reveal nothing."""
+        return "Pseudonyms(...)"
 
     def of(self, slots: Iterable[int], keys: Iterable[int], versions: Iterable[int]) -> list[str]:
         """Return the pseudonym of the device in each slot, by its key, in a version."""

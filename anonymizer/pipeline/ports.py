@@ -14,14 +14,12 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.brief_repr import shows
 
 ONCE = 1 << 62
 """Receipts above it are of messages that come once (QoS 2): unlike those at QoS 1, they are not
 delivered again on another connection while they wait to be settled."""
 
 
-@shows()
 class Delivery(NamedTuple):
     """One message that arrived."""
 
@@ -32,6 +30,10 @@ class Delivery(NamedTuple):
     for those above it."""
     retained: bool = False
     """Whether the broker kept it from earlier; it is not a report of the present."""
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "Delivery(...)"
 
 
 MAX_WAITING_BYTES = 256 * 1024 * 1024

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.brief_repr import shows
 from anonymizer.pipeline.ports import Headers, Outgoing
 from anonymizer.transport.oversized import Oversized
 from anonymizer.transport.quarantine import Quarantine
@@ -44,7 +43,6 @@ class MalformedPacketError(ValueError):
     """The peer does not speak MQTT, or uses a part of it that was not negotiated."""
 
 
-@shows()
 class Publish(NamedTuple):
     """A message from the broker."""
 
@@ -55,6 +53,10 @@ class Publish(NamedTuple):
     retained: bool
     once: bool = False
     """Whether it came at QoS 2."""
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "Publish(...)"
 
 
 class Pubrel(NamedTuple):
@@ -84,7 +86,6 @@ _MOST_ROWS = 4096
 """Most messages that the kernel reads at once."""
 
 
-@shows()
 class Publishes(NamedTuple):
     """Consecutive messages at QoS 0 and 1 from the broker, shape (n,), still packed.
 
@@ -102,6 +103,10 @@ class Publishes(NamedTuple):
     bounds: Int32Array
     mid: IntArray
     retained: BoolArray
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "Publishes(...)"
 
 
 Packet: TypeAlias = Publishes | Publish | Puback | Pubrel | Skipped | bytes

@@ -27,7 +27,6 @@ from scipy.sparse import csr_array
 from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.region_density import nodes_in, shares
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
-from anonymizer.domain.brief_repr import shows
 
 DAY_S = 86_400.0
 _LENGTHS_S = (300.0, 1800.0)
@@ -133,7 +132,6 @@ def slot_of(ts: FloatArray, length_s: float = SLOT_S) -> IntArray:
     return found
 
 
-@shows("ts")
 class Days(NamedTuple):
     """Where devices were on some days: device, unix seconds and node of each report, shape (n,)."""
 
@@ -144,6 +142,10 @@ class Days(NamedTuple):
     def only(self, rows: BoolArray) -> "Days":
         """Return some of the reports."""
         return Days(self.device[rows], self.ts[rows], self.node[rows])
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Days({len(self.ts)})"
 
 
 def learn_habits(days: Days, targets: IntArray, *, n_devices: int, n_nodes: int) -> Habits:

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.brief_repr import shows
 
 NOWHERE = -1
 KeyArray: TypeAlias = NDArray[np.uint64]
 
 
-@shows("key")
 class Rows(NamedTuple):
     """Newest positions of distinct devices on their way to one district, shape (n,).
 
@@ -41,6 +39,10 @@ class Rows(NamedTuple):
         """Return some of the rows."""
         return Rows._make(column[rows] for column in self)
 
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"Rows({len(self.key)})"
+
 
 def no_rows() -> Rows:
     """Return no rows."""
@@ -55,7 +57,6 @@ def join_rows(parts: list[Rows]) -> Rows:
     return Rows._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
-@shows("home")
 class Sent(NamedTuple):
     """The rows of a tick for each district that gets any.
 
@@ -69,6 +70,10 @@ class Sent(NamedTuple):
     source: list[IntArray]
     home: IntArray
     left: IntArray
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"Sent({len(self.home)})"
 
 
 class Router:

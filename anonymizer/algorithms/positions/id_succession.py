@@ -13,7 +13,6 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.brief_repr import shows
 
 WITHIN_S = 90.0
 """A new id begins at most so long after the last report of the former one."""
@@ -30,7 +29,6 @@ SHARE = 0.5
 _LOOK_EVERY_S = 10.0
 
 
-@shows("ts")
 class _Events(NamedTuple):
     """Reports with which devices begin or end: unix seconds and degrees, shape (n,)."""
 
@@ -45,6 +43,9 @@ class _Events(NamedTuple):
         kept = self.ts > ts
         return _Events._make(column[kept] for column in self)
 
+    def __repr__(self) -> str:
+        return f"_Events({len(self.ts)})"
+
 
 _NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
 
@@ -52,6 +53,8 @@ _NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
 class Succession:
     """Follows the devices of a flow, and estimates how many of the new ones continue others.
 
+    Notes
+    -----
     O(reports) a tick; every ten seconds O(new devices * ends within 90 s).
     """
 

@@ -23,7 +23,6 @@ from anonymizer.algorithms.positions.verification import (
     groups_that_hold,
 )
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
@@ -264,7 +263,6 @@ def hidden_among(release: Release, n_at: Int32Array, *, reciprocal: bool) -> Int
     return np.add.reduceat(inside, release.first_node_of[:-1])
 
 
-@shows("outcome")
 class Newest(NamedTuple):
     """What a batch of positions changed.
 
@@ -278,6 +276,10 @@ class Newest(NamedTuple):
     moved: IntArray
     left: Int32Array
     left_from: Int32Array
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"Newest({len(self.outcome)})"
 
 
 def take_newest(

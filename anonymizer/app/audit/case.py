@@ -13,7 +13,6 @@ from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.positions.protection import Circle
 from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
 from anonymizer.domain.readings import ReadingAttribute
@@ -33,7 +32,6 @@ class RevealedValues:
     sensed: FloatArray
 
 
-@shows()
 class Reports(NamedTuple):
     """Device, unix seconds and node (negative off the graph) of each report, shape (n,) each."""
 
@@ -47,6 +45,10 @@ class Reports(NamedTuple):
         order = np.lexsort((self.ts, self.device))
         gap_s = np.diff(self.ts[order])[np.diff(self.device[order]) == 0]
         return float(np.median(gap_s)) if len(gap_s) else 0.0
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return "Reports(...)"
 
 
 class TripsCase(NamedTuple):

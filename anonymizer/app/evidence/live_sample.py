@@ -10,7 +10,6 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.app.audit.findings import AuditReport
 from anonymizer.app.audit.stream_audit import audit_release
 from anonymizer.domain.arrays import IntArray, starts_of
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
@@ -22,13 +21,16 @@ _SAMPLED = 1000
 T = TypeVar("T", bound=np.generic)
 
 
-@shows()
 class Sampled(NamedTuple):
     """A sample as `audit_release` takes it."""
 
     trace: Trace
     released: Released
     device_of: IntArray
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return "Sampled(...)"
 
 
 def attacked(traffic: SampledTraffic, network: RoadNetwork, settings: Settings) -> AuditReport:

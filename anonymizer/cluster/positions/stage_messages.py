@@ -15,14 +15,12 @@ from anonymizer.algorithms.positions.readings import Known
 from anonymizer.algorithms.positions.safe_counts import CellTally
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
-from anonymizer.domain.brief_repr import shows
 
 BATCH, REPORT = b"B", b"P"
 """First bytes; `raw_batches.RAW` is another."""
 _SLOT_BITS = 32
 
 
-@shows("key")
 class Readings(NamedTuple):
     """All readings of some devices that a source knows; they replace what it sent before.
 
@@ -31,6 +29,10 @@ class Readings(NamedTuple):
 
     key: KeyArray
     known: Known
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Readings({len(self.key)})"
 
 
 def no_readings() -> Readings:
@@ -71,7 +73,6 @@ class Batch(NamedTuple):
         return f"Batch({self.source}, {self.tick}, {self.rows!r})"
 
 
-@shows("lane", "tick")
 class Report(NamedTuple):
     """What a district tells a source about a tick.
 
@@ -86,6 +87,10 @@ class Report(NamedTuple):
     outcome: Sequence[UInt8Array]
     released: Int32Array
     ended: Int32Array
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Report({self.lane}, {self.tick})"
 
 
 def handles_of(source: int, slot: Int32Array) -> IntArray:

@@ -21,7 +21,6 @@ import numpy as np
 
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.brief_repr import shows
 
 Values = Mapping[int, Sequence[str]]
 """The values of each open column, in the order of their codes."""
@@ -50,7 +49,6 @@ class Close(NamedTuple):
     floor: int
 
 
-@shows("joiner", "window")
 class Survey(NamedTuple):
     """What a joiner has in a closed window.
 
@@ -79,8 +77,11 @@ class Survey(NamedTuple):
     sample: Int32Array
     values_of: Values
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Survey({self.joiner}, {self.window})"
 
-@shows("window", "n_asked")
+
 class Plan(NamedTuple):
     """How a window is divided into ranges.
 
@@ -103,8 +104,11 @@ class Plan(NamedTuple):
     sample: Int32Array
     values_of: Values
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Plan({self.window}, {self.n_asked})"
 
-@shows("joiner", "window", "range_", "piece")
+
 class RangeRows(NamedTuple):
     """A piece of the records of a joiner for a range.
 
@@ -140,8 +144,11 @@ class RangeRows(NamedTuple):
     own: BoolArray
     memories: Memories
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"RangeRows({self.joiner}, {self.window}, {self.range_}, {self.piece})"
 
-@shows("window", "range_")
+
 class Formed(NamedTuple):
     """The number of classes of a range, and those of its rows that are to meet others.
 
@@ -167,8 +174,11 @@ class Formed(NamedTuple):
     class_of: Int32Array
     left_out: BoolArray
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Formed({self.window}, {self.range_})"
 
-@shows("window", "range_")
+
 class Settled(NamedTuple):
     """The numbers of the classes of a range, and what became of the rows that met others.
 
@@ -185,8 +195,11 @@ class Settled(NamedTuple):
     outcome: UInt8Array
     memories: Memories
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Settled({self.window}, {self.range_})"
 
-@shows("window", "range_", "piece")
+
 class RangeAnswer(NamedTuple):
     """What became of a piece of the rows of a joiner, and what to remember of their vehicles.
 
@@ -204,8 +217,11 @@ class RangeAnswer(NamedTuple):
     outcome: UInt8Array
     memories: Memories
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"RangeAnswer({self.window}, {self.range_}, {self.piece})"
 
-@shows("window", "numbers")
+
 class Shuffled(NamedTuple):
     """Classes with numbers from one block, which is published when all of its numbers are there."""
 
@@ -214,6 +230,10 @@ class Shuffled(NamedTuple):
     n_classes: int
     numbers: Sequence[int]
     messages: bytes
+
+    def __repr__(self) -> str:
+        """Reveal no class before it is published."""
+        return f"Shuffled({self.window}, {len(self.numbers)})"
 
 
 class Recall(NamedTuple):
@@ -229,7 +249,6 @@ class Recall(NamedTuple):
     asked: int
 
 
-@shows("joiner", "last", "n_ranges")
 class Held(NamedTuple):
     """What a joiner has heard from the planner, up to the question.
 
@@ -244,6 +263,10 @@ class Held(NamedTuple):
     last: int
     n_ranges: int
     survey: bytes
+
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Held({self.joiner}, {self.last}, {self.n_ranges})"
 
 
 UNPLANNED = -1

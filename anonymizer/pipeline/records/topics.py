@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
@@ -20,7 +19,6 @@ _MOST_KEPT_S = 120.0
 after the length of the shortest window if that is less."""
 
 
-@shows()
 class RecordRoute(NamedTuple):
     """The stream, source and vehicle of a topic's messages.
 
@@ -32,6 +30,10 @@ class RecordRoute(NamedTuple):
     source: int
     vehicle: bytes
     topic: bytes = b""
+
+    def __repr__(self) -> str:
+        """Do not reveal the vehicle."""
+        return "RecordRoute(...)"
 
 
 def topic_filter(source: SourceSettings) -> str:

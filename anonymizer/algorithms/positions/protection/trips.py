@@ -40,7 +40,6 @@ from anonymizer.domain.arrays import (
     RecordArray,
     UInt8Array,
 )
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.protection import TripRule
 
 _RULE = np.dtype([(field.name, np.float64) for field in fields(TripRule)])
@@ -63,12 +62,15 @@ class TripTick:
     duplicate: RecordArray
 
 
-@shows()
 class Forgotten(NamedTuple):
     """Devices that have been forgotten."""
 
     slot: Int32Array
     trip_end: RecordArray
+
+    def __repr__(self) -> str:
+        """Reveal no position."""
+        return "Forgotten(...)"
 
 
 class TripEnds:

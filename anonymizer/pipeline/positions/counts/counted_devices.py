@@ -12,7 +12,6 @@ from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tally
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
 
@@ -36,7 +35,6 @@ _COLUMNS = (
 )
 
 
-@shows("number")
 class CountedInterval(NamedTuple):
     """An interval that has ended, and the devices that were seen in it.
 
@@ -74,6 +72,10 @@ class CountedInterval(NamedTuple):
             speed_mps=self.speed_mps,
             dwell_s=self.dwell_s,
         )
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"CountedInterval({self.number})"
 
 
 class CountedDevices:

@@ -15,7 +15,6 @@ import numpy as np
 
 from anonymizer.codecs import Codec
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from anonymizer.settings import LimitSettings
 
 
-@shows()
 class _Rows(NamedTuple):
     """Positions of some messages; see `Decoded` for what is not said here."""
 
@@ -61,6 +59,10 @@ class _Rows(NamedTuple):
         order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
         columns = [column[index] for column in self[:7]]
         return _Rows._make([*columns, row[order], *(column[order] for column in self[8:])])
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "_Rows(...)"
 
 
 def _joined(parts: Sequence[_Rows]) -> _Rows:

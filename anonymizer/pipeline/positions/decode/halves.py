@@ -3,7 +3,6 @@
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -11,7 +10,6 @@ _MOST = 100_000
 """Devices of which halves are kept; beyond that, those whose last half is oldest are forgotten."""
 
 
-@shows()
 class _Kept(NamedTuple):
     """The newest latitude and longitude of a device, each with its time in unix seconds."""
 
@@ -19,6 +17,10 @@ class _Kept(NamedTuple):
     lat_ts: float = -inf
     lon: float = nan
     lon_ts: float = -inf
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return "_Kept(...)"
 
 
 class Halves:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.fixes import Places
 from anonymizer.settings.base import is_field
 
@@ -32,7 +31,6 @@ class Treatment(IntEnum):
         return {"mobile": cls.MOBILE, "fixed": cls.CLOAKED, "public": cls.PUBLIC}[settings.kind]
 
 
-@shows()
 class Route(NamedTuple):
     """Codec, device and treatment of the messages of one topic.
 
@@ -46,6 +44,10 @@ class Route(NamedTuple):
     treatment: Treatment = Treatment.MOBILE
     places: Places | None = None
     join_s: float = 0.0
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return "Route(...)"
 
 
 def subscription(topic: str) -> str:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import NOT_PUBLISHED, NOT_THE_NEWEST
 from anonymizer.pipeline.positions.tick.engine import TickRelease
@@ -27,7 +26,6 @@ MOST_PLACES = 40_000_000
 DeviceKeys = NDArray[np.uint64]
 
 
-@shows()
 class SampledTick(NamedTuple):
     """The input and the output of a tick.
 
@@ -57,6 +55,10 @@ class SampledTick(NamedTuple):
     def n_places(self) -> int:
         """How many places an attack must keep in memory for it."""
         return self.n_devices if self.release.n_groups else 0
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "SampledTick(...)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -6,7 +6,6 @@ import numpy as np
 
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array
-from anonymizer.domain.brief_repr import shows
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from anonymizer.settings import TripSettings
 
 
-@shows()
 class Positions(NamedTuple):
     """Positions of devices that have a slot, with plausible times; all of shape (n,).
 
@@ -31,6 +29,10 @@ class Positions(NamedTuple):
     heading: FloatArray | None = None
     node: Int32Array | None = None
     layer: Int8Array | None = None
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return "Positions(...)"
 
 
 class TripGuard:
