@@ -206,8 +206,7 @@ class MqttLink:
         rng = random.Random()  # noqa: S311  spreads reconnects, keeps no secret
         attempt = 0
         while True:
-            # After a connection, however short, it returns at once: a client that has taken the
-            # session over must not keep it for as long as a broker may be away.
+            # At once after any connection, however short: who took the session must not keep it.
             attempt = 1 if await self._one_connection() else attempt + 1
             await asyncio.sleep(backoff_s(self._settings, attempt=attempt, rng=rng))
 

@@ -153,8 +153,7 @@ class Session:
         """Why it is lost."""
         self.resumed = False
         """Whether the broker had kept the session of an earlier connection."""
-        self.has_delivered = False
-        """Whether messages came. A broker that kept some sends them before it opens the session."""
+        self.has_delivered = False  # a broker that kept some sends them before it opens the session
         self.failure: Exception | None = None
         """The error of `deliver`, if that ended the session."""
         self.wire = Wire(on_bytes=self._on_bytes, on_lost=self._on_lost)
