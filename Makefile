@@ -41,11 +41,13 @@ $(STAMP): requirements-dev.txt pyproject.toml
 demo: $(STAMP)  ## watch raw positions go in and cloaked regions come out
 	$(BIN)/anonymizer demo $(ARGS)
 
-# Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The run itself
-# says what is wrong.
+# Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The other core
+# begins with the kernels that take longest, and the tests do not wait until it has ended. The run itself says what is wrong.
 COLLECTED := $(VENV)/.collected
+COMPILING := tests/algorithms/records/test_local_search.py
 
 $(COLLECTED): $(STAMP)
+	@$(BIN)/python -m pytest -m "$(QUICK)" -p no:cacheprovider -n0 -qq $(COMPILING) > /dev/null 2>&1 &
 	-@$(BIN)/python -m pytest -m "$(QUICK)" --collect-only -qq > /dev/null
 	@touch $@
 

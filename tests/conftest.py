@@ -64,8 +64,8 @@ _LONG = (
     "test_latency_outside.py",
     "test_all_methods.py",
 )
-_WAITING = ("gateway", "live_map", "web", "deploy")
-"""Folders whose tests wait for programs. Side by side, they would leave the cores idle."""
+_WAITING = ("gateway", "live_map", "transport", "web", "deploy")
+"""Folders whose tests wait for programs and links: side by side, they leave the cores idle."""
 _WAITING_ENDS = 0.9
 """Share of the run in which they begin: what waits last keeps everybody waiting."""
 _WORKERS_OF_CORE = 2
