@@ -42,7 +42,7 @@ demo: $(STAMP)  ## watch raw positions go in and cloaked regions come out
 	$(BIN)/anonymizer demo $(ARGS)
 
 # Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The other core
-# begins with the kernels that take longest, and the tests do not wait until it has ended. The run itself says what is wrong.
+# begins to compile the kernels that take longest; the tests do not wait for that. The run itself says what is wrong.
 COLLECTED := $(VENV)/.collected
 COMPILING := tests/algorithms/records/test_local_search.py
 

@@ -29,6 +29,7 @@ from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.networks.roads import roads_of
 from anonymizer.pipeline.gaussian_noise import GaussianNoise
 from anonymizer.pipeline.positions.decode.headings import headings_in
+from anonymizer.pipeline.positions.out.trips import promised_k
 from anonymizer.settings import Settings, zones_of
 
 Geometry: TypeAlias = dict[str, Any]
@@ -140,7 +141,7 @@ def street_hours(
         columns, rows = _noisy(bounded, np.arange(n_places).reshape(-1, size), noise)
         said = f"epsilon={counts.epsilon:g}, delta={counts.delta:g} in {counts.period_s:g} s"
     else:
-        k = counts.k + settings.region.k_extra
+        k = promised_k(settings)
         intervals = range(int(between[0]), int(between[1]) + 1)
         off = int(((at < 0) & ~private).sum())
         safe = safe_hours(passages, intervals, streets, k=k, every_s=every_s)

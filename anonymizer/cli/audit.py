@@ -220,13 +220,14 @@ def counts(
     from anonymizer.app.street_hours import hour_passages
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
+    from anonymizer.pipeline.positions.out.trips import promised_k
 
     settings = settings_of(config)
     with Console(stderr=True).status("attacking counts"):
         roads = load_network(network)
         recorded = read_trace(trace)
         reports = reports_of(recorded, roads, settings)
-        k = settings.counts.k + settings.region.k_extra
+        k = promised_k(settings)
         counts = settings.counts.model_copy(update={"k": k})
         findings = attack_counts(reports, roads, counts, seed=seed)
         if not counts.has_noise and recorded.node is None:

@@ -309,7 +309,7 @@ def test_who_goes_away_and_comes_back_sees_it_live(viewer: Viewer) -> None:
     viewer.driver.get("about:blank")
     viewer.driver.back()
     left = viewer.script("return window.left")
-    assert left is not None, "the browser kept the page"
+    assert left is not None, "the browser did not keep the page"
     viewer.until(viewer.frame, lambda now: now > left)
     assert viewer.state() == "live"
 

@@ -40,7 +40,7 @@ from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.decode.headings import headings_in
-from anonymizer.pipeline.positions.out.trips import published_rule
+from anonymizer.pipeline.positions.out.trips import promised_k, published_rule
 from anonymizer.pipeline.positions.tick.factory import districts_of, public_places
 from anonymizer.settings import CountSettings, Settings, zones_of
 
@@ -228,7 +228,7 @@ def _safe_counts(settings: Settings) -> CountSettings | None:
     counts = settings.counts
     if not counts.enabled or counts.privacy != "k":
         return None
-    return counts.model_copy(update={"k": counts.k + settings.region.k_extra})
+    return counts.model_copy(update={"k": promised_k(settings)})
 
 
 def _published_trips(
@@ -241,7 +241,7 @@ def _published_trips(
     return TripsCase(
         published_rule(settings),
         out.every_s,
-        settings.counts.k + settings.region.k_extra,
+        promised_k(settings),
         n_cells_of(network, settings.counts.k),
         Reports(reports.device[far], reports.ts[far], reports.node[far]),
     )

@@ -180,13 +180,13 @@ class TripWindows:
         were passed on; `refused`: keys of devices of which no trip is told, also none that has
         ended already.
         """
+        present = math.floor(now / self._every_s)
         if self._trips is None:
             self._trips = LiveTrips(self._rule, begins_s=now)
             # Trips of the window before the first that is published may have begun unseen.
-            self._next = math.floor(now / self._every_s) + 1
+            self._next = present + 1
         row = self._rows.of(positions.slot)
         self._keep(self._trips.tick(row, positions.ts, positions.lat, positions.lon, node))
-        present = math.floor(now / self._every_s)
         # A trip of now ends in this window or in the next one, or it is left out.
         self._largest.promise(self._k, range(present, present + 2))
         due = (self._next + 1) * self._every_s + self._known_after_s
@@ -301,7 +301,7 @@ class TripMessages:
 
 
 def promised_k(settings: "Settings") -> int:
-    """Return of how many devices each published number of trips or of passages is, at least."""
+    """Return how many devices each figure of counts, trips and streets is about, at least."""
     return settings.counts.k + settings.region.k_extra
 
 
