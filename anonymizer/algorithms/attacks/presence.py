@@ -80,7 +80,7 @@ def covered_in_zones(
     """
     if truth.device_of is None or not (zone_of >= 0).any():
         return truth
-    device = truth.device_of[observed.pseudonym_of]
+    device = truth.devices_of_records(observed)
     node = truth.place[observed.tick_of, device]
     outside = slot_in_region(observed, node, region=observed.region_of) == OUTSIDE
     record = np.flatnonzero(outside & (node >= 0))

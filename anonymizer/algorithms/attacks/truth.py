@@ -28,16 +28,34 @@ class Truth:
     device_of
         Device of each pseudonym, shape (pseudonyms,); None without the auditor's map. Ghosts
         that are silent for longer than the time to live are then not present.
+    device_of_record
+        Device of each record, shape (records,), where a pseudonym has several; `device_of` has the
+        first of them. None: that of its pseudonym.
     """
 
     place: Int32Array
     on_air: BoolArray
     device_of: IntArray | None
+    device_of_record: IntArray | None = None
 
     @property
     def n_devices(self) -> int:
         """Number of devices in the trace."""
         return int(self.place.shape[1])
+
+    def devices_of_records(self, observed: Observed) -> IntArray:
+        """Return the device of each record of the release, shape (records,).
+
+        Raises
+        ------
+        ValueError
+            The devices of the pseudonyms are not known.
+        """
+        if self.device_of is None:
+            raise ValueError("the devices of the pseudonyms are not known")
+        if self.device_of_record is not None:
+            return self.device_of_record
+        return self.device_of[observed.pseudonym_of]
 
 
 def follow_devices(
@@ -49,6 +67,7 @@ def follow_devices(
     n_devices: int,
     ttl_s: float,
     device_of: IntArray | None = None,
+    device_of_record: IntArray | None = None,
 ) -> Truth:
     """Return the truth behind a release.
 
@@ -65,8 +84,8 @@ def follow_devices(
         Number of devices in the trace.
     ttl_s
         A device that is silent for longer is off the air.
-    device_of
-        Device of each pseudonym, if known.
+    device_of, device_of_record
+        Device of each pseudonym, if known, and of each record, see `Truth`.
 
     Notes
     -----
@@ -76,10 +95,11 @@ def follow_devices(
     place, last_node, on_air = _follow(
         observed.time, device[order], ts[order], node[order], n_devices, ttl_s, TIME_SLACK_S
     )
+    truth = Truth(place, on_air, device_of, device_of_record)
     if device_of is not None:
-        at = (observed.tick_of, device_of[observed.pseudonym_of])
+        at = (observed.tick_of, truth.devices_of_records(observed))
         place[at] = last_node[at]
-    return Truth(place, on_air, device_of)
+    return truth
 
 
 def follow_in_districts(
@@ -95,6 +115,7 @@ def follow_in_districts(
     """Return the truth as districts know it: a device counts once in each that it was in.
 
     To a district, a device that is in another has left the map, and is covered where it was last.
+    So a pseudonym of a snapshot, which can cross a border, is of another device in each district.
     The parameters are those of `follow_devices`; `district_of_node` has shape (nodes,).
     """
     n = int(district_of_node.max()) + 1
@@ -113,8 +134,8 @@ def follow_in_districts(
     if device_of is not None:
         first_node = observed.node[observed.first_node_of[observed.region_of]]
         published = device_of[observed.pseudonym_of] * n + district_of_node[first_node]
-        published = published[observed.first_record_of[:-1]]
     every = np.unique(bodies if published is None else np.concatenate([bodies, published]))
+    of_record = None if published is None else np.searchsorted(every, published)
     return follow_devices(
         observed,
         device=np.searchsorted(every, bodies),
@@ -122,7 +143,8 @@ def follow_in_districts(
         node=np.concatenate([node[known], away]),
         n_devices=len(every),
         ttl_s=ttl_s,
-        device_of=None if published is None else np.searchsorted(every, published),
+        device_of=None if of_record is None else of_record[observed.first_record_of[:-1]],
+        device_of_record=of_record,
     )
 
 

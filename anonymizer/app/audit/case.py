@@ -160,9 +160,7 @@ class Case:
 
     def local_node_of(self, records: IntArray) -> Int32Array:
         """Return where the districts of some records have their devices, same shape."""
-        if self.local.device_of is None:
-            raise ValueError("the devices of the pseudonyms are not known")
-        device = self.local.device_of[self.observed.pseudonym_of[records]]
+        device = self.local.devices_of_records(self.observed)[records]
         return self.local.place[self.observed.tick_of[records], device]
 
     def n_twins(self) -> IntArray:

@@ -4,7 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.truth import NOWHERE, Truth, follow_devices
+from anonymizer.algorithms.attacks.truth import (
+    NOWHERE,
+    Truth,
+    follow_devices,
+    follow_in_districts,
+)
 from tests.algorithms.attacks import naive
 from tests.algorithms.attacks.made import observed_of
 
@@ -68,3 +73,24 @@ def test_a_position_at_the_end_of_a_tick_belongs_to_it_even_if_the_time_is_round
         ttl_s=1.0,
     )
     assert truth.place.tolist() == [[7]]
+
+
+def test_a_pseudonym_that_crosses_a_border_is_another_device_to_each_district() -> None:
+    """A snapshot renews pseudonyms by the clock, and not at borders."""
+    lines = [(0, 0, (0,), 2), (0, 1, (2,), 2), (0, 2, (2,), 2)]
+    observed = observed_of(lines)
+    truth = follow_in_districts(
+        observed,
+        device=np.zeros(3, np.int64),
+        ts=np.array([0.0, 1.0, 2.0]),
+        node=np.array([0, 2, 3], np.int32),
+        district_of_node=np.array([0, 0, 1, 1], np.int32),
+        ttl_s=TTL_S,
+        device_of=np.zeros(1, np.int64),
+    )
+    there = truth.devices_of_records(observed)
+    assert truth.place[observed.tick_of, there].tolist() == [0, 2, 3]
+    left = truth.place[:, there[0]]
+    assert left.tolist() == [0, NOWHERE, NOWHERE], "it is published elsewhere, so it is no ghost"
+    assert truth.device_of is not None
+    assert truth.device_of.tolist() == there[:1].tolist()
