@@ -249,18 +249,13 @@ def test_bfs_fails_the_audit_of_a_session(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("n_devices", "to_beat"), [(1_000, None), (10_000, (11.9, 21.5))])
-def test_a_city_holds_under_attack_with_regions_smaller_than_before(
-    n_devices: int, to_beat: tuple[float, float] | None, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("n_devices", [1_000, 10_000])
+def test_a_city_holds_under_attack(n_devices: int, tmp_path: Path) -> None:
     network = load_network("city:10000")
     trace = driven(network, n_devices=n_devices, seconds=200)
     snapshot = attacked(trace, network, tmp_path, cloaked="snapshot", promise="snapshot")
     session = attacked(trace, network, tmp_path, cloaked="session", promise="session")
     assert (failed(snapshot), failed(session)) == (set(), set())
-    if to_beat:
-        assert snapshot.regions.nodes_mean < to_beat[0]
-        assert session.regions.nodes_mean < to_beat[1]
     bfs = attacked(trace, network, tmp_path, cloaked="bfs", promise="session")
     # Where devices crowd, a region is often one node, which is nobody's root to find.
     assert failed(bfs) >= BETRAYED_BY_BFS - {"prefix"}
