@@ -148,6 +148,8 @@ class PositionFlow:
         self.ledger = ledger
         self._tally = Ledger()
         self._n_in_tick = self._n_in_fleets = self._n_in_hand = 0
+        self.n_in_trips = 0
+        """Held positions that wait for their trip to go on."""
         self._ticking = self._view_is_old = False
         self._prepared: list[DecodedTick] = []
         """Parts of the next tick."""
@@ -361,6 +363,7 @@ class PositionFlow:
     def _book_fleets(self) -> None:
         self.ledger.absorb(self._tally)
         self._n_in_fleets = sum(each.n_held for each in self._fleets.values())
+        self.n_in_trips = sum(each.intake.n_held for each in self._fleets.values())
 
     def release(
         self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0

@@ -1,5 +1,6 @@
 """Public counts never show fewer than k, and nothing about zones, whatever happens."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -7,8 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.app.live_map.rates import SPAN_S, RateMeter
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.networks import load_network
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.counts.public_counts import (
     OTHER,
     Figures,
@@ -141,6 +145,28 @@ def test_a_single_device_changes_nothing_that_is_shown() -> None:
         assert public.latency_s[TICK].n == 10
         seen.append((public.n_of, public.n_received, public.n_held, public.n_newcomers))
     assert seen[0] == seen[1]
+
+
+def test_a_trip_that_may_end_in_a_zone_moves_nothing_until_it_is_published() -> None:
+    roads = load_network("grid:12x12")
+    rig = Rig(roads=roads, trips={"enabled": True})
+    start = exact_figures(rig.flow, rig.ledger, n_waiting=0)
+    public = PublicCounts(start, step=STEP, share=330)
+    meter = RateMeter(rig.flow, step=STEP, share=3 * int(SPAN_S) + 3)
+    rates = []
+    for third in range(330):
+        node, now = 24 + third // 30, NOW + third / 3
+        says = {"lat": roads.lat[node], "lon": roads.lon[node], "ts": now}
+        payload = json.dumps(says).encode()
+        rig.publish(Delivery("positions/one", payload, 0, retained=False), now=now)
+        rates.append(meter.take(third / 3).rate_in)
+    assert rig.flow.n_in_trips > 3 * STEP
+    figures = exact_figures(rig.flow, rig.ledger, n_waiting=0)
+    assert (figures.n_received, figures.imbalance) == (330, 0)
+    public.turn(figures)
+    public.flush()
+    assert (public.shown.n_received, public.shown.n_held) == (0, 0)
+    assert set(rates) == {None, 0.0}
 
 
 @given(st.lists(st.floats(0.01, 9)), st.integers(1, 12))
