@@ -132,6 +132,24 @@ def test_counters_never_go_back_when_the_step_grows() -> None:
     assert public.not_published() == {"late": 24}
 
 
+def test_every_number_of_devices_and_groups_is_shown_in_steps() -> None:
+    exact = replace(
+        figures_of({}),
+        n_waiting=19,
+        n_devices_on_graph=39,
+        n_newcomers=13,
+        n_fixed_devices=27,
+        n_without_room=1,
+        n_clamped=np.array([9, 21]),
+        n_left_out=np.array([11, 8]),
+    )
+    public = PublicCounts(exact, step=STEP).shown
+    assert (public.n_waiting, public.n_devices_on_graph) == (10, 30)
+    assert (public.n_newcomers, public.n_fixed_devices, public.n_without_room) == (10, 20, 10)
+    assert public.n_clamped.tolist() == [0, 20]
+    assert public.n_left_out.tolist() == [10, 0]
+
+
 def test_a_single_device_changes_nothing_that_is_shown() -> None:
     rig, more = Rig(), Rig()
     for each, n in ((rig, 12), (more, 13)):
