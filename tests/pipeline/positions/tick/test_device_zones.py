@@ -13,7 +13,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
 from tests.eager_session import EagerSession
-from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 ENABLED = {"topic": "zones/{device}"}
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
@@ -162,7 +162,38 @@ def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
     assert not any(0 in region for region in regions)
 
 
-def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_readings() -> None:
+@pytest.mark.parametrize("withdraws", [False, True])
+def test_the_reading_of_a_device_goes_with_the_withdrawal_though_its_group_goes_on(
+    withdraws: bool,  # noqa: FBT001
+) -> None:
+    speed = {"name": "speed_mps", "lo": 0, "hi": 40, "statistics": ["count"]}
+    rig = ZonesRig(**SESSION, readings=[speed])
+
+    def told(**node_of: int) -> list[int | None]:
+        """Return how many readings are told of the group of `a` and `b`, once a second."""
+        rig.seconds += 1
+        now = NOW + rig.seconds
+        said = [
+            json.dumps(a_position(node, now, readings={"speed_mps": 9})).encode()
+            for node in node_of.values()
+        ]
+        topics = [f"positions/{device}" for device in node_of]
+        messages = rig.publish(
+            *(Delivery(*each, 0) for each in zip(topics, said, strict=True)), now=now
+        )
+        groups = [each for each in messages if 0 in each["region"]]
+        return [each.get("readings", {}).get("speed_mps", {}).get("count") for each in groups]
+
+    before = [n for _ in range(8) for n in told(**NODE_OF)]
+    assert before[-1] == 2
+    if withdraws:
+        rig.state("a", {"everywhere": True})
+    after = [n for _ in range(3) for n in told(**REST)]
+    assert after
+    assert set(after) == {None if withdraws else 2}
+
+
+def test_what_trips_hold_back_goes_with_the_withdrawal_and_the_slot_is_free() -> None:
     trips = {"enabled": True, "ends_m": 0, "ends_s": 0, "delay_s": 60}
     rig = ZonesRig(trips=trips, presence=SESSION["presence"])
     drive(rig, NODE_OF, 5)
