@@ -209,6 +209,29 @@ def test_what_trips_hold_back_goes_with_the_withdrawal_and_the_slot_is_free() ->
     assert len(rig.flow.mobile.devices) == 0, "its slot is free again"
 
 
+def test_who_has_withdrawn_counts_nowhere_not_even_where_it_passes_through_a_zone() -> None:
+    for withdraws in (False, True):
+        rig = ZonesRig(zones=[AROUND_12])
+        assert rig.hidden("a", node=7) == 0
+        if withdraws:
+            rig.state("a", {"everywhere": True})
+        assert rig.hidden("a", node=12) == 1
+        assert rig.flow.devices_at().sum() == (not withdraws)
+
+
+def test_where_a_device_stopped_is_forgotten_with_its_withdrawal() -> None:
+    rig = ZonesRig(trips={"learn_days": 1})
+    for node in (0, 1, 2, 3, 4):
+        assert rig.hidden("a", node=node) == 0
+        rig.seconds += 20
+    rig.seconds += 1000
+    assert rig.hidden("a", node=4) == 1, "the trip before has ended here"
+    rig.state("a", {"everywhere": True})
+    rig.hidden("a", node=4)
+    rig.state("a")
+    assert rig.hidden("a", node=4) == 0
+
+
 def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> None:
     counts = {"privacy": "k", "every_s": 60, "k": 2, "cells": 16}
     counted = {}
