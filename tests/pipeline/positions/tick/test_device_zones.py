@@ -149,6 +149,7 @@ def test_a_group_that_has_shown_nothing_ends_with_a_withdrawal() -> None:
     assert not any(0 in region for region in drive(rig, REST, 11))
     assert any(6 in region for region in drive(rig, REST, 12)), "the others are grouped anew"
     assert any(0 in region for region in drive(without, REST, 11))
+    assert "SUPPRESSED__UNVERIFIED" not in rig.outcomes()
 
 
 def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
