@@ -409,7 +409,7 @@ class PositionFlow:
         self._measure(tick, now=now)
         if self.sample is not None:
             density = self.mobile.engine.operator.density
-            if len(located[Treatment.MOBILE].withdrawn):
+            if len(located[Treatment.MOBILE].withdrawn_key):
                 self.sample.clear()
             self.sample.see(located[Treatment.MOBILE], tick, n_devices=density.n_devices)
         self._last_tick_s = now
@@ -428,7 +428,7 @@ class PositionFlow:
         """Count the devices; return the message of an interval that has ended, if one has."""
         if self._counting is None:
             return []
-        self._counting.withdraw(located.withdrawn)
+        self._counting.withdraw(located.withdrawn_key)
         messages = self._counting.tick(
             located.positions.slot,
             located.positions.ts,
@@ -448,7 +448,7 @@ class PositionFlow:
             return []
         windows, messages = self._trips_out
         zones = self.device_zones
-        windows.withdraw(located.withdrawn, everybody=zones is not None and zones.shut_out())
+        windows.withdraw(located.withdrawn_key, everybody=zones is not None and zones.shut_out())
         ended = windows.tick(
             located.positions,
             located.trip_node,
