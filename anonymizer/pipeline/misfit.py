@@ -75,9 +75,9 @@ class Misfit(NamedTuple):
 
     @property
     def public(self) -> str:
-        """One sentence for everybody: no number, and nothing about where devices are."""
+        """One sentence for everybody, without a number; empty if it would say where devices are."""
         if self.reason is Outcome.SUPPRESSED__OFF_GRAPH:
-            return "nothing that arrives can be used; the log says why"
+            return ""
         return f"nothing that arrives can be used, most is {self.kind}: {CAUSES[self.reason]}"
 
     @property

@@ -195,7 +195,7 @@ MODULES = (
             ("self._before, self._now = self._now, set()", "self._now = set()"),
             ("np.stack([topic, payload]", "np.stack([payload, payload]"),
             ("        state.close(due.joined, closing)\n", ""),
-            ("forget_before=due.window - FORGET_AFTER", "forget_before=due.window + 1"),
+            ("forgotten_before(due.window, length_s", "forgotten_before(10**9, length_s"),
             (".divided(messages, repeated=repeated)", ".divided(messages)"),
         ),
     ),

@@ -126,7 +126,7 @@ class InputWatch:
             problems += [
                 f"inputs (no. {number}): {watch.misfit.public}"
                 for number, watch in enumerate(self._of_input, start=1)
-                if watch.misfit is not None
+                if watch.misfit is not None and watch.misfit.public
             ]
         problems += self._too_large.problems
         if self._flow.mobile.intake.succession.ids_change:

@@ -92,8 +92,8 @@ class StreetWatch:
 
         Return the hours that have ended. `wall_ahead_s` is added to times.
         """
-        if len(located.withdrawn):
-            self._passages.forget(self._devices(located.withdrawn))
+        if len(located.withdrawn_key):
+            self._passages.forget(located.withdrawn_key.view(np.int64))
         rows = np.flatnonzero(located.node >= 0)
         positions = located.positions
         lat, lon, heading = positions.lat[rows], positions.lon[rows], positions.heading

@@ -44,8 +44,9 @@ class FlowSnapshot:
         Positions received, and messages published.
     n_of
         Positions by final outcome.
-    n_held
-        Positions that are received and not settled, at the end.
+    n_held, n_in_trips
+        Positions that are received and not settled, at the end; those of them that wait for their
+        trip to go on, see `Figures`.
     n_devices
         Devices on the graph, at the end.
     latency_s
@@ -60,6 +61,7 @@ class FlowSnapshot:
     n_messages: int
     n_of: dict[Outcome, int]
     n_held: int
+    n_in_trips: int
     n_devices: int
     latency_s: BatchHistogram
     age_s: BatchHistogram
@@ -90,6 +92,7 @@ class FlowSnapshot:
             n_messages=self.n_messages - earlier.n_messages,
             n_of={outcome: n - earlier.n_of[outcome] for outcome, n in self.n_of.items()},
             n_held=self.n_held,
+            n_in_trips=self.n_in_trips - earlier.n_in_trips,
             n_devices=self.n_devices,
             latency_s=self.latency_s.since(earlier.latency_s),
             age_s=self.age_s.since(earlier.age_s),
@@ -108,6 +111,7 @@ def take_snapshot(flow: PositionFlow, *, seconds: float, n_waiting: int = 0) -> 
         n_messages=stats.n_messages_out,
         n_of=ledger.counts(),
         n_held=n_waiting + flow.n_held,
+        n_in_trips=flow.n_in_trips,
         n_devices=view.n_devices_on_graph,
         latency_s=stats.latency_s[TICK].plus(stats.latency_s[GROUP]),
         age_s=stats.age_s.copy(),
@@ -197,7 +201,7 @@ class RateMeter:
         if self._step > 1:
             joined = join({outcome.label: n for outcome, n in span.n_of.items()})
             unshown = joined.get(OTHER, 0) % self._by_k
-            n_received = max(0, n_received - unshown)
+            n_received = max(0, n_received - span.n_in_trips - unshown)
             refused = named(joined | {OTHER: joined.get(OTHER, 0) - unshown})
         view = flow.view
         hidden = view.hidden_to_k

@@ -298,7 +298,7 @@ class SourceStage:
         """Count the devices; return the tally of an interval that has ended, if one has."""
         if self._counted is None:
             return None
-        self._counted.withdraw(located.withdrawn)
+        self._counted.withdraw(located.withdrawn_key)
         ended = self._counted.tick(
             located.positions.slot,
             located.positions.ts,
@@ -318,7 +318,8 @@ class SourceStage:
         if self._trips is None:
             return
         zones = self._admission.device_zones
-        self._trips.withdraw(located.withdrawn, everybody=zones is not None and zones.shut_out())
+        everybody = zones is not None and zones.shut_out()
+        self._trips.withdraw(located.withdrawn_key, everybody=everybody)
         for ended in self._trips.tick(
             located.positions,
             located.trip_node,

@@ -32,7 +32,7 @@ from anonymizer.pipeline.records.join import Joined, numbered
 from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.open_stream import OpenStream
-from anonymizer.pipeline.records.store_port import FORGET_AFTER
+from anonymizer.pipeline.records.store_port import forgotten_before
 from anonymizer.pipeline.records.topics import KEY_BYTES
 from anonymizer.settings import LimitSettings
 
@@ -226,7 +226,7 @@ class JoinedStream(OpenStream):
         closing = self._closing
         if closing is None or closing.range_of is None or len(closing.answered) < closing.n_pieces:
             return None
-        before = closing.window - FORGET_AFTER
+        before = forgotten_before(closing.window, length_s=self.stream.settings.window_s)
         self._memories = {v: m for v, m in self._memories.items() if m[0] >= before}
         self._closing = None
         return self._begin()

@@ -20,11 +20,11 @@ from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.store_port import (
-    FORGET_AFTER,
     ClosedWindow,
     Store,
     Taken,
     Waiting,
+    forgotten_before,
 )
 from anonymizer.pipeline.records.stream_state import StreamState
 from anonymizer.pipeline.records.topics import RecordRouter
@@ -228,7 +228,7 @@ class RecordFlow:
                 messages=closing.messages,
                 n_parts=closing.n_parts,
                 memory=closing.memory,
-                forget_before=due.window - FORGET_AFTER,
+                forget_before=forgotten_before(due.window, length_s=settings.window_s),
                 newest=state.windows.newest_open,
                 floor=state.windows.floor,
                 news=state.accounts.news(),

@@ -5,14 +5,22 @@ Every method of `Store` is one transaction, and its changes are durable when it 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import NamedTuple, Protocol
 
 from anonymizer.pipeline.ports import Outgoing
 
-FORGET_AFTER = 1000
-"""Windows after which a vehicle that was not published is forgotten: at five minutes each, three
-days and a half. Who comes later is a newcomer."""
+_FORGET_AFTER = 1000
+_FORGET_AFTER_S = 366 * 86_400.0
+
+
+def forgotten_before(window: int, *, length_s: float) -> int:
+    """Return the window since which a vehicle must have been published to be remembered in this.
+
+    Who comes later is a newcomer, whose new cover leaves fewer values together with the earlier
+    one. So it takes a year, and 1,000 windows: a weekend has 4,000 of a minute.
+    """
+    return window - max(_FORGET_AFTER, ceil(_FORGET_AFTER_S / length_s))
 
 
 class PartRow(NamedTuple):

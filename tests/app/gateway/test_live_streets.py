@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from anonymizer.algorithms.positions.street_hours import PassageSums
 from anonymizer.app.gateway import live_streets
 from anonymizer.app.gateway.live_streets import EndedHour, LiveStreets
 from anonymizer.app.street_hours import street_hours
@@ -130,6 +131,26 @@ async def test_an_hour_that_is_not_told_is_counted_with_the_reason(
     assert (n_of(UNVERIFIED), n_of(OVERLOAD), n_of("")) == (1, 1, 1)
 
 
+async def test_who_took_no_part_for_a_moment_is_on_no_street_of_the_time_before() -> None:
+    frame = drives(hours=2).filter(pl.col("ts") < 1.5 * HOUR)
+    driven = Driven(frame, device_zones={"topic": "zones/{device}"})
+    zones = driven.rig.flow.device_zones
+    assert zones is not None
+    driven.streets = LiveStreets(
+        driven.settings, NETWORK, driven.rig.flow.mobile.devices.keys, zones
+    )
+    driven.rig.flow.streets = driven.streets
+    await driven.until(1.5 * HOUR)
+    devices = frame["device_id"].unique().to_list()
+    for i, payload in enumerate((b'[{"everywhere": true}]', b"")):
+        zones.put([Delivery(f"zones/{device}", payload, 0) for device in devices])
+        at_s = 1.5 * HOUR + TICK_S * i
+        await driven.until(at_s + TICK_S + 1, start_s=at_s)
+    await driven.until(2 * HOUR + 400, start_s=1.5 * HOUR + 2 * TICK_S)
+    [hour] = driven.hours
+    assert {row["properties"]["devices_low"] for row in hour["features"]} == {0}
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -153,6 +174,19 @@ async def test_an_hour_has_the_largest_k_that_was_asked_for_while_it_lasted_or_i
     assert [{row[2] for row in rows_of(hour)} for hour in driven.hours] == [
         {f"k={k}"} for k in told
     ]
+
+
+async def test_an_hour_that_waits_to_be_published_has_the_k_of_a_reload() -> None:
+    driven = Driven(drives(hours=1))
+    device = np.arange(7)
+    key = np.stack([np.ones_like(device), np.zeros_like(device), device])
+    driven.streets._ended.put(EndedHour(1, 5, PassageSums(key, np.zeros((2, 7)))))
+    tables = driven.settings.model_dump(exclude_unset=True) | {"region": {"k_extra": 1}}
+    driven.streets.adopt(Settings.model_validate(tables))
+    await driven.streets.look()
+    assert driven.streets.newest is not None
+    [row] = json.loads(driven.streets.newest)["features"]
+    assert row["properties"]["devices_low"] == 6
 
 
 async def test_a_browser_gets_the_last_hour_and_asks_whether_there_is_another() -> None:

@@ -434,6 +434,25 @@ def test_a_new_vehicle_finds_a_class_among_vehicles_that_stay_together() -> None
         assert rig.accounts() == {"received": 243, "published": 243}
 
 
+@pytest.mark.parametrize(("days", "remembered"), [(3, 40), (365, 40), (368, 0)])
+def test_a_vehicle_that_comes_back_within_a_year_keeps_the_cover_of_its_cohort(
+    days: int, remembered: int
+) -> None:
+    fleet = list(traffic(n_vehicles=40, n_windows=1, seed=7))
+    others = [replace(part, vehicle=f"other-{part.vehicle}") for part in fleet]
+    with rig_for(cumulative="enforce") as rig:
+        for window, parts in ((0, fleet), (days * 1440, others), (days * 1440 + 1, fleet)):
+            now = window * LENGTH_S
+            rig.take(*(replace(part, ts=part.ts + now) for part in parts), now=NOW + now)
+            rig.clock_s += 1000.0
+            (due,) = rig.flow.due(at_s=rig.clock_s)
+            memories = rig.flow.memories(due)
+            closing = rig.flow.anonymize(due, memories, time_left=lambda: 0.0, clock=lambda: 0.0)
+            rig.flow.close(due, closing, now=NOW)
+            assert len(closing.memory) == 40
+        assert len(memories) == remembered
+
+
 def test_a_crash_before_a_window_is_committed_leaves_it_open_to_be_closed_again(
     rig: Rig,
 ) -> None:

@@ -17,8 +17,8 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
 - A group covers what its members reported last, and nothing else depends on who reported.
 - A device may demand more devices in its group, or larger places (see `demands`); a demand that
   cannot be met does not suppress others.
-- Who is in no group that is published changes nothing: neither the places of others nor when groups
-  publish or end.
+- Who is in no group that is published changes nothing: neither the k and the places of others nor
+  when groups publish or end.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
 ends with the epoch of the cell that contained most of its members. Cells in which too few devices
@@ -451,20 +451,26 @@ class SessionCloak:
         """Partition devices into the smallest groups that satisfy all demands."""
         node = self._place_of[slot] = density.node_of[slot]
         self._shown_of[slot] = _NOWHERE
-        part, near = self._network.component_of[node], density.n_near[node]
+        part = self._network.component_of[node]
+        # Nobody else is company: neither who waits for another epoch nor who has fallen silent.
+        counts = np.zeros(len(density.node_of), bool)
+        counts[slot] = counts[self._published(density)] = True
+        near = n_near = density.near_only(counts)[node]
         if self._parked_s is not None:
             parked = density.is_parked(since=now - self._parked_s)
             # Those that are parked and those that move are like separate components.
             part = 2 * part + parked[slot]
             near = np.where(
-                parked[slot], density.near_only(parked)[node], density.near_only(~parked)[node]
+                parked[slot],
+                density.near_only(parked & counts)[node],
+                density.near_only(~parked & counts)[node],
             )
         k_extra = np.int32(self._k_extra)
         k = self._rule.beyond(near, self._k_extra)
-        need = k + k_extra + self._crowd(density, node)
+        need = k + k_extra + self._crowd(density.counted_at[counts], node, n_near)
         least_level = np.zeros(len(slot), np.int64)
         if self.demands is not None:
-            present = np.flatnonzero(density.counted_at >= 0).astype(np.int32)
+            present = np.flatnonzero(counts & (density.counted_at >= 0)).astype(np.int32)
             demanded = self.demands(slot, present)
             least_level = lowest_level_with(
                 self._levels, road_metres(self._network), demanded.road_m
@@ -515,13 +521,16 @@ class SessionCloak:
                 return met
             met &= ~lacking
 
-    def _crowd(self, density: DensityMap, node: Int32Array) -> Int32Array:
-        """Return how many devices crowd around each, who may have come to take others' room."""
+    def _crowd(self, place: Int32Array, node: Int32Array, n_near: Int32Array) -> Int32Array:
+        """Return how many devices crowd around each, who may have come to take others' room.
+
+        `place`: of all that count, negative for none; `node`, `n_near`: of each, shape (n,).
+        """
         if not self._k_extra:
             return np.zeros(len(node), np.int32)
         area_of = self._levels.at[min(AREA_LEVEL, len(self._levels.at) - 1)]
-        n_in = np.bincount(area_of, density.n_at)[area_of[node]]
-        n_around = np.maximum(n_in, density.n_near[node]) - 1
+        n_in = np.bincount(area_of[place[place >= 0]], minlength=len(area_of))[area_of[node]]
+        n_around = np.maximum(n_in, n_near) - 1
         crowd: Int32Array = np.minimum(n_around, 2 * self._k_extra).astype(np.int32)
         return crowd
 

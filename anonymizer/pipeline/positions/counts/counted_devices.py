@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tall
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
+from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 
 if TYPE_CHECKING:
     from anonymizer.settings import CountSettings
@@ -150,10 +150,9 @@ class CountedDevices:
         self._move(row, ts[node >= 0], node[node >= 0])
         return ended
 
-    def withdraw(self, slots: Int32Array) -> None:
+    def withdraw(self, keys: KeyArray) -> None:
         """Forget these devices: they are not counted in the interval, either."""
-        row = self._rows.find(slots)
-        row = row[row != NO_ROW]
+        row = self._rows.with_keys(keys)
         self._drop(row)
         self._seen[row] = False
         self._before[row] = NO_CELL

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.safe_counts import CellTally, SafeFigures, figures
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
@@ -113,9 +114,9 @@ class CountingFlow:
         """Ask for so many devices beyond k in the figures from now on."""
         self._safe.k_extra = k_extra
 
-    def withdraw(self, slots: Int32Array) -> None:
+    def withdraw(self, keys: KeyArray) -> None:
         """Forget devices that take no part any more, see `CountedDevices`."""
-        self._devices.withdraw(slots)
+        self._devices.withdraw(keys)
 
     def tick(
         self,

@@ -4,7 +4,8 @@ An exact count tells when one device entered a privacy zone. Public counts there
 of k, are one interval late, and do not distinguish reasons that depend on where a device is. What
 was suppressed for such reasons moves only in an interval in which that needed k devices, and is
 no part of what was received until then: one device that keeps reporting from a zone would move
-steps of positions by itself.
+steps of positions by itself. So would what waits for its trip to go on, which is no part of it
+either.
 """
 
 import math
@@ -52,6 +53,9 @@ class Figures:
     ----------
     n_received, n_waiting, n_held
         Positions received; messages in the inbox; positions received and not settled.
+    n_in_trips
+        Those held until their trip goes on. They are no part of public counts: whether a device is
+        in a zone, or at the end of its trip, is decided when they leave.
     imbalance
         Positions that no count contains; exact also in public.
     n_of
@@ -87,6 +91,7 @@ class Figures:
     n_received: int
     n_waiting: int
     n_held: int
+    n_in_trips: int
     imbalance: int
     n_of: Mapping[Label, int]
     n_devices: int | None
@@ -114,6 +119,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_received=ledger.n_received,
         n_waiting=n_waiting,
         n_held=n_held,
+        n_in_trips=flow.n_in_trips,
         imbalance=ledger.n_received - ledger.n_settled - n_held,
         n_of={outcome.label: n for outcome, n in ledger.counts().items()},
         n_devices=view.n_devices,
@@ -211,9 +217,10 @@ class PublicCounts:
 
         return replace(
             figures,
-            n_received=down(figures.n_received - other + self._other_shown),
+            n_received=down(figures.n_received - figures.n_in_trips - other + self._other_shown),
             n_waiting=down(figures.n_waiting),
-            n_held=down(figures.n_held),
+            n_held=down(figures.n_held - figures.n_in_trips),
+            n_in_trips=0,
             n_of={
                 label: up(n) if label == _DEFECT else down(n)
                 for label, n in (n_of | {OTHER: self._other_shown}).items()

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import (
@@ -24,7 +25,7 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
+from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ class TripWindows:
         """Promise the k of these settings from now on; of no window less than before."""
         self._k = promised_k(settings)
 
-    def withdraw(self, slots: Int32Array, *, everybody: bool = False) -> None:
-        """Forget the trips of devices that take no part any more.
+    def withdraw(self, keys: KeyArray, *, everybody: bool = False) -> None:
+        """Forget the trips of devices that take no part any more, given their keys.
 
         `everybody`: nothing is told of the windows under way, whoever made the trips.
         """
@@ -149,11 +150,9 @@ class TripWindows:
             self._rows.drop(self._rows.used())
             self._trips, self._ended = None, {}
             return
-        row = self._rows.find(slots)
-        row = row[row != NO_ROW]
-        if not len(row):
+        if not len(keys):
             return
-        gone = set(self._rows.key[row].tolist())
+        row, gone = self._rows.with_keys(keys), set(keys.tolist())
         self._ended = {
             window: [each for each in ended if each[0] not in gone]
             for window, ended in self._ended.items()

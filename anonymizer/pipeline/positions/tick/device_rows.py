@@ -122,6 +122,12 @@ class DeviceRows:
         rows: Int32Array = np.where(after == NO_ROW, NO_ROW, after - 1).astype(np.int32)
         return rows
 
+    def with_keys(self, keys: KeyArray) -> Int32Array:
+        """Return the rows of these devices, of those that have one."""
+        rows = self._rows.find(keys)
+        known: Int32Array = rows[rows != NO_ROW]
+        return known
+
     def slots(self) -> Int32Array:
         """Return the slots of devices that have a row, as far as they were looked up."""
         return np.flatnonzero(self._after_row_of_slot > 0).astype(np.int32)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.demands import Demand
+from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, OwnedZones, Polygon, Zones
 from anonymizer.codecs.device_zones import StatedZones, decode
 from anonymizer.domain.arrays import BoolArray, Int32Array
@@ -153,13 +154,18 @@ class DeviceZones:
         """Return whether each device takes no part by what it says last; in any thread."""
         return takes_no_part(deliveries, self._levels)
 
-    def withdrawn(self) -> Int32Array:
-        """Apply what has arrived; return the slots of devices that say that they take no part."""
+    def withdrawn(self) -> tuple[Int32Array, KeyArray]:
+        """Apply what has arrived; return the devices that say that they take no part.
+
+        The slots of those that have one, and the keys of all: of one that has been silent for long
+        there are still counts, trips and stops.
+        """
         self._apply()
+        keys = np.fromiter(self._withdrawn, np.uint64, len(self._withdrawn))
         found = (self._devices.find(device) for device in self._withdrawn)
         slots: Int32Array = np.array([slot for slot in found if slot != NO_SLOT], np.int32)
         self._withdrawn.clear()
-        return slots
+        return slots, keys
 
     def keep_out(self, positions: Positions, node: Int32Array) -> tuple[Int32Array, BoolArray]:
         """Return the node of each position, `IN_ZONE` inside a zone of its device's own.

@@ -148,6 +148,8 @@ class PositionFlow:
         self.ledger = ledger
         self._tally = Ledger()
         self._n_in_tick = self._n_in_fleets = self._n_in_hand = 0
+        self.n_in_trips = 0
+        """Held positions that wait for their trip to go on."""
         self._ticking = self._view_is_old = False
         self._prepared: list[DecodedTick] = []
         """Parts of the next tick."""
@@ -361,6 +363,7 @@ class PositionFlow:
     def _book_fleets(self) -> None:
         self.ledger.absorb(self._tally)
         self._n_in_fleets = sum(each.n_held for each in self._fleets.values())
+        self.n_in_trips = sum(each.intake.n_held for each in self._fleets.values())
 
     def release(
         self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
@@ -406,7 +409,7 @@ class PositionFlow:
         self._measure(tick, now=now)
         if self.sample is not None:
             density = self.mobile.engine.operator.density
-            if len(located[Treatment.MOBILE].withdrawn):
+            if len(located[Treatment.MOBILE].withdrawn_key):
                 self.sample.clear()
             self.sample.see(located[Treatment.MOBILE], tick, n_devices=density.n_devices)
         self._last_tick_s = now
@@ -425,7 +428,7 @@ class PositionFlow:
         """Count the devices; return the message of an interval that has ended, if one has."""
         if self._counting is None:
             return []
-        self._counting.withdraw(located.withdrawn)
+        self._counting.withdraw(located.withdrawn_key)
         messages = self._counting.tick(
             located.positions.slot,
             located.positions.ts,
@@ -445,7 +448,7 @@ class PositionFlow:
             return []
         windows, messages = self._trips_out
         zones = self.device_zones
-        windows.withdraw(located.withdrawn, everybody=zones is not None and zones.shut_out())
+        windows.withdraw(located.withdrawn_key, everybody=zones is not None and zones.shut_out())
         ended = windows.tick(
             located.positions,
             located.trip_node,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.id_succession import Succession
 from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.operator import classify_time
@@ -94,8 +95,9 @@ class LocatedPositions:
         and a device that asked for no trips is in one everywhere.
     id_since
         Since when the id of each is heard, see `IdLives.since`.
-    withdrawn
-        Slots of devices that take no part from this tick on: what is held of them is dropped.
+    withdrawn, withdrawn_key
+        Slots and keys of devices that take no part from this tick on: what is held of them is
+        dropped. One that has been silent for long has only a key.
     now, event_s
         Unix seconds at which the tick closes, and at which the positions were current: the same,
         less the delay of protected trip ends.
@@ -108,6 +110,7 @@ class LocatedPositions:
     trip_node: Int32Array
     id_since: FloatArray | None
     withdrawn: Int32Array
+    withdrawn_key: KeyArray
     now: float
     event_s: float
 
@@ -180,11 +183,13 @@ class Intake:
         if self._watches_ids:
             self._follow_ids(positions, now)
         zones = self._device_zones
-        withdrawn = np.zeros(0, np.int32) if zones is None else zones.withdrawn()
+        withdrawn, gone = np.zeros(0, np.int32), np.zeros(0, np.uint64)
+        if zones is not None:
+            withdrawn, gone = zones.withdrawn()
         if self._stops is not None:
             node = self._nodes_of(positions)
             positions = positions._replace(node=node)
-            self._learn(self._stops, positions, node, withdrawn, now=now)
+            self._learn(self._stops, positions, node, gone, now=now)
         if self._trips is not None:
             positions = self._trips.pass_on(positions, now=now)
             self._trips.drop(withdrawn)
@@ -207,7 +212,16 @@ class Intake:
                 counted_at = np.where(absent, np.int32(IN_ZONE), counted_at)
         id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
         return LocatedPositions(
-            positions, node, counted_at, hidden, trip_node, id_since, withdrawn, now, event_s
+            positions,
+            node,
+            counted_at,
+            hidden,
+            trip_node,
+            id_since,
+            withdrawn,
+            gone,
+            now,
+            event_s,
         )
 
     def _learn(
@@ -215,12 +229,12 @@ class Intake:
         stops: LearnedStops,
         positions: Positions,
         node: Int32Array,
-        withdrawn: Int32Array,
+        gone: KeyArray,
         *,
         now: float,
     ) -> None:
         """Learn where devices stop; nothing about those that take no part."""
-        stops.withdraw(withdrawn)
+        stops.withdraw(gone)
         if self._device_zones is not None:
             absent = self._device_zones.keep_out(positions, node)[1]
             node = np.where(absent, np.int32(IN_ZONE), node)

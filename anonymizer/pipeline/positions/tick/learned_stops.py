@@ -7,6 +7,7 @@ learned anew.
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys
+from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
@@ -96,10 +97,9 @@ class LearnedStops:
         hidden[known] = (there & often).any(axis=1)
         return np.where(hidden, np.int32(IN_ZONE), node)
 
-    def withdraw(self, slots: Int32Array) -> None:
+    def withdraw(self, keys: KeyArray) -> None:
         """Forget the places of these devices."""
-        row = self._rows.find(slots)
-        row = row[row >= 0]
+        row = self._rows.with_keys(keys)
         self._n_days[row] = 0
         if self._trips is not None:
             self._trips.forget(row)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LEAST_REPORTS = 2
 """Nothing is said about a shorter silence, however short the beat is."""
 _BEATS = 2
+_ADVICE = "nothing is published until more come, or lower adka.k_values"
 _NOT_A_REASON = frozenset(
     {Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED, Outcome.PUBLISHED}
 )
@@ -87,8 +88,11 @@ class SilenceRule:
         if settings.trips.enabled:
             self.patience_s += settings.trips.delay_s
         self._longest_beat_s = float(beat_of(beat_s, LEVELS[-1]))
-        self._adka = settings.adka
         self._topics = [each.topic for each in settings.inputs]
+        adka = settings.adka
+        least, most = (max(adka.k_floor, pick(adka.k_values)) for pick in (min, max))
+        self._ks = f"{most}" if least == most else f"{least} to {most}, by density"
+        self._few = f"fewer devices are present than a group needs ({self._ks}): {_ADVICE}"
 
     def reason(self, standing: Standing) -> Reason | None:
         """Return why nothing is published; None if there is nothing to say yet."""
@@ -128,18 +132,15 @@ class SilenceRule:
         return Reason(
             f"misfit {number} {outcome}",
             f"{name}: {n:,} of {n_all:,} messages are {misfit.kind}: {CAUSES[misfit.reason]}",
-            f"{public}: {misfit.public}",
+            # Without a road nearby the same as on a road, with too few others.
+            f"{public}: {misfit.public}" if misfit.public else self._few,
         )
 
     def _too_few(self, standing: Standing) -> Reason | None:
-        adka = self._adka
-        least, most = (max(adka.k_floor, pick(adka.k_values)) for pick in (min, max))
-        ks = f"{most}" if least == most else f"{least} to {most}, by density"
-        advice = "nothing is published until more come, or lower adka.k_values"
-        public = f"fewer devices are present than a group needs ({ks}): {advice}"
         if not standing.n_on_graph:
             what = "no device is present on the roads of network.source"
-            return Reason("too few", f"{what}, and a group needs {ks}: {advice}", public)
+            text = f"{what}, and a group needs {self._ks}: {_ADVICE}"
+            return Reason("too few", text, self._few)
         shortage = standing.shortage()
         if shortage is None:
             return None
@@ -147,7 +148,7 @@ class SilenceRule:
         what = f"{n} devices are present" if n > 1 else "1 device is present"
         if n < standing.n_on_graph:
             what = f"at most {n} of {standing.n_on_graph} devices are on roads that are connected"
-        return Reason("too few", f"{what} and a group needs {k}: {advice}", public)
+        return Reason("too few", f"{what} and a group needs {k}: {_ADVICE}", self._few)
 
     @staticmethod
     def _refused(n_of: Mapping[Outcome, int]) -> Reason | None:

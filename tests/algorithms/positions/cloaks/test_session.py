@@ -803,6 +803,30 @@ def test_a_device_that_is_not_published_changes_nothing_that_is_sent_nor_when(
     assert sent_beside(list(range(N_CITY, N_CITY + n_more)), n=n, first=first) == alone
 
 
+@pytest.mark.parametrize("k_extra", [0, 1])
+def test_who_has_fallen_silent_changes_no_group_that_is_formed_without_it(k_extra: int) -> None:
+    def sent(node: int | None) -> list[Shared]:
+        cloak = session_cloak(
+            WIDE,
+            rule=DensityRule(steps=(4,), values=(6, 3)),
+            epochs=Epochs(1, SETTLE_S),
+            pace=Pace(ttl_s=45, epoch_s=20),
+            k_extra=k_extra,
+        )
+        drive = Drive(WIDE, cloak, ttl_s=45)
+        others = dict(enumerate([13] * (3 + k_extra) + [16] * 5 + [100] * 5 + [130] * 5))
+        n = len(others)
+        for now in range(80):
+            says = {n: node} if now == 18 and node is not None else {}
+            drive.tick(others | says, now=now)
+        late = [one for one in drive.released if one.now >= 60]
+        assert not any(n in one.members for one in late)
+        return late
+
+    assert len(sent(None)) > 20
+    assert sent(13) == sent(None)
+
+
 # Cells that too few devices are in.
 
 

@@ -1,5 +1,6 @@
 """Public counts never show fewer than k, and nothing about zones, whatever happens."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -7,8 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.app.live_map.rates import SPAN_S, RateMeter
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.networks import load_network
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.counts.public_counts import (
     OTHER,
     Figures,
@@ -128,6 +132,24 @@ def test_counters_never_go_back_when_the_step_grows() -> None:
     assert public.not_published() == {"late": 24}
 
 
+def test_every_number_of_devices_and_groups_is_shown_in_steps() -> None:
+    exact = replace(
+        figures_of({}),
+        n_waiting=19,
+        n_devices_on_graph=39,
+        n_newcomers=13,
+        n_fixed_devices=27,
+        n_without_room=1,
+        n_clamped=np.array([9, 21]),
+        n_left_out=np.array([11, 8]),
+    )
+    public = PublicCounts(exact, step=STEP).shown
+    assert (public.n_waiting, public.n_devices_on_graph) == (10, 30)
+    assert (public.n_newcomers, public.n_fixed_devices, public.n_without_room) == (10, 20, 10)
+    assert public.n_clamped.tolist() == [0, 20]
+    assert public.n_left_out.tolist() == [10, 0]
+
+
 def test_a_single_device_changes_nothing_that_is_shown() -> None:
     rig, more = Rig(), Rig()
     for each, n in ((rig, 12), (more, 13)):
@@ -141,6 +163,28 @@ def test_a_single_device_changes_nothing_that_is_shown() -> None:
         assert public.latency_s[TICK].n == 10
         seen.append((public.n_of, public.n_received, public.n_held, public.n_newcomers))
     assert seen[0] == seen[1]
+
+
+def test_a_trip_that_may_end_in_a_zone_moves_nothing_until_it_is_published() -> None:
+    roads = load_network("grid:12x12")
+    rig = Rig(roads=roads, trips={"enabled": True})
+    start = exact_figures(rig.flow, rig.ledger, n_waiting=0)
+    public = PublicCounts(start, step=STEP, share=330)
+    meter = RateMeter(rig.flow, step=STEP, share=3 * int(SPAN_S) + 3)
+    rates = []
+    for third in range(330):
+        node, now = 24 + third // 30, NOW + third / 3
+        says = {"lat": roads.lat[node], "lon": roads.lon[node], "ts": now}
+        payload = json.dumps(says).encode()
+        rig.publish(Delivery("positions/one", payload, 0, retained=False), now=now)
+        rates.append(meter.take(third / 3).rate_in)
+    assert rig.flow.n_in_trips > 3 * STEP
+    figures = exact_figures(rig.flow, rig.ledger, n_waiting=0)
+    assert (figures.n_received, figures.imbalance) == (330, 0)
+    public.turn(figures)
+    public.flush()
+    assert (public.shown.n_received, public.shown.n_held) == (0, 0)
+    assert set(rates) == {None, 0.0}
 
 
 @given(st.lists(st.floats(0.01, 9)), st.integers(1, 12))

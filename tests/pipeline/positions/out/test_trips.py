@@ -76,7 +76,7 @@ def run(
         windows, messages = out
         if now in k_extra_at:
             windows.adopt(asked(region={"k_extra": k_extra_at[now]}))
-        windows.withdraw(np.array(gone, np.int32))
+        windows.withdraw(np.array(gone, np.uint64))
         ended = windows.tick(positions, at, now=now, refused=refused)
         found = [messages.of(each, wall_ahead_s=wall_ahead_s) for each in ended]
         said += [(now, json.loads(each.payload)) for each in found]

@@ -13,7 +13,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
 from tests.eager_session import EagerSession
-from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 ENABLED = {"topic": "zones/{device}"}
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
@@ -149,6 +149,7 @@ def test_a_group_that_has_shown_nothing_ends_with_a_withdrawal() -> None:
     assert not any(0 in region for region in drive(rig, REST, 11))
     assert any(6 in region for region in drive(rig, REST, 12)), "the others are grouped anew"
     assert any(0 in region for region in drive(without, REST, 11))
+    assert "SUPPRESSED__UNVERIFIED" not in rig.outcomes()
 
 
 def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
@@ -162,7 +163,38 @@ def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
     assert not any(0 in region for region in regions)
 
 
-def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_readings() -> None:
+@pytest.mark.parametrize("withdraws", [False, True])
+def test_the_reading_of_a_device_goes_with_the_withdrawal_though_its_group_goes_on(
+    withdraws: bool,  # noqa: FBT001
+) -> None:
+    speed = {"name": "speed_mps", "lo": 0, "hi": 40, "statistics": ["count"]}
+    rig = ZonesRig(**SESSION, readings=[speed])
+
+    def told(**node_of: int) -> list[int | None]:
+        """Return how many readings are told of the group of `a` and `b`, once a second."""
+        rig.seconds += 1
+        now = NOW + rig.seconds
+        said = [
+            json.dumps(a_position(node, now, readings={"speed_mps": 9})).encode()
+            for node in node_of.values()
+        ]
+        topics = [f"positions/{device}" for device in node_of]
+        messages = rig.publish(
+            *(Delivery(*each, 0) for each in zip(topics, said, strict=True)), now=now
+        )
+        groups = [each for each in messages if 0 in each["region"]]
+        return [each.get("readings", {}).get("speed_mps", {}).get("count") for each in groups]
+
+    before = [n for _ in range(8) for n in told(**NODE_OF)]
+    assert before[-1] == 2
+    if withdraws:
+        rig.state("a", {"everywhere": True})
+    after = [n for _ in range(3) for n in told(**REST)]
+    assert after
+    assert set(after) == {None if withdraws else 2}
+
+
+def test_what_trips_hold_back_goes_with_the_withdrawal_and_the_slot_is_free() -> None:
     trips = {"enabled": True, "ends_m": 0, "ends_s": 0, "delay_s": 60}
     rig = ZonesRig(trips=trips, presence=SESSION["presence"])
     drive(rig, NODE_OF, 5)
@@ -178,6 +210,29 @@ def test_what_trips_hold_back_goes_with_the_withdrawal_and_so_do_counts_and_read
     assert len(rig.flow.mobile.devices) == 0, "its slot is free again"
 
 
+def test_who_has_withdrawn_counts_nowhere_not_even_where_it_passes_through_a_zone() -> None:
+    for withdraws in (False, True):
+        rig = ZonesRig(zones=[AROUND_12])
+        assert rig.hidden("a", node=7) == 0
+        if withdraws:
+            rig.state("a", {"everywhere": True})
+        assert rig.hidden("a", node=12) == 1
+        assert rig.flow.devices_at().sum() == (not withdraws)
+
+
+def test_where_a_device_stopped_is_forgotten_with_its_withdrawal() -> None:
+    rig = ZonesRig(trips={"learn_days": 1})
+    for node in (0, 1, 2, 3, 4):
+        assert rig.hidden("a", node=node) == 0
+        rig.seconds += 20
+    rig.seconds += 1000
+    assert rig.hidden("a", node=4) == 1, "the trip before has ended here"
+    rig.state("a", {"everywhere": True})
+    rig.hidden("a", node=4)
+    rig.state("a")
+    assert rig.hidden("a", node=4) == 0
+
+
 def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> None:
     counts = {"privacy": "k", "every_s": 60, "k": 2, "cells": 16}
     counted = {}
@@ -188,6 +243,32 @@ def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> 
         if case == "withdraws":
             rig.state("a", {"everywhere": True})
         output = rig.tick(now=NOW + 125)
+        rig.settle(output, [True] * len(output.messages))
+        [counted[case]] = [m.payload for m in output.messages if m.topic == "cloaked/counts"]
+    assert counted["stays"] != counted["withdraws"] == counted["was never there"]
+
+
+def test_a_device_that_withdraws_after_a_long_silence_is_not_counted_either() -> None:
+    counted = {}
+    for case in ("stays", "withdraws", "was never there"):
+        rig = ZonesRig(
+            counts={"privacy": "k", "every_s": 600, "k": 2, "cells": 16},
+            presence={"ttl_s": 20, "max_behind_s": 10},
+            session={"epoch_s": 10, "beat_s": 0},
+        )
+        rig.hidden("b")
+        rig.seconds = 600 - int(NOW) % 600
+        rig.hidden(*REST, *(() if case == "was never there" else ("a",)))
+        for _ in range(5):
+            rig.seconds += 10
+            rig.hidden(*REST)
+        devices = rig.flow.mobile.devices
+        assert devices.find(devices.key("a")) < 0
+        if case == "withdraws":
+            rig.state("a", {"everywhere": True})
+        rig.seconds += 400
+        rig.hidden(*REST)
+        output = rig.tick(now=NOW + rig.seconds + 200)
         rig.settle(output, [True] * len(output.messages))
         [counted[case]] = [m.payload for m in output.messages if m.topic == "cloaked/counts"]
     assert counted["stays"] != counted["withdraws"] == counted["was never there"]
@@ -206,7 +287,7 @@ def test_a_withdrawal_counts_once_whoever_repeats_it(before: bytes | None) -> No
     drive(rig, REST, 1)
     assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 1
     rig.state("a", by="one", beside=("one", "two"))
-    assert rig.zones.withdrawn().tolist() == [], "the other is only behind it"
+    assert rig.zones.withdrawn()[1].tolist() == [], "the other is only behind it"
 
 
 @pytest.mark.parametrize("demand", [{"k": 3}, {"road_m": 100.0}])

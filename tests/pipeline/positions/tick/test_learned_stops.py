@@ -122,7 +122,7 @@ def test_memory_is_bounded_and_what_is_old_is_forgotten() -> None:
 def test_of_who_takes_no_part_any_more_no_place_is_kept() -> None:
     known = stops(2)
     hidden_rows(known)
-    everybody = np.arange(WORLD.trace.n_devices, dtype=np.int32)
+    everybody = np.arange(WORLD.trace.n_devices, dtype=np.uint64)
     known.withdraw(everybody[1:])
     assert 0 < known.n_hidden <= 8
     known.withdraw(everybody)

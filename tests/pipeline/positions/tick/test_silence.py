@@ -133,11 +133,22 @@ def test_an_input_of_which_nothing_is_usable_is_named_with_its_count(
     assert fleet.why is not None
     assert fleet.why.text.startswith("inputs (no. 1, positions/{device}): 6 of 6 messages are ")
     assert said in fleet.why.text
-    # Whether they are on the roads says where they are, and a topic may name a user.
+    # A topic may name a user.
     assert (said in fleet.why.public) == ("off graph" not in said)
     assert "positions/" not in fleet.why.public.partition(":")[0]
     assert "6" not in fleet.why.public.replace("60", "")
     assert fleet.flow.inputs.n_usable(0) == 0
+
+
+@pytest.mark.parametrize("n_phones", [1, 4])
+def test_nobody_else_learns_whether_few_devices_are_on_a_road(n_phones: int) -> None:
+    on, off = Fleet(n_phones), Fleet(n_phones, payload=b'{"lat":1.0,"lon":2.0}')
+    told = []
+    for fleet in (on, off):
+        fleet.run(60)
+        assert fleet.why is not None
+        told.append(fleet.why.public)
+    assert told[0] == told[1]
 
 
 def test_a_cap_that_hides_everybody_is_named() -> None:
