@@ -9,7 +9,9 @@ more. A stage is in memory until somebody else takes an input of it.
 
 A state that is older than the outputs does no harm: more inputs are taken again. A state that
 belongs to other inputs would, because its offset means nothing in another topic. So a snapshot
-names the topic and the Kafka that it belongs to, and a stage stands still if they differ.
+names the topic and the Kafka that it belongs to, and a stage stands still if they differ. Nor does
+a state mean the same under every setting, so a snapshot names those under which it was written, and
+a stage stands still if one of them has changed.
 
 An input that a stage cannot read, or at which it fails, is dropped: the stage is put back to its
 state before that input, and goes on. Every replica of the stage does the same.
@@ -21,7 +23,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -126,6 +129,7 @@ class _Head(msgspec.Struct, array_like=True):
     n_pieces: int
     at_s: float
     origin: str
+    written_with: Mapping[str, Any] = {}
 
 
 _NONE = _Head(SNAPSHOT_FORMAT, -1, 0, 0.0, "")
@@ -176,6 +180,8 @@ class Resident:
     heals
         Whether a new stage learns from others what it has to know. If not, one that has lost
         inputs raises LostInputsError: what it has forgotten could break a promise.
+    written_with
+        Settings without which its state means something else, by their keys; anything of JSON.
 
     Attributes
     ----------
@@ -196,9 +202,10 @@ class Resident:
         counts: StageEvents,
         *,
         heals: bool = False,
+        written_with: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._make, self._journal, self._drop, self._counts = make, journal, drop, counts
-        self._heals = heals
+        self._heals, self._written_with = heals, dict(written_with)
         self._origin = ""
         self.stage: Stage | None = None
         self.offset, self.at_s = -1, 0.0
@@ -320,21 +327,28 @@ class Resident:
         Raises
         ------
         StandstillError
-            If it is in another format.
+            If it is in another format, or was written with other settings.
         """
         if stored is None:
             return _NONE
         try:
             number = _DECODE_ANY(stored)[0]
-            if number == SNAPSHOT_FORMAT:
-                return _DECODE(stored)
+            head = _DECODE(stored) if number == SNAPSHOT_FORMAT else None
         except (ValueError, TypeError, LookupError):
-            number = "unknown"
-        raise self._standstill(
-            f"its snapshot is in format {number}, and this version reads format {SNAPSHOT_FORMAT}"
-            " alone",
-            "docs/scaling.md, Upgrade",
-        )
+            number, head = "unknown", None
+        if head is None:
+            raise self._standstill(
+                f"its snapshot is in format {number}, and this version reads format"
+                f" {SNAPSHOT_FORMAT} alone",
+                "docs/scaling.md, Upgrade",
+            )
+        then, now = head.written_with, self._written_with
+        if changed := sorted(key for key in then.keys() & now.keys() if then[key] != now[key]):
+            raise self._standstill(
+                f"its snapshot was written with another {', '.join(changed)}",
+                "docs/scaling.md, Upgrade",
+            )
+        return head
 
     def _passed(self, given: Input) -> None:
         self.offset, self.at_s = given.offset, given.at_s
@@ -364,7 +378,14 @@ class Resident:
             self._journal.store(str(piece), snapshot[start : start + PIECE_BYTES])
         for piece in range(len(starts), self._n_pieces):
             self._journal.store(str(piece), None)
-        head = _Head(SNAPSHOT_FORMAT, self.offset, len(starts), self.at_s, self._origin)
+        head = _Head(
+            SNAPSHOT_FORMAT,
+            self.offset,
+            len(starts),
+            self.at_s,
+            self._origin,
+            self._written_with,
+        )
         self._journal.store(_HEAD, msgspec.msgpack.encode(head))
         self._n_bytes, self._n_snapshot_bytes, self._n_pieces = 0, len(snapshot), len(starts)
         self._snapshot_at_s = self.at_s

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import structlog
@@ -56,13 +57,15 @@ _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
 class Stages(NamedTuple):
     """All stages that read a topic, whoever runs them.
 
-    `heals`: see `Resident`; `takes_long`: whether a stage may work on an input for seconds.
+    `heals`, `written_with`: see `Resident`; `takes_long`: whether a stage may work on an input for
+    seconds.
     """
 
     make: Callable[[bytes], Stage]
     keys: Sequence[bytes]
     heals: bool = False
     takes_long: Callable[[bytes], bool] = lambda _: False
+    written_with: Mapping[str, Any] = MappingProxyType({})
 
 
 class Addressed(NamedTuple):
@@ -283,6 +286,7 @@ class Runner:
                 lambda given, why: _dropped(topic, partition, given, why),
                 self.observed.counts,
                 heals=stages.heals,
+                written_with=stages.written_with,
             )
         return residents[place]
 

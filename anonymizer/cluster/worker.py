@@ -10,8 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+from zlib import crc32
 
 import structlog
 from fastapi import FastAPI
@@ -49,6 +51,8 @@ from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.cluster.transactions import Transactions
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
@@ -153,7 +157,9 @@ class Worker:
             name=name,
             state_dir=state_dir,
             inputs={
-                topics[kind]: _all_stages(kind, topics[kind], make, len(streams))
+                topics[kind]: _all_stages(kind, topics[kind], make, len(streams))._replace(
+                    written_with=written_with(kind, settings, zoned.network, secret)
+                )
                 for kind, make in stage_makers(settings, zoned, streams, secret).items()
             },
             address=self._destinations.of,
@@ -291,6 +297,37 @@ def stage_makers(
         found["joiner"] = joiner_stages(settings, streams, secret=secret)
         found["planner"] = planner_stages(settings, streams, secret=secret)
         found["range"] = range_stages(settings, streams, secret=secret)
+    return found
+
+
+def written_with(
+    kind: Kind, settings: Settings, network: RoadNetwork, secret: bytes
+) -> dict[str, Any]:
+    """Return the settings without which snapshots of a kind of stage mean something else.
+
+    By their keys. Under another secret a device has another key and would count twice. Not those of
+    which topics have as many partitions, and not k: what was stated says its own.
+    """
+    found = {
+        "cluster.secret_file": blake2b(b"snapshots", key=secret, digest_size=8).hexdigest(),
+        "tick.interval_s": settings.tick.interval_s,
+    }
+    if kind not in {"source", "lane"}:
+        return found
+    load = None if network.load_at is None else crc32(network.load_at.tobytes())
+    found["network.source"] = [network_version(network), load]
+    if settings.region.districts > 1:
+        found["region.min_nodes"] = settings.region.min_nodes
+    found["readings"] = [each.name for each in settings.readings]
+    found["trips"] = settings.trips.model_dump(mode="json")
+    counts = settings.counts
+    if counts.enabled:
+        for name in ("privacy", "every_s", "cells", "trip_areas"):
+            found[f"counts.{name}"] = getattr(counts, name)
+    if counts.streets_s:
+        found["counts.streets_s"] = counts.streets_s
+    if settings.trips_out.every_s:
+        found["trips_out.every_s"] = settings.trips_out.every_s
     return found
 
 

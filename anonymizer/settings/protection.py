@@ -79,7 +79,9 @@ class DeviceZoneSettings(Group):
     At most one in a hundred of `presence.max_devices` has zones of its own, in a cluster for each
     source. Beyond that, publishers with most of them yield first (a publisher is the first level of
     the id), and nothing is published about the devices left out, until there is room. A publisher
-    of twenty times as many is hidden whole, until the gateway restarts or the cluster begins anew.
+    of twenty times as many is hidden whole, until the gateway restarts or the cluster begins anew;
+    what was counted and published before is not withdrawn, and no trips of windows under way are
+    published, whoever made them.
     """
 
     topic: OutputTopic | None = None

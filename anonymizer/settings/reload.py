@@ -45,7 +45,9 @@ def change(running: Settings, wanted: Settings) -> Change:
             continue
         values: dict[str, Any] = {}
         for key in type(old).model_fields:
-            if getattr(old, key) == getattr(new, key):
+            is_stated = [key in each.model_fields_set for each in (old, new)]
+            means_more = f"{name}.{key}" in _MEAN_MORE and len({*is_stated}) > 1
+            if getattr(old, key) == getattr(new, key) and not means_more:
                 continue
             problem = _problem(old, new, key)
             if problem:
@@ -67,6 +69,8 @@ def mark_of(table: type[Group], key: str) -> Reloadable | None:
     return marks[0] if marks else None
 
 
+_MEAN_MORE = {"presence.ttl_s", "session.epoch_s"}
+"""Left out, these mean something else than their default: see `Settings.follows_intervals`."""
 _FIXED = "cannot change while the gateway runs"
 _WEAKER = "would protect less than what runs"
 _MISSING = "no longer stated, as in a file that was cut off"

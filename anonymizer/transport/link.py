@@ -55,7 +55,7 @@ class MqttLink:
         Called with whether the link is connected and the reason, at every change and at every
         failed attempt.
     connect_timeout_s, close_timeout_s
-        Deadline of one attempt to connect, until messages flow, and of a clean disconnection.
+        Deadline of one attempt to connect, from the last message before it, and to disconnect.
     rest_s
         Pause after a read that brought messages, which `collect` cuts short: the cost of a read is
         the wake-up, not the bytes.
@@ -120,11 +120,9 @@ class MqttLink:
 
     async def until_connected(self) -> None:
         """Wait until the broker has accepted the connection and the subscriptions."""
-        while True:
+        while not (self._up.is_set() and self.connected):
             await self._up.wait()
-            if self.connected:
-                return
-            await asyncio.sleep(0)  # it has just been lost, which its task has yet to notice
+            await asyncio.sleep(0)  # if it has just been lost, its task has yet to notice
 
     async def run(self) -> None:
         """Keep the connection until `close`.
@@ -214,14 +212,14 @@ class MqttLink:
         """Connect once; return, when the connection has ended, whether messages flowed or could."""
         session = None
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
+            async with asyncio.timeout(self._connect_timeout_s) as deadline:
                 access = await asyncio.to_thread(read_access, self._settings)
                 session = self._session = self._new_session(access)
-                await self._connect(session, access)
+                await self._connect(session, access, deadline)
         except (OSError, TransportError) as error:
             self._count_end(session)
             self._on_state(False, reason_of(error))
-            return session is not None and session.has_delivered
+            return session is not None and session.n_batches > 0
         used = session.usable
         try:
             if used:
@@ -238,7 +236,7 @@ class MqttLink:
         if session.failure is not None:
             self._failure = session.failure
             self._closing.set()
-        return used or session.has_delivered
+        return used or session.n_batches > 0
 
     def _count_connection(self, session: Session) -> None:
         forgotten = self._settings.session_expiry_s > 0 and not session.resumed
@@ -251,7 +249,7 @@ class MqttLink:
         if session is not None and session.wire.was_made and not self._closing.is_set():
             self.counts.lost[session.loss] += 1
 
-    async def _connect(self, session: Session, access: Access) -> None:
+    async def _connect(self, session: Session, access: Access, deadline: asyncio.Timeout) -> None:
         """Connect a session; it is then usable, or was refused or lost with a reason."""
         try:
             await open_wire(
@@ -261,7 +259,15 @@ class MqttLink:
                 close_timeout_s=self._close_timeout_s,
             )
             session.connect()
-            await session.decided.wait()
+            n_before = -1
+            deadline.reschedule(None)  # a broker may send what it kept before it decides
+            while not session.decided.is_set():
+                if session.n_batches == n_before and session.wire.reading:
+                    raise TimeoutError  # noqa: TRY301  it ends as any other attempt
+                n_before = session.n_batches
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._connect_timeout_s):
+                        await session.decided.wait()
             await self._set_status(session, ONLINE)
         except BaseException:  # also if cancelled: no half-open connection may remain
             session.end("given up", Loss.NO_ANSWER)

@@ -7,6 +7,7 @@ passes from one connection to the next.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from paho.mqtt.client import Client, ConnectFlags
@@ -117,10 +118,8 @@ class PahoControl:
         properties.ReceiveMaximum = self._settings.receive_maximum
         if self._settings.session_expiry_s:
             properties.SessionExpiryInterval = self._settings.session_expiry_s
-        clean_start = self._settings.session_expiry_s == 0
-        self._client.connect(
-            host, port, keepalive_s, clean_start=clean_start, properties=properties
-        )
+        anew = self._settings.session_expiry_s == 0
+        self._client.connect(host, port, keepalive_s, clean_start=anew, properties=properties)
 
     def take(self, packet: bytes) -> None:
         """Handle one packet; raise `MalformedPacketError` if it is malformed."""
@@ -162,19 +161,15 @@ class PahoControl:
         )
         # Also if the broker kept the session: it may have the filters of older settings, or lack
         # those that another client with this id has removed.
-        if not self._subscriptions:
-            self._session.open()
-        elif self._settings.version == "5":
+        wanted: list[Any] = list(self._subscriptions)
+        if self._settings.version == "5":
             # Retained messages are wanted once, not at every renewal.
-            handling = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
-            self._client.subscribe(
-                [
-                    (topic, SubscribeOptions(qos=qos, retainHandling=handling))
-                    for topic, qos in self._subscriptions
-                ]
-            )
+            once = partial(SubscribeOptions, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
+            wanted = [(topic, once(qos=qos)) for topic, qos in wanted]
+        if wanted:
+            self._client.subscribe(wanted)
         else:
-            self._client.subscribe(list(self._subscriptions))
+            self._session.open()
 
     def _on_subscribe(
         self,

@@ -66,8 +66,7 @@ _MAX_IN_FLIGHT = 1000
 """Most messages at QoS 1 that wait for the broker's acknowledgement at once."""
 _MAX_UNSETTLED = 0xFFFF
 """Deliveries that wait for our acknowledgement and stop the reading: one for each packet
-identifier. Mosquitto 2.0 ignores the agreed Receive Maximum in a burst; the rest of the burst then
-waits in the broker and the operating system."""
+identifier. Mosquitto 2.0 ignores the agreed Receive Maximum in a burst; the rest waits in it."""
 _MIDS = range(256, 65536)
 """Packet identifiers of messages; lower ones are left for subscriptions."""
 _MESSAGES_PER_TURN = 256
@@ -153,7 +152,7 @@ class Session:
         """Why it is lost."""
         self.resumed = False
         """Whether the broker had kept the session of an earlier connection."""
-        self.has_delivered = False  # a broker that kept some sends them before it opens the session
+        self.n_batches = 0  # delivered: a broker may send what it kept before it opens the session
         self.failure: Exception | None = None
         """The error of `deliver`, if that ended the session."""
         self.wire = Wire(on_bytes=self._on_bytes, on_lost=self._on_lost)
@@ -352,7 +351,7 @@ class Session:
             self.end(f"malformed packet: {error}", Loss.MALFORMED)
         if not arrivals:
             return
-        self.has_delivered = True
+        self.n_batches += 1
         # After a full read more is there already.
         if len(data) < min(READ_BYTES, _LARGE_BYTES * sum(map(len, arrivals))):
             # What our own messages wait for must not wait for a long rest.

@@ -14,6 +14,7 @@ from anonymizer.cluster.positions import (
     stage_current,
     stage_messages,
     stage_streets,
+    stage_trips,
 )
 from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
@@ -25,7 +26,7 @@ KNOWN = {
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "ea73e411355db201",
+    "messages": "df274fe5d75a82d4",
 }
 """Digests of what format 2 looks like, by kind of stage."""
 
@@ -47,6 +48,7 @@ def messages() -> Any:  # noqa: ANN401  likewise
         stage_current,
         stage_messages,
         stage_streets,
+        stage_trips,
         window_messages,
     )
     return {

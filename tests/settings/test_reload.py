@@ -1,6 +1,7 @@
 """A changed settings file is applied whole while the gateway runs, or not at all."""
 
 import json
+import pickle
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.app.evidence.live_sample import for_attacks
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings, load_settings
 from anonymizer.settings.base import Group
@@ -170,8 +172,33 @@ def test_a_key_that_is_no_longer_stated_is_refused_even_where_its_default_protec
 def test_what_is_left_to_the_gateway_stays_so_after_a_reload() -> None:
     running = Settings()
     assert running.follows_intervals
-    wanted = settings(presence={"max_behind_s": 30.0, "ttl_s": 120.0})
+    wanted = settings(presence={"max_behind_s": 30.0})
     assert change(running, wanted).settings.follows_intervals
+
+
+@pytest.mark.parametrize("key", ["presence.ttl_s", "session.epoch_s"])
+def test_to_state_a_default_that_means_more_than_its_value_needs_a_restart(key: str) -> None:
+    table, _, name = key.partition(".")
+    default = getattr(getattr(Settings(), table), name)
+    left_out, stated = Settings(), settings(**{table: {name: default}})
+    assert left_out.follows_intervals > stated.follows_intervals
+    for running, wanted in ((left_out, stated), (stated, left_out)):
+        with pytest.raises(SettingsError, match=rf"^{key}: cannot change while"):
+            change(running, wanted)
+        assert change(running, running).changed == {}
+
+
+@pytest.mark.parametrize("mode", ["session", "bfs"])
+@pytest.mark.parametrize("stated", [{}, {"epoch_s": 60.0}])
+def test_what_was_left_out_stays_so_in_every_copy(mode: str, stated: dict[str, float]) -> None:
+    made = settings(region={"mode": mode}, session=stated)
+    assert made.session.rotate_s == (60.0 if stated else 300.0)
+    copies = [pickle.loads(pickle.dumps(made)), for_attacks(made), made.model_copy(deep=True)]  # noqa: S301  our own
+    copies.append(change(made, made).settings)
+    copies.append(Settings.model_validate(made.model_dump(exclude_unset=True)))
+    for copy in copies:
+        assert copy.session.rotate_s == made.session.rotate_s
+        assert copy.follows_intervals == made.follows_intervals
 
 
 def every_key() -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ A link that blocked the loop would hang its test, because the server could not a
 """
 
 import asyncio
+import contextlib
 import functools
 from pathlib import Path
 
@@ -290,3 +291,44 @@ def test_whatever_a_peer_sends_the_link_survives_and_can_be_closed(
                 await met.wait()
 
     asyncio.run(meet())
+
+
+@pytest.mark.parametrize("seconds", [0.05, 3600.0])
+async def test_a_link_waits_for_its_subscription_while_the_broker_sends_what_it_kept(
+    seconds: float,
+) -> None:
+    """Else a flood that takes longer than an attempt would begin anew with every attempt."""
+    n_connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_connections
+        n_connections += 1
+        await read_packet(reader)
+        writer.write(ACCEPTED)
+        subscribe = await read_packet(reader)
+        for _ in range(40):  # takes four times as long as an attempt may
+            writer.write(b"\x31\x06\x00\x01t\x00ab")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await reader.read()
+                    return  # the client has given up
+        writer.write(b"\x90\x04" + subscribe[2:4] + b"\x00\x00")
+        await reader.read()
+
+    inbox = Inbox()
+    async with peer(serve) as url:
+        link = MqttLink(
+            settings(url),
+            client_id="link",
+            deliver=inbox.deliver,
+            subscriptions=[("t", 0)],
+            on_state=inbox.on_state,
+            connect_timeout_s=0.5,
+        )
+        if seconds < 1:
+            async with running(link):
+                assert (n_connections, len(inbox.deliveries)) == (1, 40)
+        else:  # it kept no more than one message, and never decides
+            async with running(link, connected=False):
+                await inbox.loses("no answer in time")
+                await inbox.until(lambda: n_connections >= 2)

@@ -326,7 +326,7 @@ class SourceStage:
             now=located.event_s,
             refused=zones.without_trips if zones else (),
         ):
-            for each in stated_trips(self.number, ended):
+            for each in stated_trips(self.number, ended, n_cells=self._trips.n_cells):
                 yield Send("lane", TRIPS_LANE, each)
 
     def _stated_hours(self, located: LocatedPositions) -> Iterator[Send]:

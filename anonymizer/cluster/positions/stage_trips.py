@@ -39,18 +39,25 @@ _MOST_WAITING = 3
 
 
 class StatedTrips(NamedTuple):
-    """Some of the trips of a window: see `EndedTrips`."""
+    """Some of the trips of a window: see `EndedTrips`.
+
+    `n_cells`: into how many cells their network is divided, which follows from k.
+    """
 
     k: int
+    n_cells: int
     trips: WindowTrips
 
 
-def stated_trips(source: int, ended: EndedTrips) -> Iterator[bytes]:
-    """Yield the trips of a window, encoded, in pieces that Kafka takes; at least one."""
+def stated_trips(source: int, ended: EndedTrips, *, n_cells: int) -> Iterator[bytes]:
+    """Yield the trips of a window, encoded, in pieces that Kafka takes; at least one.
+
+    `n_cells`: see `StatedTrips`.
+    """
     window, k, trips = ended
     n_bytes = [_TRIP_BYTES + _ROAD_BYTES * len(each) for each in trips.roads]
     for piece, first, end, is_last in cut(n_bytes):
-        some = StatedTrips(k, WindowTrips._make(column[first:end] for column in trips))
+        some = StatedTrips(k, n_cells, WindowTrips._make(column[first:end] for column in trips))
         yield encode_piece(TRIPS, WindowPiece(source, window, piece, is_last, some), _packed)
 
 
@@ -68,16 +75,16 @@ def decode_trips(value: bytes, *, n_sources: int) -> WindowPiece[StatedTrips]:
 def _packed(stated: StatedTrips) -> list[Any]:
     device, origin, destination, start, roads = stated.trips
     cells = [origin.astype(np.int16), destination.astype(np.int16), start.astype(np.int8)]
-    return [stated.k, device, *cells, [each.astype(np.int32) for each in roads]]
+    return [stated.k, stated.n_cells, device, *cells, [each.astype(np.int32) for each in roads]]
 
 
 def _unpacked(packed: list[Any]) -> StatedTrips:
-    k, *columns, roads = packed
-    if not isinstance(k, int):
+    k, n_cells, *columns, roads = packed
+    if not isinstance(k, int) or not isinstance(n_cells, int):
         raise ValueError("these are no trips")  # noqa: TRY004  bytes are wrong, not code
     columns = [each.astype(np.int64) for each in columns]
     roads = [each.astype(np.int64) for each in roads]
-    return StatedTrips(k, WindowTrips._make([*columns, roads]))
+    return StatedTrips(k, n_cells, WindowTrips._make([*columns, roads]))
 
 
 def _together(some: list[StatedTrips]) -> WindowTrips:
@@ -106,20 +113,20 @@ class LaneTrips:
         self._k = promised_k(settings)
         version = network_version(network)
         self._messages = TripMessages(settings, network, version=version)
-        n_cells = n_cells_of(network, settings.counts.k)
-        self._cells = cells_message(settings.topics.trips, n_cells, network, version=version)
+        self._n_cells = n_cells_of(network, settings.counts.k)
+        self._cells = cells_message(settings.topics.trips, self._n_cells, network, version=version)
         self._windows = SourceWindows(
             settings.cluster.n_parts,
             most_waiting=_MOST_WAITING,
             packed=_packed,
             unpacked=_unpacked,
         )
-        self.n_published = 0
+        self.n_published = self._n_other = 0
 
     @property
     def n_suppressed(self) -> int:
-        """Windows so far that were left out, because a source had not stated them in time."""
-        return self._windows.n_suppressed
+        """Windows left out: a source had not stated them in time, or in cells of another k."""
+        return self._windows.n_suppressed + self._n_other
 
     @property
     def n_unverified(self) -> int:
@@ -133,6 +140,9 @@ class LaneTrips:
         """
         found: list[Outgoing] = []
         for window, pieces in self._windows.take(stated):
+            if any(each.n_cells != self._n_cells for each in pieces):
+                self._n_other += 1
+                continue
             self.n_published += 1
             k = max(self._k, *(each.k for each in pieces))
             ended = EndedTrips(window, k, _together(pieces))
@@ -143,12 +153,12 @@ class LaneTrips:
         """Return what changes with each piece."""
         return {
             "windows": self._windows.state(),
-            "n_published": self.n_published,
+            "counts": [self.n_published, self._n_other],
             "classes": dict(self._messages.n_classes),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self._windows.restore(state["windows"])
-        self.n_published = state["n_published"]
+        self.n_published, self._n_other = state["counts"]
         self._messages.n_classes.update(state["classes"])

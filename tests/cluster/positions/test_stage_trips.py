@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.positions.trip_classes import N_STARTS, WindowTrips, n_cells_of
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.cluster.positions.source_windows import WindowPiece
 from anonymizer.cluster.positions.stage_trips import (
     LaneTrips,
@@ -37,15 +38,17 @@ def joined(one: WindowTrips, other: WindowTrips) -> WindowTrips:
 
 
 def pieces_of(
-    source: int, window: int, trips: WindowTrips, *, k: int = 3
+    source: int, window: int, trips: WindowTrips, *, k: int = 3, n_cells: int = N_CELLS
 ) -> list[WindowPiece[StatedTrips]]:
-    encoded = list(stated_trips(source, EndedTrips(window, k, trips)))
+    encoded = list(stated_trips(source, EndedTrips(window, k, trips), n_cells=n_cells))
     assert max(map(len, encoded)) < 700_000
     return [decode_trips(each, n_sources=2) for each in encoded]
 
 
-def whole(source: int, window: int, trips: WindowTrips, *, k: int = 3) -> WindowPiece[StatedTrips]:
-    [stated] = pieces_of(source, window, trips, k=k)
+def whole(
+    source: int, window: int, trips: WindowTrips, *, k: int = 3, n_cells: int = N_CELLS
+) -> WindowPiece[StatedTrips]:
+    [stated] = pieces_of(source, window, trips, k=k, n_cells=n_cells)
     return stated
 
 
@@ -114,6 +117,28 @@ def test_a_window_without_trips_is_published_empty() -> None:
 
 
 def test_trips_of_no_source_are_refused() -> None:
-    [encoded] = stated_trips(2, EndedTrips(7, 3, some_trips(1)))
+    [encoded] = stated_trips(2, EndedTrips(7, 3, some_trips(1)), n_cells=N_CELLS)
     with pytest.raises(ValueError, match="no piece"):
         decode_trips(encoded, n_sources=2)
+
+
+def test_trips_that_were_stated_in_other_cells_are_left_out_and_counted() -> None:
+    """All were started again with another k, so with other cells of the same network."""
+    counts = SETTINGS.counts.model_copy(update={"k": 12})
+    again = SETTINGS.model_copy(update={"counts": counts})
+    assert n_cells_of(NETWORK, 12) < N_CELLS
+    lane, trips = LaneTrips(SETTINGS, NETWORK), some_trips(1)
+    lane.take(whole(0, 7, trips))
+    state = unpack(pack(lane.state()))
+    lane = LaneTrips(again, NETWORK)
+    lane.restore(state)
+    none = some_trips(1, n=0)
+    assert lane.take(whole(1, 7, none, n_cells=4)) == []
+    assert (lane.n_published, lane.n_suppressed) == (0, 1)
+    state = lane.state()
+    lane = LaneTrips(again, NETWORK)
+    lane.restore(state)
+    lane.take(whole(0, 8, none, n_cells=4))
+    _, message = lane.take(whole(1, 8, none, n_cells=4))
+    assert json.loads(message.payload)["n_cells"] == 4
+    assert (lane.n_published, lane.n_suppressed) == (1, 1)

@@ -112,6 +112,11 @@ class EndedTrips(NamedTuple):
 class TripWindows:
     """Follows the trips of devices, window by window.
 
+    Attributes
+    ----------
+    n_cells
+        Into how many cells the network is divided.
+
     Notes
     -----
     A window ends once, when all its trips are known to have ended: `trips.gap_s` or `trips.dwell_s`
@@ -127,7 +132,8 @@ class TripWindows:
         self._network, self._rule = network, published_rule(settings)
         self._late_s = settings.presence.max_behind_s
         self._known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
-        self._cell_at = compact_parts(network, n_cells_of(network, settings.counts.k))
+        self.n_cells = n_cells_of(network, settings.counts.k)
+        self._cell_at = compact_parts(network, self.n_cells)
         self._rows = DeviceRows(keys)
         self._trips: LiveTrips | None = None
         self._next = 0
