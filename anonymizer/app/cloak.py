@@ -46,6 +46,13 @@ _CAUSES = {
 """What is likely to be wrong with a trace if this is the outcome of most of it."""
 
 
+_NO_GROUP = (Outcome.SUPPRESSED__NEVER_GROUPED, Outcome.SUPPRESSED__TOO_FEW_DEVICES)
+_TOO_FEW = (
+    "nothing is published, because no group was formed: too few devices were present at once"
+    " (adka.k_values, adka.k_floor), or for too short a time"
+)
+
+
 @dataclass(slots=True)
 class CloakSummary:
     """The accounts of a cloaked trace.
@@ -77,11 +84,12 @@ class CloakSummary:
 
     @property
     def warning(self) -> str:
-        """One sentence if more than half of the trace was refused for one reason; else empty."""
+        """Why more than half of the trace was refused, or none was published; else empty."""
         counts, n_all = self.ledger.counts(), self.ledger.n_received
         outcome = max(_CAUSES, key=lambda each: counts[each])
         if 2 * counts[outcome] <= n_all:
-            return ""
+            none = not counts[Outcome.PUBLISHED] and any(counts[each] for each in _NO_GROUP)
+            return _TOO_FEW if none else ""
         reason = " ".join(outcome.label).replace("_", " ")
         return f"{counts[outcome]:,} of {n_all:,} positions are {reason}: {_CAUSES[outcome]}"
 

@@ -125,8 +125,8 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
 
     size, loss = report.class_size, report.gcp
     table = Table(title=escape(title), show_header=False, box=None, title_justify="left")
-    table.add_column(justify="left", no_wrap=True)
-    table.add_column(justify="right")
+    table.add_column(justify="left")
+    table.add_column(justify="right", no_wrap=True)
     table.add_row("rows", f"{report.n:,}")
     table.add_row("  published", f"{report.n_published:,}")
     for reason, n in report.suppressed.items():

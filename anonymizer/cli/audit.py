@@ -24,6 +24,7 @@ from anonymizer.cli.columns import takes_options
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
+from anonymizer.files.atomic_write import check_distinct
 
 if TYPE_CHECKING:
     from anonymizer.app.audit.utility import UtilityFigures
@@ -142,6 +143,7 @@ def stream(
     from anonymizer.app.audit import ATTACKS
 
     settings = settings_of(config)
+    check_reports(json_out, page, read=[trace, release, auditor_map, earlier, config])
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -223,6 +225,7 @@ def counts(
     from anonymizer.pipeline.positions.out.trips import promised_k
 
     settings = settings_of(config)
+    check_reports(json_out, page, read=[trace, config])
     with Console(stderr=True).status("attacking counts"):
         roads = load_network(network)
         recorded = read_trace(trace)
@@ -292,6 +295,7 @@ def table(
     from anonymizer.app.audit.table_audit import audit_table
     from anonymizer.files.tables import read_table
 
+    check_reports(json_out, page, read=[original, release, auditor_map, *(with_ or ())])
     declared = declared_of(options)
     measures = names_of(options.measures)
     console = Console(stderr=True)
@@ -418,6 +422,7 @@ def windows(
     from anonymizer.app.gateway.recorder import declared_streams
 
     settings = settings_of(config)
+    check_reports(json_out, page, read=[published, truth, config])
     streams = {each.settings.name: each for each in declared_streams(settings)}
     if name is None and len(streams) == 1:
         (name,) = streams
@@ -450,6 +455,18 @@ def windows(
         raise GuaranteeError(
             f"{published}: the windows of {report.stream} together reveal: {failed}"
         )
+
+
+def check_reports(json_out: Path | None, page: Path | None, *, read: Sequence[Path | None]) -> None:
+    """Check, before the attacks, that no report would be written over a file that is read.
+
+    Raises
+    ------
+    InputError
+        If a file is named twice.
+    """
+    beside = None if page is None else page.with_suffix(".json")
+    check_distinct([json_out, page, beside], read=read)
 
 
 def write_json(
@@ -487,9 +504,6 @@ def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path 
     from anonymizer.files.atomic_write import FileToWrite, write_whole
 
     as_json = page.with_suffix(".json")
-    named = {each.resolve() for each in (*files, *([] if json_out is None else [json_out]))}
-    if as_json == page or {page.resolve(), as_json.resolve()} & named:
-        raise InputError(f"{page}: is named twice")
     made = datetime.now(UTC).isoformat(timespec="seconds")
     source = Path("audit") if json_out is None or json_out == Path("-") else json_out
     evidence = evidence_from([(source, text.encode())], made=made, files=files)

@@ -84,10 +84,12 @@ def cloak(
     )
 
     from anonymizer.app.cloak import cloak_trace
+    from anonymizer.files.atomic_write import check_distinct
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
 
     settings = settings_of(config, {} if region is None else {"region": {"mode": region}})
+    check_distinct([out, auditor_map], read=[trace, config])
     console = Console(stderr=True)
     if seed is not None:
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")

@@ -256,7 +256,7 @@ def methods(now: FlowSnapshot, scene: Scene) -> RenderableType:
         ["published", f"{now.n_published:,}", *(f"{each.n_published:,}" for each in streams)],
         [
             "  as",
-            f"{now.n_messages:,} regions",
+            _counted(scene.analyst.n_messages, "region", "regions"),  # not those of sensors
             *(_counted(s.n_classes, "class", "classes") for s in streams),
         ],
         ["waiting", f"{now.n_held:,}", *(f"{each.n_held:,}" for each in streams)],

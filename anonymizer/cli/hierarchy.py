@@ -64,15 +64,14 @@ def hierarchy(
     from anonymizer.algorithms.records.generalized_values import number
     from anonymizer.algorithms.records.interval_hierarchy import branches_of
     from anonymizer.domain.records import NO_CODE
-    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
     from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared, code_declared, intervals_of
     from anonymizer.files.tables import no_column, read_table
 
+    check_distinct([out], read=[table])
     if [width, intervals, quantiles].count(None) != 2:
         raise SettingsError("hierarchy: one of width, intervals and quantiles must be given")
-    if out.resolve() == table.resolve():
-        raise InputError(f"{out}: is named twice")
     ends = dict(assigned_numbers("domain", [f"{column}={domain}"] if domain else []))
     declared = Declared(qis=[column], ranges=intervals_of(ends), markers=missing or DEFAULT_MARKERS)
     read = read_table(table, declared.columns)

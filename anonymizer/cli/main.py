@@ -1,6 +1,7 @@
 """The command line `anonymizer`: its commands, exit codes and one-line errors."""
 
 import atexit
+import errno
 import gc
 import sys
 from typing import NoReturn
@@ -84,6 +85,10 @@ _NEW_OBJECTS = 10_000
 """Between two searches for garbage. With Python's 700 they are a tenth of what a start takes."""
 
 
+_DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What the system says of a disk that is full or broken, and of standard output on it."""
+
+
 def main() -> None:
     """Run the command line.
 
@@ -101,6 +106,10 @@ def main() -> None:
     except typer.TyperException as error:
         message = error.format_message()  # empty if the help has already been shown
         _fail(f"{message} (see --help)" if message else "", code=2)
+    except OSError as error:
+        if error.errno not in _DISK_FAILS:
+            raise
+        _fail(f"cannot write: {error.strerror}", code=2)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)  # the shell's code for a program that SIGINT ended
 

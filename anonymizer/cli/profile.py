@@ -57,10 +57,12 @@ def profile(
     """
     require("tables")
     from anonymizer.app.table_profile import profile as profile_of
+    from anonymizer.files.atomic_write import check_distinct
     from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared
     from anonymizer.files.tables import read_table
 
+    check_distinct([json_out], read=[table])
     read = read_table(table)
     sensitive = names(sa)
     asked = names(qi) or [name for name in read.frame.columns if name not in {*sensitive, id_}]

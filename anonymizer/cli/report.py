@@ -100,7 +100,7 @@ def report(
     from anonymizer.app.evidence import assessed, evidence_of, page
     from anonymizer.app.evidence.assessment import OPEN
     from anonymizer.app.evidence.audit_files import audits_since
-    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
 
     audits = list(audits or ())
     settings = None if config is None else settings_of(config)
@@ -115,8 +115,7 @@ def report(
         audits = audits_since(since, settings)
     as_json = out.with_suffix(".json")
     files = [*(file or ()), *([] if config is None else [config])]
-    written = [out, as_json, *([] if assessment is None else [assessment])]
-    _check_distinct(written, [*audits, *files])
+    check_distinct([out, as_json, assessment], read=[*audits, *files])
     made = datetime.now(UTC).isoformat(timespec="seconds")
     evidence = evidence_of(audits, made=made, files=files, pooled=since is not None)
     texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
@@ -132,14 +131,6 @@ def report(
     if not evidence.holds:
         broken = ", ".join(dict.fromkeys(each.attack for each in evidence.results if each.broken))
         raise GuaranteeError(f"a promise is broken: {broken}")
-
-
-def _check_distinct(written: Sequence[Path], read: Sequence[Path]) -> None:
-    named = {each.resolve() for each in read}
-    for each in written:
-        if each.resolve() in named:
-            raise InputError(f"{each}: is named twice")
-        named.add(each.resolve())
 
 
 def _tell(evidence: "EvidenceReport") -> None:
@@ -166,11 +157,10 @@ def _for_analysts(
         raise InputError("report: for analysts, name one release, --network, --cell and --out")
     from anonymizer import client
     from anonymizer.app.evidence.quality_page import quality_page
-    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
 
     as_json = out.with_suffix(".json")
-    if release.resolve() in {out.resolve(), as_json.resolve()} or out == as_json:
-        raise InputError(f"{out}: is named twice")
+    check_distinct([out, as_json], read=[release])
     releases = client.read(release, network=network)
     found = {size_m: releases.quality(releases.network.grid(size_m))._asdict() for size_m in cells}
     made = datetime.now(UTC).isoformat(timespec="seconds")

@@ -8,6 +8,7 @@ import typer
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError
 from anonymizer.extras import require
+from anonymizer.files.atomic_write import check_distinct
 
 _ENDINGS = (".parquet", ".geojson", ".csv", "")
 
@@ -52,8 +53,7 @@ def traffic(
     settings = settings_of(config)
     if out.suffix not in _ENDINGS:
         raise InputError(f"{out}: must end in {' or '.join(filter(None, _ENDINGS))}")
-    if out.resolve() == trace.resolve():
-        raise InputError(f"{out}: is named twice")
+    check_distinct([out], read=[trace])
     require("tables")
     import numpy as np
 

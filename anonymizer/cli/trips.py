@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.errors import InputError
 from anonymizer.extras import require
 
 
@@ -50,15 +49,14 @@ def trips(
     require("tables")
     from anonymizer.algorithms.positions.trip_classes import n_cells_of
     from anonymizer.app.trip_table import OnNetwork, trip_table
-    from anonymizer.files.atomic_write import FileToWrite, write_whole
+    from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
     from anonymizer.files.tables import ending, write_table
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from anonymizer.settings import zones_of
 
     settings, form = settings_of(config), ending(out)
-    if out.resolve() == trace.resolve():
-        raise InputError(f"{out}: is named twice")
+    check_distinct([out], read=[trace])
     on = None
     if network is not None:
         roads = load_network(network)

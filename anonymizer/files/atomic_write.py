@@ -1,7 +1,7 @@
 """Atomic writing: several files are replaced together, or none of them."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,25 @@ class FileToWrite:
     private: bool = False
 
 
+def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] = ()) -> None:
+    """Check that no file would be written over one that is read, or written twice.
+
+    None stands for a file that is not wanted, and `-` for standard output.
+
+    Raises
+    ------
+    InputError
+        If a file is named twice.
+    """
+    named = {each.resolve() for each in read if each is not None}
+    for each in written:
+        if each is None or each == Path("-"):
+            continue
+        if each.resolve() in named:
+            raise InputError(f"{each}: is named twice")
+        named.add(each.resolve())
+
+
 def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
     """Write several files, all of them or none.
 
@@ -40,16 +59,17 @@ def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
     made: dict[Path, Path] = {}
     try:
         for path, part in parts.items():
-            if path.is_dir():
-                raise InputError(f"{path}: cannot be written: is a directory")
-            made[path] = path.with_name(f".{path.name}.{os.getpid()}.part")
+            if path.exists() and not path.is_file():  # such as /dev/null, which root could replace
+                raise InputError(f"{path}: cannot be written: is no regular file")
+            place = path.resolve()  # a link stays, /dev/stdout for one; its target is replaced
+            made[path] = place.with_name(f".{place.name}.{os.getpid()}.part")
             try:
                 _write(made[path], part)
             except OSError as error:
                 raise _cannot(path, error) from None
         for path, new in made.items():
             try:
-                new.replace(path)
+                new.replace(path.resolve())
             except OSError as error:
                 raise _cannot(path, error) from None
     finally:
@@ -67,4 +87,4 @@ def _write(path: Path, part: FileToWrite) -> None:
 
 
 def _cannot(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path}: cannot be written: {error.strerror}")
+    return InputError(f"{path}: cannot be written: {error.strerror or error}")

@@ -119,13 +119,16 @@ def texts(table: TextTable, name: str) -> pl.Series:
     Raises
     ------
     InputError
-        If it holds neither text, numbers, booleans nor times.
+        If it holds neither text, numbers, booleans nor times, or a time that has no date.
     """
     column = table.frame[name]
     if column.dtype.is_float():
         cells = [None if x is None or np.isnan(x) else number(x) for x in _doubles(column)]
         return pl.Series(name, cells, pl.String)
     if column.dtype.is_temporal():
+        if column.dtype in (pl.Date, pl.Datetime):  # polars panics where it can name no year
+            beyond = column.dt.year().is_null() & column.is_not_null()
+            _refuse(table, name, beyond.to_numpy(), "is no date of the calendar")
         return column.dt.to_string("iso:strict")
     known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
     if not (column.dtype.is_integer() or column.dtype.is_decimal() or column.dtype in known):

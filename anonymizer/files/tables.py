@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
@@ -115,7 +116,9 @@ def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: boo
     begins with an apostrophe, which `without_escapes` takes away. Numbers are written as they are.
     """
     if form == ".parquet":
-        frame.write_parquet(file)
+        whole = BytesIO()  # polars tells of a full disk in other words than the system
+        frame.write_parquet(whole)
+        file.write(whole.getbuffer())
         return
     if not formulas:
         frame = frame.with_columns(_escaped(name) for name in frame.select(cs.string()).columns)

@@ -304,3 +304,10 @@ def test_nothing_is_said_of_links_where_one_source_knows_everything(
     done = anonymizer("anonymize", table, *columns)
     assert done.returncode == 0, done.stderr
     assert "linked" not in done.stderr
+
+
+def test_numbers_are_whole_on_a_narrow_terminal(table: Path, tmp_path: Path) -> None:
+    words = ("anonymize", table, "-k", "2", "--qi", "age", "--out", tmp_path / "out.csv")
+    told = anonymizer(*words, environment={"COLUMNS": "40"})
+    assert told.returncode == 0, told.stderr
+    assert "\u2026" not in told.stderr

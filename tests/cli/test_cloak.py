@@ -149,3 +149,12 @@ def test_an_hour_of_taxis_is_the_same_bytes_twice_and_accounted_for(tmp_path: Pa
     lines = [json.loads(line) for line in releases[0].splitlines()]
     published = sum(bool(line["region"]) for line in lines)
     assert int(table["published"].replace(",", "")) == published > 0.3 * len(hour)
+
+
+@pytest.mark.parametrize("mode", ["session", "bfs"])
+def test_why_nothing_is_published_is_said(mode: str, trace: Path, tmp_path: Path) -> None:
+    pl.read_csv(trace).filter(pl.col("device_id") == "tram-0").write_csv(trace)
+    place = ("--network", "grid:21x21", "--region", mode)
+    told = anonymizer("cloak", trace, *place, "--out", tmp_path / "out.jsonl")
+    assert told.returncode == 0
+    assert "no group was formed: too few devices" in " ".join(told.stderr.split())

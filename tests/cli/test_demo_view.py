@@ -147,7 +147,7 @@ def test_at_the_end_all_methods_stand_side_by_side() -> None:
     scene = WithRecords(**at | {"classes": {"fleet": Subscriber(1, '{"k":12}')}})
     text = drawn(live.methods(LATER, scene))
     assert STREAM.n_unaccounted == 0
-    for row in ("received", "published", "7 classes", "10 or more", "unaccounted for"):
+    for row in ("received", "published", "2 regions", "7 classes", "10 or more", "unaccounted for"):
         assert row in text
     assert '(k,d) classes: {"k":12}' in text
     assert "toll API: no window is published yet" in text

@@ -1,12 +1,15 @@
 """What all commands have in common."""
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from anonymizer import __version__
 from anonymizer.cli.main import main
 from tests.cli.support import process
+from tests.end_to_end import ANONYMIZER, DEADLINE_S
 
 HEAVY = {"numpy", "numba", "scipy", "networkx", "polars", "matplotlib", "fastapi", "pydantic"}
 
@@ -87,3 +90,24 @@ def test_brackets_in_the_help_are_shown_and_not_taken_for_a_style(
     assert "``" not in said
     assert "{attribute: }" not in said
     assert ("[counts]" in said) is (command == "audit counts")
+
+
+@pytest.mark.parametrize("words", [["schema"], ["cloak", "trace.csv", "--out", "/dev/full"]])
+def test_a_full_disk_is_one_line_and_exit_2(words: list[str], tmp_path: Path) -> None:
+    if words[0] == "cloak":
+        rows = [f"d{i},{i % 9},60.1699,24.9384" for i in range(200)]
+        (tmp_path / "trace.csv").write_text("\n".join(["device_id,ts,lat,lon", *rows]))
+        words = [*words, "--network", "grid:5x5"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [ANONYMIZER, *words],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+    last = done.stderr.strip().splitlines()[-1]
+    assert (done.returncode, last) == (2, "anonymizer: cannot write: No space left on device")
+    assert "Traceback" not in done.stderr

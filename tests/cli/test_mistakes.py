@@ -44,12 +44,13 @@ class Command(NamedTuple):
         return " ".join((self.program, *self.words))
 
     def needed(self, path: Path) -> list[str]:
-        """Return the arguments that it cannot do without, all files being `path`."""
+        """Return the arguments that it needs; it reads `path`, and writes beside it."""
         words = list(self.words)
         for parameter in self.parameters:
             if parameter.required:
                 name = parameter.opts[0]
-                value = str(path) if kind_of(parameter) is Path else _GOOD[name]
+                file = path.with_name(f"out{path.suffix}") if name == "--out" else path
+                value = str(file) if kind_of(parameter) is Path else _GOOD[name]
                 words += [value] if parameter.param_type_name == "argument" else [name, value]
         return words
 
@@ -85,6 +86,15 @@ READERS = [
     c
     for c in ALL
     if c not in WRITERS and any(p.required and kind_of(p) is Path for p in c.parameters)
+]
+REPORTERS = [
+    (c, option)
+    for c in READERS
+    for option in ("--out", "--json", "--auditor-map")
+    # `tune` writes into a folder, `backup` over nothing, and `audit` reads the map; `report` needs
+    # no file.
+    if option in c.options(Path) and c.words[0] not in {"tune", "backup", "report"}
+    if option != "--auditor-map" or c.words[0] != "audit"
 ]
 CONFIGURED = [
     # `tune` asks for a stream of them first.
@@ -143,6 +153,21 @@ def test_files_that_cannot_be_used_are_refused_in_one_line(
         if content is not None:
             bad.write_bytes(content)
         complaint(command, command.needed(bad), monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(("command", "option"), REPORTERS, ids=str)
+def test_no_command_writes_over_what_it_reads(
+    command: Command,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    read = tmp_path / "read.csv"
+    read.write_bytes(b"device_id,ts,lat,lon\na,0,60.1699,24.9384\n")
+    arguments = [*command.needed(read), option, str(read)]
+    assert "read.csv: is named twice" in complaint(command, arguments, monkeypatch, capsys)
+    assert read.read_bytes() == b"device_id,ts,lat,lon\na,0,60.1699,24.9384\n"
 
 
 @pytest.mark.parametrize("command", WRITERS, ids=str)

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +31,27 @@ def test_where_one_cannot_be_written_none_is_and_what_was_there_stays(tmp_path: 
             write_whole({one: part(b"1"), bad: part(b"2")})
         assert one.read_bytes() == b"old"
         assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+def test_a_link_stays_a_link_and_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    place, link, pipe = (tmp_path / name for name in ("place", "link", "pipe"))
+    place.write_bytes(b"old")
+    link.symlink_to(place)
+    os.mkfifo(pipe)
+    write_whole({link: part(b"new")})
+    assert link.is_symlink()
+    assert place.read_bytes() == b"new"
+    with pytest.raises(InputError, match="pipe: cannot be written: is no regular file"):
+        write_whole({pipe: part(b"new")})
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_is_told_whoever_says_so(tmp_path: Path) -> None:
+    def full(_: BinaryIO) -> None:
+        raise OSError("No space left on device")  # as of polars, without a number
+
+    with pytest.raises(InputError, match="one: cannot be written: No space left on device"):
+        write_whole({tmp_path / "one": FileToWrite(full)})
 
 
 def test_a_place_that_is_taken_meanwhile_is_one_line(tmp_path: Path) -> None:

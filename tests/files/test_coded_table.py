@@ -139,6 +139,14 @@ def test_what_does_not_fit_is_named_by_column_and_row_and_never_quoted(
     assert not any(word in str(error.value) for word in ("secret", "77", "1.5"))
 
 
+@pytest.mark.parametrize("kind", [pl.Date, pl.Datetime("us"), pl.Datetime("us", "Europe/Berlin")])
+def test_a_time_that_no_calendar_has_is_refused(kind: pl.DataType) -> None:
+    number = pl.Series([None, 0, 2**31 - 1 if kind == pl.Date else 2**63 - 1])
+    cells = number.cast(pl.Int32 if kind == pl.Date else pl.Int64).cast(kind)
+    with pytest.raises(InputError, match="column x, row 3: is no date of the calendar"):
+        coded(TextTable(Path("people.csv"), pl.DataFrame({"x": cells})))
+
+
 @pytest.mark.parametrize(
     "cells", [["007", "8"], ["1", "x"], ["1-2", "1"], [True, False], [None, None], ["?", ""]]
 )

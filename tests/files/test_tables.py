@@ -142,3 +142,13 @@ def test_a_column_that_is_not_there_is_named_with_the_one_that_was_meant(
     with pytest.raises(InputError) as refused:
         read_table(tmp_path / "t.csv", [asked])
     assert str(refused.value).endswith(f"t.csv: no column {asked}{said}")
+
+
+@pytest.mark.parametrize("form", [".csv", ".csv.gz", ".parquet"])
+def test_a_full_disk_is_an_error_of_the_system_in_every_format(form: str) -> None:
+    frame = pl.DataFrame({"age": range(10_000)})
+    with (
+        pytest.raises(OSError, match="No space left on device"),
+        Path("/dev/full").open("wb", buffering=0) as full,
+    ):
+        write_table(full, frame, form)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anonymizer.app.anonymize.table_anonymization import Anonymized
-from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import FileToWrite, write_whole
+from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
 from anonymizer.files.tables import KNOWN_ENDINGS, ending, write_table
 
 
@@ -40,12 +39,8 @@ class ReleasePaths:
 
     def __post_init__(self) -> None:
         ending(self.out)
-        places = [self.table, self.out, self.report, self.page, self.auditor_map]
-        seen: set[Path] = set()
-        for path in filter(None, places):
-            if path.resolve() in seen:
-                raise InputError(f"{path}: is named twice")
-            seen.add(path.resolve())
+        written = [self.out, self.report, self.page, self.auditor_map]
+        check_distinct(written, read=[self.table])
 
 
 def write_release(anonymized: Anonymized, places: ReleasePaths) -> None:

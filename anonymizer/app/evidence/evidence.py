@@ -203,6 +203,8 @@ def evidence_from(
             report = _REPORTS.validate_json(text)
         except ValidationError:
             raise InputError(f"{path}: is no report of `anonymizer audit` as JSON") from None
+        if report == []:
+            raise InputError(f"{path}: reports no attack")
         findings = report if isinstance(report, list) else report.findings
         if isinstance(report, TableAuditReport):
             findings = [_as_share(each, report.n_persons) for each in findings]

@@ -160,6 +160,9 @@ def test_what_is_no_report_is_refused_in_one_line(text: str, tmp_path: Path) -> 
     path.write_text(text)
     with pytest.raises(InputError, match="is no report of `anonymizer audit` as JSON"):
         evidence_of([path], made=MADE)
+    path.write_text("[]")
+    with pytest.raises(InputError, match="reports no attack"):
+        evidence_of([path], made=MADE)
     with pytest.raises(InputError, match="No such file"):
         evidence_of([tmp_path / "missing"], made=MADE)
     with pytest.raises(InputError, match="no report"):
