@@ -316,7 +316,7 @@ class ReleaseWriter:
         lines = [message.payload.rstrip() for message in messages]  # the spaces are for brokers
         # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.
         nobody = DeviceMessage("", round(tick.published_s, 3), (), 0)
-        lines += [msgspec.json.encode(nobody)] * int(np.isin(tick.outcome, NOT_PUBLISHED).sum())
+        lines += [msgspec.json.encode(nobody)] * int(NOT_PUBLISHED[tick.outcome].sum())
         return [line + b"\n" for line in sorted(lines)]
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:

@@ -7,13 +7,13 @@ an imbalance.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
@@ -88,6 +88,7 @@ class BatchHistogram:
 
     def __init__(self, edges: Sequence[float], *, interpolate: bool = False) -> None:
         self.edges = tuple(edges)
+        self._edges = np.array(self.edges, np.float64)
         self.total = 0.0
         self._interpolate = interpolate
         self.counts: IntArray = np.zeros(len(self.edges) + 1, np.int64)
@@ -95,10 +96,12 @@ class BatchHistogram:
     def observe(self, values: ArrayLike) -> None:
         """Take in a batch of values, any shape."""
         batch = np.asarray(values, np.float64).ravel()
-        self.counts += np.bincount(
-            np.searchsorted(self.edges, batch, side="left"), minlength=len(self.counts)
-        )
         self.total += float(batch.sum())
+        # To sort 400 values and look edges up takes a quarter of the time of looking values up.
+        n_up_to = np.sort(batch).searchsorted(self._edges, side="right")
+        self.counts[:-1] += n_up_to
+        self.counts[1:] -= n_up_to
+        self.counts[-1] += len(batch)
 
     @property
     def n(self) -> int:
@@ -207,13 +210,20 @@ class StreamAccounts(Ledger):
         return {RECEIVED: self.n_received} | counts if self.n_received else counts
 
 
-NOT_THE_NEWEST = (Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED)
-NOT_PUBLISHED = tuple(
+def _among(outcomes: Iterable[Outcome]) -> BoolArray:
+    chosen = np.zeros(256, bool)  # to be indexed: of a few outcomes, isin takes 50 times as long
+    chosen[list(outcomes)] = True
+    return chosen
+
+
+NOT_THE_NEWEST = _among((Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED))
+"""Whether each outcome is one of positions than which a newer one is known, shape (256,)."""
+NOT_PUBLISHED = _among(
     outcome
     for outcome in Outcome
     if outcome.label[0] == "suppressed" and outcome is not Outcome.SUPPRESSED__SUPERSEDED
 )
-"""Outcomes of positions in place of which nothing newer was published either."""
+"""Whether each is one of positions in place of which nothing newer was published either."""
 
 
 class Carried(NamedTuple):
@@ -320,7 +330,7 @@ class Accounts:
         grouped, lost
             Members of the release, and devices that will not be grouped where they were last.
         """
-        newest = ~np.isin(outcome, NOT_THE_NEWEST)
+        newest = ~NOT_THE_NEWEST[outcome]
         displaced, _ = self._waiting.leave(slot[newest])
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD

@@ -114,6 +114,8 @@ class Succession:
         """Take in that these devices have ended."""
         slot = slot[slot < len(self._ts)]
         slot = slot[self._ts[slot] > -np.inf]
+        if not len(slot):
+            return
         ended = _Events(self._ts[slot], self._lat[slot], self._lon[slot])
         self._ended = self._ended.joined(ended)
         self._ts[slot] = -np.inf

@@ -328,6 +328,8 @@ def _last_seen(
 ) -> tuple[Int32Array, Int32Array]:
     """Return the devices that left the graph after positions on it, and the last node."""
     before = (outcome == Outcome.SUPPRESSED__SUPERSEDED) & (node >= 0)
+    if not before.any():
+        return slot[:0], node[:0]
     before &= np.isin(slot, slot[left])
     rows = np.flatnonzero(before)
     rows = rows[np.lexsort((node[rows], ts[rows], slot[rows]))]

@@ -258,13 +258,15 @@ class InformationAges:
         until_s = min(now, float(self._counts_until_s.max(initial=-np.inf)))
         if since_s is None or not since_s < until_s:
             return np.zeros(0)
-        second = np.arange(math.floor(since_s), math.floor(until_s) + 1)
-        second = second[:: 1 + len(second) // _MOST_SAMPLES]
-        moment = second + second * _GOLDEN % 1.0
-        moment = moment[(moment > since_s) & (moment <= until_s)]
-        counts = self._counts_until_s >= moment[:, None]
-        ages: FloatArray = (moment[:, None] - self._said_s)[counts]
-        return ages
+        seconds = range(math.floor(since_s), math.floor(until_s) + 1)
+        seconds = seconds[:: 1 + len(seconds) // _MOST_SAMPLES]
+        moments = (second + second * _GOLDEN % 1.0 for second in seconds)
+        ages = [
+            moment - self._said_s[self._counts_until_s >= moment]
+            for moment in moments
+            if since_s < moment <= until_s
+        ]
+        return np.concatenate(ages) if ages else np.zeros(0)
 
 
 class DensityBands(NamedTuple):

@@ -101,7 +101,7 @@ class TrafficSample:
 
     def see(self, located: LocatedPositions, tick: TickRelease, *, n_devices: int) -> None:
         """Take in a tick, before its slots are given to other devices."""
-        counts = ~np.isin(tick.outcome, NOT_THE_NEWEST)
+        counts = ~NOT_THE_NEWEST[tick.outcome]
         seen = SampledTick(
             event_s=tick.event_s,
             device=self._keys(located.positions.slot[counts]),
@@ -110,7 +110,7 @@ class TrafficSample:
             release=tick.release,
             member_device=self._keys(tick.release.member),
             until_s=tick.until_s,
-            n_suppressed=int(np.isin(tick.outcome, NOT_PUBLISHED).sum()),
+            n_suppressed=int(NOT_PUBLISHED[tick.outcome].sum()),
             n_devices=n_devices,
         )
         with self._lock:

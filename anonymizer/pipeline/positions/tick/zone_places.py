@@ -107,4 +107,4 @@ def suppress_hidden(outcome: UInt8Array, hidden: BoolArray) -> None:
 
     Passers-by count and are covered like any device; what they say is suppressed.
     """
-    outcome[hidden & ~np.isin(outcome, NOT_THE_NEWEST)] = Outcome.SUPPRESSED__PRIVACY_ZONE
+    outcome[hidden & ~NOT_THE_NEWEST[outcome]] = Outcome.SUPPRESSED__PRIVACY_ZONE
