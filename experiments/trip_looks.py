@@ -439,7 +439,7 @@ def _by_other_trips(
             if window.day == day
             for each in told[i]
         ]
-        made = [_made(weeks, classes, day, target) for target in targets.tolist()]
+        made = _made(weeks, classes, targets)
         for i, own in enumerate(made):
             for known in range(1, min(len(own), MOST_TRIPS + 1)):
                 others = next(
@@ -463,20 +463,19 @@ def _by_other_trips(
 
 
 def _made(
-    weeks: Weeks, classes: Sequence[tuple[int, TripClass]], day: int, target: int
-) -> list[_Made]:
-    """Return the published trips of a target on a day, as they began."""
-    found = []
+    weeks: Weeks, classes: Sequence[tuple[int, TripClass]], targets: IntArray
+) -> list[list[_Made]]:
+    """Return the trips of each target in these classes of a day, as they began."""
+    found: dict[int, list[_Made]] = {target: [] for target in targets.tolist()}
     for number, (i, each) in enumerate(classes):
         window = weeks.later[i]
-        assert window.day == day  # noqa: S101  of this day
         trips = window.trips
         for row in each.holds(trips).tolist():
-            if trips.device[row] == target:
+            if (who := int(trips.device[row])) in found:
                 step = window.first_step + int(trips.start[row])
                 ends = int(trips.origin[row]), int(trips.destination[row])
-                found.append(_Made(step, *ends, number))
-    return sorted(found)
+                found[who].append(_Made(step, *ends, number))
+    return [sorted(each) for each in found.values()]
 
 
 def _next_trip(weeks: Weeks, number: int, each: TripClass, known: Sequence[_Made]) -> float:

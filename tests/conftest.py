@@ -11,6 +11,9 @@ import structlog
 import typer.main
 from hypothesis import HealthCheck, Phase, settings
 
+# Before numpy is loaded: a pool of BLAS that waits for work keeps a core busy that others need.
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
 # What helpers assert fails with the values that were compared, as in the tests themselves.
 pytest.register_assert_rewrite(
     *(f"tests.{path.stem}" for path in Path(__file__).parent.iterdir() if path.stem != "conftest")

@@ -27,6 +27,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+import typer.main
 from numba.core.registry import cpu_target
 
 from tests import slim
@@ -189,6 +190,9 @@ def _serve(server: socket.socket) -> None:
     # What numba loads for the first kernel.
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
+    # The command line, which Typer makes anew at each start otherwise.
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(import_module("anonymizer.cli.main").app)
     # Or each program would look for garbage among them when it ends, in a third of a second.
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that keep programs

@@ -32,7 +32,7 @@ class Truth(NamedTuple):
 
 def leaks(texts: Iterable[str], truths: Sequence[Truth]) -> list[str]:
     """Return the texts that contain a coordinate or a name of the input, or name coordinates."""
-    names = {truth.device for truth in truths}
+    names = {truth.device for truth in truths} | {"lat", "lon"}
     coordinates = np.unique([(truth.lat, truth.lon) for truth in truths])
 
     def leaks_input(text: str) -> bool:
@@ -40,7 +40,7 @@ def leaks(texts: Iterable[str], truths: Sequence[Truth]) -> list[str]:
         at = np.searchsorted(coordinates, numbers).clip(1, len(coordinates) - 1)
         near = np.minimum(abs(coordinates[at] - numbers), abs(coordinates[at - 1] - numbers))
         words = set(re.findall(r"[\w-]+", text))
-        return bool((near < _SAME_DEG).any() or words & (names | {"lat", "lon"}))
+        return bool((near < _SAME_DEG).any() or words & names)
 
     return [text for text in texts if leaks_input(text)]
 

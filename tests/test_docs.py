@@ -12,6 +12,7 @@ import pytest
 
 from anonymizer.cli.demo_view import BEAT
 from anonymizer.transport.local_brokers import find_mosquitto, free_port
+from tests.app.audit.tracked import tracked_once
 from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
 from tools import manual
@@ -48,7 +49,8 @@ def runner(tmp_path: Path, broker_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     # Of the audits of random releases, one in a few hundred fails a bar of three standard errors.
     monkeypatch.setattr(secrets, "randbits", lambda _: 1)
     runner = Runner(tmp_path, broker_url, free_port())
-    yield runner
+    with tracked_once():
+        yield runner
     runner.end()
 
 

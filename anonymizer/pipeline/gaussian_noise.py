@@ -15,6 +15,7 @@ References
 
 import math
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from anonymizer.extras import extra, require
@@ -56,20 +57,11 @@ class GaussianNoise:
         with extra("dp"):
             import opendp.prelude as dp  # noqa: PLC0415  an extra
         dp.enable_features("contrib")
-        self._dp = dp
-        self._delta = delta
         self._n_changed = n_changed
-        length = self._length(n_releases)
-        self.scale: float = dp.binary_search_param(
-            self._with_delta,
-            d_in=length,
-            d_out=(epsilon, delta),
-            T=float,
-            bounds=(length / _LEAST_SHARE, length * _MOST_SHARE),
-        )
+        self.scale: float = _scale_for(epsilon, delta, self._length(n_releases))
         """Standard deviation of the noise of each number."""
-        self._measurement = self._noise(self.scale)
-        self._profile = self._with_delta(self.scale)
+        self._measurement = _noise(self.scale)
+        self._profile = _with_delta(self.scale, delta)
 
     def epsilon_of(self, n_releases: int) -> float:
         """Return the epsilon that so many releases have spent, at `delta`."""
@@ -88,17 +80,36 @@ class GaussianNoise:
     def _length(self, n_releases: int) -> float:
         return math.nextafter(math.sqrt(n_releases * self._n_changed), math.inf)
 
-    def _noise(self, scale: float) -> "Measurement":
-        dp = self._dp
-        numbers = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
-        noise: Measurement = dp.m.make_gaussian(*numbers, scale)
-        return noise
 
-    def _with_delta(self, scale: float) -> "Measurement":
-        dp = self._dp
-        smooth = dp.c.make_zCDP_to_approxDP(self._noise(scale))
-        at_delta: Measurement = dp.c.make_fix_delta(smooth, self._delta)
-        return at_delta
+@cache
+def _scale_for(epsilon: float, delta: float, length: float) -> float:
+    """Return the least scale that hides a vector of a length; a search of a quarter of a second."""
+    import opendp.prelude as dp  # noqa: PLC0415  an extra
+
+    scale: float = dp.binary_search_param(
+        partial(_with_delta, delta=delta),
+        d_in=length,
+        d_out=(epsilon, delta),
+        T=float,
+        bounds=(length / _LEAST_SHARE, length * _MOST_SHARE),
+    )
+    return scale
+
+
+def _noise(scale: float) -> "Measurement":
+    import opendp.prelude as dp  # noqa: PLC0415  an extra
+
+    numbers = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    noise: Measurement = dp.m.make_gaussian(*numbers, scale)
+    return noise
+
+
+def _with_delta(scale: float, delta: float) -> "Measurement":
+    import opendp.prelude as dp  # noqa: PLC0415  an extra
+
+    smooth = dp.c.make_zCDP_to_approxDP(_noise(scale))
+    at_delta: Measurement = dp.c.make_fix_delta(smooth, delta)
+    return at_delta
 
 
 class LaplaceNoise:

@@ -22,6 +22,7 @@ def scores() -> Sequence[Score]:
         few.setattr(chosen_moments, "MOST_WATCHES", 8)
         few.setattr(chosen_moments, "MODES", ("session", "bfs"))
         few.setattr(learned_looks, "N_ROUNDS", 1)
+        few.setattr(learned_looks, "N_TRIES", 5)
         return list(run_moments(load_network("city:300"), n_devices=80, seed=1))
 
 
@@ -85,8 +86,10 @@ def found(window: Window, choose: looks.Choice) -> float:
 
 
 def test_what_was_learned_in_another_fleet_finds_more_names_than_one_by_one(
-    snapshot: Window,
+    snapshot: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(learned_looks, "N_ROUNDS", 2)
+    monkeypatch.setattr(learned_looks, "N_TRIES", 10)
     weight = train(published(load_network("city:300"), 80, "snapshot", 101))
     one_by_one = found(snapshot, chosen_moments._greedy(0, len(snapshot.region)))
     assert found(snapshot, learned(weight)) > one_by_one + 0.1

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
+from anonymizer.app.audit.tracking_attack import beliefs
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from experiments import frontier_experiment
@@ -31,6 +33,7 @@ def sparse(trace: Trace, every_s: int) -> Trace:
 @pytest.fixture(scope="module")
 def points() -> list[Point]:
     with pytest.MonkeyPatch.context() as few:
+        few.setattr(frontier_experiment, "beliefs", partial(beliefs, n_starts=2))
         few.setattr(frontier_experiment, "SESSIONS", (2, 2))
         few.setattr(frontier_experiment, "LAPLACE_AT_M", (50, 2000))
         few.setattr(frontier_experiment, "THRESHOLDS", (2,))

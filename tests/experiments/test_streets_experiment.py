@@ -13,7 +13,7 @@ from tests.app.test_street_hours import HOUR, NETWORK, drives
 @pytest.fixture(scope="module")
 def found() -> dict[tuple[int, ...], TwoExports]:
     driven = hour_passages(trace_of(drives()), NETWORK, Settings(), every_s=HOUR)
-    return {each.ks: each for each in two_exports(driven, [(5,), (5, 6)], n_targets=8)}
+    return {each.ks: each for each in two_exports(driven, [(5,), (5, 6)], n_targets=4)}
 
 
 def test_a_second_export_of_an_hour_tells_more(found: dict[tuple[int, ...], TwoExports]) -> None:

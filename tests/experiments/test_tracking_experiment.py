@@ -22,10 +22,10 @@ def told() -> tuple[list[Point], list[tuple[float, str]]]:
     said: list[tuple[float, str]] = []
     points = run_tracking(
         CITY,
-        sizes=[30],
+        sizes=[12],
         choices=CHOICES[:1],
         n_fleets=2,
-        seconds=400,
+        seconds=330,
         seed=2,
         progress=lambda done, what: said.append((done, what)),
     )
@@ -50,7 +50,7 @@ def test_progress_says_what_comes_next_and_how_much_is_done(
     told: tuple[list[Point], list[tuple[float, str]]],
 ) -> None:
     _, said = told
-    assert said == [(0.0, "30 devices, session"), (0.5, "30 devices, session")]
+    assert said == [(0.0, "12 devices, session"), (0.5, "12 devices, session")]
 
 
 def test_the_files_hold_the_points_and_are_equal_on_every_run(

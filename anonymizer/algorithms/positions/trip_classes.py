@@ -189,6 +189,8 @@ def _n_devices(trips: WindowTrips, rows: IntArray) -> int:
 def _shared_roads(trips: WindowTrips, rows: IntArray, k: int) -> IntArray:
     """Return the arcs that at least k devices of these trips took, rising."""
     roads = [trips.roads[i] for i in rows.tolist()]
+    if not any(map(len, roads)):
+        return np.zeros(0, np.int64)
     devices, maker = np.unique(trips.device[rows], return_inverse=True)
     by = np.repeat(maker, [len(each) for each in roads])
     taken = np.unique(np.concatenate(roads).astype(np.int64) * len(devices) + by)

@@ -19,6 +19,7 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.tick.factory import public_places
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked
+from tests.app.audit.tracked import untracked
 from tests.app.commuters import DAY_S, commuting
 from tests.pipeline.positions.tick.test_learned_stops import hidden_rows, stops
 
@@ -101,17 +102,18 @@ def audited(
 ) -> AuditReport:
     """Audit a release as `published` makes it."""
     made = published(folder, n_days=n_days, left_out_s=left_out_s, beat_s=beat_s)
-    return audit_release(
-        made.trace,
-        made.released,
-        NETWORK,
-        SETTINGS,
-        device_of=made.device_of,
-        mode="session",
-        tick_s=TICK_S,
-        sample=10,
-        seed=0,
-    )
+    with untracked():
+        return audit_release(
+            made.trace,
+            made.released,
+            NETWORK,
+            SETTINGS,
+            device_of=made.device_of,
+            mode="session",
+            tick_s=TICK_S,
+            sample=10,
+            seed=0,
+        )
 
 
 @pytest.mark.parametrize("beat_s", [TICK_S, 30.0])

@@ -25,6 +25,7 @@ from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
+from tests.app.audit.tracked import untracked
 
 BETRAYED_BY_BFS = {"prefix", "inversion", "session", "intersection", "matching"}
 
@@ -104,8 +105,9 @@ def test_session_keeps_its_promise_over_epochs_under_both_adversaries(
 def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(
     small_town: tuple[Trace, RoadNetwork], tmp_path: Path
 ) -> None:
-    assert attacked(*small_town, tmp_path, cloaked="snapshot", promise="snapshot").holds
-    report = attacked(*small_town, tmp_path, cloaked="snapshot", promise="session")
+    with untracked():
+        assert attacked(*small_town, tmp_path, cloaked="snapshot", promise="snapshot").holds
+        report = attacked(*small_town, tmp_path, cloaked="snapshot", promise="session")
     assert {"session", "intersection", "matching"} <= failed(report)
 
 
@@ -244,7 +246,8 @@ def test_the_leaves_of_snapshots_in_a_city_tell_no_more(
 def test_bfs_fails_the_audit_of_a_session(
     small_town: tuple[Trace, RoadNetwork], tmp_path: Path
 ) -> None:
-    report = attacked(*small_town, tmp_path, cloaked="bfs", promise="session")
+    with untracked():
+        report = attacked(*small_town, tmp_path, cloaked="bfs", promise="session")
     assert failed(report) >= BETRAYED_BY_BFS
 
 

@@ -17,6 +17,7 @@ from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked
 from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
+from tests.app.audit.tracked import untracked
 from tests.app.worlds import SIDE, Paper, World
 
 EVERY = 8
@@ -62,19 +63,20 @@ def found_in(world: World, paper: Paper, folder: Path) -> Finding | None:
     paper.write(folder)
     released = read_release(folder / "PUB.jsonl", world.network)
     trace = world.trace()
-    report = audit_release(
-        trace,
-        released,
-        world.network,
-        SETTINGS,
-        device_of=read_auditor_map(
-            folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
-        ),
-        mode="session",
-        tick_s=1.0,
-        sample=10,
-        seed=0,
-    )
+    with untracked():
+        report = audit_release(
+            trace,
+            released,
+            world.network,
+            SETTINGS,
+            device_of=read_auditor_map(
+                folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
+            ),
+            mode="session",
+            tick_s=1.0,
+            sample=10,
+            seed=0,
+        )
     findings = [finding for finding in report.findings if finding.attack == "timing"]
     return findings[0] if findings else None
 

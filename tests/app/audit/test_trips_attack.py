@@ -14,7 +14,7 @@ from anonymizer.algorithms.positions.trip_classes import (
     n_cells_of,
     trip_classes,
 )
-from anonymizer.app.audit import case_of
+from anonymizer.app.audit import case_of, trips_attack
 from anonymizer.app.audit.case import Reports, TripsCase
 from anonymizer.app.audit.findings import Finding
 from anonymizer.app.audit.stream_audit import reports_of
@@ -53,6 +53,13 @@ def attacked(windows: list[TrueWindow], told: list[list[TripClass]]) -> dict[str
     return {each.attack: each for each in found}
 
 
+@pytest.fixture
+def owners_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack a single device where only the makers of trips are asked for: those of all are."""
+    monkeypatch.setattr(trips_attack, "MOST_TARGETS", 1)
+    monkeypatch.setattr(trips_attack, "MOST_KNOWN", 1)
+
+
 def told_with(windows: list[TrueWindow], k: int) -> list[list[TripClass]]:
     return [trip_classes(each.trips, k, n_cells=N_CELLS) for each in windows]
 
@@ -67,6 +74,7 @@ def test_trips_of_two_days_tell_of_nobody(windows: list[TrueWindow]) -> None:
     assert found["trips of two days"].figures["n_victims"]
 
 
+@pytest.mark.usefixtures("owners_alone")
 def test_a_release_with_a_lower_k_is_found(windows: list[TrueWindow]) -> None:
     owner = attacked(windows, told_with(windows, 2))["trip owner"]
     assert owner.figures["worst"] == 1 / 2
@@ -91,6 +99,7 @@ def test_trips_as_they_are_are_found(windows: list[TrueWindow]) -> None:
     assert failed == {"trip owner", "trip destination", "trips of two days"}
 
 
+@pytest.mark.usefixtures("owners_alone")
 def test_a_road_of_fewer_than_k_is_found(windows: list[TrueWindow]) -> None:
     broken = [
         [

@@ -11,9 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from anonymizer.app.audit import AuditReport
+from anonymizer.app.evidence.attack_process import AttackJob
 from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
 from anonymizer.app.evidence.evidence import EvidenceReport
 from anonymizer.app.evidence.live_sample import attacked
+from anonymizer.app.gateway import own_evidence as own_evidence_module
 from anonymizer.app.gateway.own_evidence import OwnEvidence
 from anonymizer.networks import load_network
 from anonymizer.observe.evidence_metrics import EvidenceFigures
@@ -46,6 +49,26 @@ def a_rig(n_ticks: int = 20) -> Rig:
     for t in range(n_ticks):
         rig.publish(*(delivery(f"d{i}", (i + t) % 25, NOW + t) for i in range(9)), now=NOW + t)
     return rig
+
+
+class Attacks:
+    """Attacks in this process: their own one loads for a second what others have tried."""
+
+    exit_code = 0
+
+    def __init__(self, *, niceness: int) -> None:
+        pass
+
+    def report(self, job: AttackJob) -> AuditReport:
+        return attacked(*job)
+
+    def kill(self) -> None:
+        """Do nothing: it has ended."""
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_evidence_module, "AttackProcess", Attacks)
 
 
 def modes_in(folder: Path) -> set[int]:
@@ -83,6 +106,7 @@ async def test_it_attacks_on_demand_and_at_the_end_of_each_period(tmp_path: Path
     ]
 
 
+@pytest.mark.usefixtures("here")
 async def test_yesterday_gets_one_page_and_old_files_are_erased(tmp_path: Path) -> None:
     wall = Watch(NIGHT - timedelta(hours=1))
     evidence = own_evidence(a_rig(), tmp_path, wall)
@@ -118,6 +142,7 @@ async def test_without_traffic_nothing_is_attacked(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.usefixtures("here")
 async def test_a_directory_that_cannot_be_written_costs_the_file_and_nothing_else(
     tmp_path: Path,
 ) -> None:

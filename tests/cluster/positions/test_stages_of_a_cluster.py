@@ -43,7 +43,12 @@ schedules = st.lists(st.integers(0, 1023), max_size=200)
 
 @cache
 def world(mode: str = "session", seed: int = 1, protected: str = "nothing") -> World:
-    n_ticks = 30 if protected == "streets" else N_TICKS  # until an hour has ended, and another
+    # Until an hour has ended, and another.
+    return longer_world(mode, seed, protected, 30 if protected == "streets" else N_TICKS)
+
+
+@cache
+def longer_world(mode: str, seed: int, protected: str, n_ticks: int) -> World:
     return World(mode, n_ticks=n_ticks, seed=seed, protected=protected)
 
 
@@ -136,8 +141,7 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_any_number_of_workers_publishes_the_same_trips(workers: int) -> None:
-    made = World("snapshot", n_ticks=40, seed=1, protected="trips_out")
-    cluster = Cluster(made, n_sources=workers)
+    cluster = Cluster(longer_world("snapshot", 1, "trips_out", 40), n_sources=workers)
     cluster.run([])
     check_equal(cluster)
     said = [json.loads(payload) for payload in cluster.published]
