@@ -66,7 +66,9 @@ def test_the_k_of_a_group_is_the_largest_that_any_member_demands(k_extra: int) -
     drive = Drive(CITY, snapshot_cloak(CITY, rule=RULE, k_extra=k_extra))
     where = {d: d % 400 for d in range(0, 3 * 400, 7)}
     density = drive.operator.density
-    for group in drive.tick(where, now=0):
+    groups = drive.tick(where, now=0)
+    assert len(groups) > 3
+    for group in groups:
         near = density.n_near[[where[m] for m in group.members]]
         assert group.k == RULE.k_for(near - k_extra).max()
 

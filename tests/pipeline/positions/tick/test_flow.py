@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 from tests.algorithms.positions.releases import FixedCloak
 from tests.examples import many
 from tests.naive import Group
-from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery, flow_settings
 
 
 def test_two_devices_of_one_node_are_published_in_one_message() -> None:
@@ -436,3 +437,21 @@ def test_a_wall_clock_that_is_put_and_put_back_makes_nothing_late(
         rig.settle(output, [True] * len(output.messages))
         assert [json.loads(m.payload)["time"] for m in output.messages] == [wall_s - wall_s % 2]
     assert rig.outcomes() == {"PUBLISHED": 2 * len(wall_ahead_s)}
+
+
+@pytest.mark.parametrize("margin", [0, 3])
+def test_a_reload_of_the_margin_reaches_groups_counts_and_trips(margin: int) -> None:
+    tables: dict[str, Any] = {"counts": {"privacy": "k", "k": 5}, "trips_out": {"every_s": 600}}
+    rig = Rig(region={"mode": "session"}, **tables)
+    region = {"mode": "session", "k_extra": margin}
+    rig.flow.adopt(flow_settings(region=region, **tables))
+    regions = []
+    for second in range(1, 40, 3):
+        now = NOW + second
+        said = rig.publish(*(delivery(f"d{i}", 6 * i, now) for i in range(4)), now=now)
+        regions += [message["region"] for message in said if "region" in message]
+    assert bool(regions) is (margin == 0), "a group needs two devices, and the margin"
+    assert rig.flow._counting is not None
+    assert rig.flow._counting._safe.k_extra == margin
+    assert rig.flow._trips_out is not None
+    assert rig.flow._trips_out[0]._k == 5 + margin
