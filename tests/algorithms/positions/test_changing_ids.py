@@ -226,25 +226,38 @@ class Reciprocal(FixedCloak):
     reciprocal = True
 
 
-def test_a_cloak_that_joins_a_vehicle_with_itself_is_refused() -> None:
-    """Slots 0 and 1 are one vehicle: 1 begins where 0 ends. Slots 2 and 3 are others."""
+def n_released(cloak: FixedCloak) -> int:
+    """Return how many groups are released after a while, of three vehicles at one node.
+
+    Slots 0 and 1 are one vehicle: 1 begins where 0 ends. Slots 2 and 3 are others.
+    """
     grid = load_network("grid:5x5")
+    operator = CloakingOperator(grid, cloak, pace=Pace(ttl_s=99, epoch_s=0), k_floor=2)
+    lives = {0: range(5), 1: range(5, 10), 2: range(10), 3: range(10)}
+    for now in range(10):
+        slot = np.array([s for s, heard in lives.items() if now in heard], np.int32)
+        since = np.array([float(lives[s].start) for s in slot.tolist()])
+        n = len(slot)
+        tick = operator.tick(
+            slot,
+            np.full(n, float(now)),
+            np.full(n, 12, np.int32),
+            now=float(now),
+            since=since,
+        )
+    return tick.release.n_groups
+
+
+def test_a_cloak_that_joins_a_vehicle_with_itself_is_refused() -> None:
     for members, n_groups in (([0, 1], 0), ([0, 2], 1), ([1, 2], 1), ([1, 2, 3], 1)):
-        cloak = Reciprocal([Group(2, [12], members)])
-        operator = CloakingOperator(grid, cloak, pace=Pace(ttl_s=99, epoch_s=0), k_floor=2)
-        lives = {0: range(5), 1: range(5, 10), 2: range(10), 3: range(10)}
-        for now in range(10):
-            slot = np.array([s for s, heard in lives.items() if now in heard], np.int32)
-            since = np.array([float(lives[s].start) for s in slot.tolist()])
-            n = len(slot)
-            tick = operator.tick(
-                slot,
-                np.full(n, float(now)),
-                np.full(n, 12, np.int32),
-                now=float(now),
-                since=since,
-            )
-        assert tick.release.n_groups == n_groups, members
+        assert n_released(Reciprocal([Group(2, [12], members)])) == n_groups, members
+
+
+@pytest.mark.parametrize(("k", "n_groups"), [(3, 1), (4, 0)])
+def test_a_region_of_fewer_than_k_vehicles_is_refused_however_many_ids_it_has(
+    k: int, n_groups: int
+) -> None:
+    assert n_released(FixedCloak([Group(k, [12], [2])])) == n_groups
 
 
 def test_a_vehicle_that_changes_its_id_is_counted_once_in_the_density() -> None:

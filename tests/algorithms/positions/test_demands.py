@@ -10,7 +10,12 @@ import pytest
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import cut_into_levels, lowest_level_with
 from anonymizer.algorithms.positions.cloaks import Epochs
-from anonymizer.algorithms.positions.demands import UNMET, Demand, SharedDemands
+from anonymizer.algorithms.positions.demands import (
+    UNMET,
+    Demand,
+    Demanded,
+    SharedDemands,
+)
 from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
@@ -83,6 +88,19 @@ def test_who_demands_a_larger_k_is_only_in_groups_of_so_many(chooser: int) -> No
     assert any(group.k < K for group in released), "those elsewhere keep their k"
 
 
+def test_a_group_for_a_demand_has_k_extra_members_beyond_it() -> None:
+    cloak = session_cloak(CITY, k_extra=2)
+    driven = Drive(CITY, cloak)
+    driven.operator.demand(
+        lambda slot, _: Demanded(np.where(slot == 0, np.int32(6), np.int32(0)), np.zeros(len(slot)))
+    )
+    groups = driven.tick({device: device * 33 for device in range(12)}, now=0)
+    assert sorted(m for group in groups for m in group.members) == list(range(12))
+    [of_chooser] = [group for group in groups if 0 in group.members]
+    assert of_chooser.k == 6
+    assert len(of_chooser.members) >= 8
+
+
 def test_a_demand_holds_from_the_next_group_on_and_until_it_is_withdrawn() -> None:
     released = drive(2, {5: Demand(K, 0.0)}, from_tick=25, until_tick=45)
     of_chooser = {group.now: group.k for group in released if 5 in group.members}
@@ -145,6 +163,15 @@ def test_companions_stay_the_same_and_leave_together() -> None:
     pairs = SharedDemands(2, lambda slot: key[slot])
     lone = pairs.among({int(key[5]): Demand(K, 0.0)}, everybody, everybody[5:6])
     assert lone.k.tolist() == [UNMET if slot == 5 else 0 for slot in range(N)]
+
+
+def test_who_shares_several_demands_demands_the_most_of_each() -> None:
+    key, everybody = keys_of(7, 3), np.arange(3, dtype=np.int32)
+    stated = [(int(key[0]), Demand(4, 900.0)), (int(key[1]), Demand(7, 100.0))]
+    for each in (stated, stated[::-1]):
+        found = SharedDemands(3, key.take).among(dict(each), everybody, everybody)
+        assert found.k.tolist() == [7] * 3, "three present suffice for three to share"
+        assert found.road_m.tolist() == [900.0] * 3
 
 
 def test_everybody_is_as_likely_to_be_a_companion() -> None:

@@ -12,6 +12,7 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import BfsCloak, Cloak
 from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult, classify_time
 from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -174,6 +175,19 @@ def test_a_group_that_breaks_its_promise_is_refused_and_the_others_are_released(
         outcomes, released, _ = tick(operator(cloak=FixedCloak(groups)), BATCH)
         assert outcomes == [Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.SUPPRESSED__UNVERIFIED]
         assert released == [TRUE]
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_a_pseudonym_that_changes_its_company_is_refused(*, is_watched: bool) -> None:
+    cloak, pace = FixedCloak([TRUE]), Pace(ttl_s=100, epoch_s=0)
+    transcripts = Transcripts() if is_watched else None
+    watched = CloakingOperator(GRID, cloak, pace=pace, k_floor=2, transcripts=transcripts)
+    batch = [Position(device, 0, 12) for device in range(3)]
+    assert tick(watched, batch)[1] == [TRUE]
+    other = cloak._groups[0]._replace(members=[1, 2])
+    cloak._groups = [other]
+    later = [each._replace(ts=1) for each in batch]
+    assert tick(watched, later, now=1)[1] == ([] if is_watched else [other])
 
 
 def test_a_device_that_the_cloak_reports_as_published_but_leaves_out_counts_as_unverified() -> None:

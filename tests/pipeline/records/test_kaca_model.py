@@ -16,10 +16,12 @@ from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
+from anonymizer.pipeline.records.declaration import declare
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.kaca_model import Clustering, own_records
 from anonymizer.pipeline.records.window_classes import totals_of
 from anonymizer.pipeline.records.window_model import Asked
+from anonymizer.settings import StreamSettings
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import DAY_S, MIDNIGHT_S, SECTIONS, TOLL, Exit, exits
 
@@ -206,6 +208,18 @@ def test_no_time_is_released_twice_not_under_another_declaration_either(
     assert other.accounts()["late"] == 60
     assert other.close(silent=True) == 0
     other.store.close()
+
+
+def test_a_class_of_fewer_than_k_own_records_is_refused_however_many_trucks_it_has() -> None:
+    stream = declare(StreamSettings.model_validate(TOLL))
+    # The first truck left twice: its own exit is in the first class, the other in the second.
+    person = np.array([*range(K), 0, *range(K, 2 * K - 1)], np.int32)
+    qi = np.zeros((len(person), 2), np.int32)
+    records = Records(qi, np.zeros((len(person), 0), np.int32), person)
+    class_of = np.repeat(np.arange(2, dtype=np.int32), K)
+    model = Clustering(stream, own=np.arange(len(person)) != K)
+    told = model.generalized(records, classes_of(class_of), seed=0)
+    assert model.rejected(records, class_of, told, seed=0) == {1}
 
 
 def test_a_class_whose_words_do_not_cover_it_is_refused(rig: Rig) -> None:

@@ -329,6 +329,17 @@ def test_a_group_that_verification_refuses_is_retired_for_all_its_members_at_onc
     assert drive.outcomes == ["HELD", "HELD"]
 
 
+def test_a_group_that_verification_refuses_ends_no_other() -> None:
+    rule = DensityRule(steps=(4,), values=(3, 2))
+    drive = Drive(WIDE, session_cloak(WIDE, rule=rule), k_floor=3)
+    where = {**dict.fromkeys(range(6), 0), **dict.fromkeys((6, 7, 8), 143)}
+    [born] = drive.tick(where, now=0)
+    assert (born.k, born.members) == (3, (6, 7, 8))
+    assert drive.outcomes == ["SUPPRESSED__UNVERIFIED"] * 6 + ["PUBLISHED"] * 3
+    [again] = drive.tick(where, now=1)
+    assert again.lives == born.lives
+
+
 def test_where_there_are_too_few_devices_none_is_published() -> None:
     network = two_islands()
     drive = Drive(network, session_cloak(network))

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.atoms import Company
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from tests import naive
-from tests.algorithms.positions.cloaks.driving import Drive, snapshot_cloak, traffic
+from tests.algorithms.positions.cloaks.driving import TWO, Drive, snapshot_cloak, traffic
 from tests.algorithms.positions.releases import FixedCloak
 from tests.examples import many
 from tests.graphs import networks, two_islands
@@ -71,6 +72,17 @@ def test_the_k_of_a_group_is_the_largest_that_any_member_demands(k_extra: int) -
     for group in groups:
         near = density.n_near[[where[m] for m in group.members]]
         assert group.k == RULE.k_for(near - k_extra).max()
+
+
+def test_devices_within_k_extra_make_no_place_smaller() -> None:
+    def n_nodes(n_devices: int, k_extra: int) -> int:
+        company = Company(place_devices=3, area_devices=3)
+        cloak = snapshot_cloak(CITY, rule=RULE, min_nodes=4, company=company)
+        cloak.set_rule(TWO, k_extra=k_extra)
+        [group] = Drive(CITY, cloak).tick(dict.fromkeys(range(n_devices), 7), now=0)
+        return len(group.region)
+
+    assert n_nodes(5, k_extra=2) == n_nodes(3, k_extra=0) < n_nodes(4, k_extra=2)
 
 
 def test_the_same_group_results_whichever_member_reports() -> None:

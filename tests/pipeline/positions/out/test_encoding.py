@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from anonymizer.pipeline.positions.out.encoding import Contract, ReleaseEncoder, group_id
 from anonymizer.pipeline.positions.out.region_shapes import shapes_of
+from anonymizer.pipeline.positions.tick.group_readings import GroupValues
 from tests.algorithms.positions.releases import release_of
 from tests.naive import Group
 from tests.pipeline.positions.support import NETWORK
@@ -93,6 +94,24 @@ def test_every_member_is_told_the_message_that_names_it(
         assert name in messages[i].get("pseudonyms", [messages[i].get("pseudonym")])
 
 
+@pytest.mark.parametrize("form", ["group", "device"])
+def test_each_pseudonym_has_the_value_of_its_own_device(form: Literal["group", "device"]) -> None:
+    groups = [Group(3, [1], [2, 7, 4]), Group(2, [0], [5, 3])]
+    own = [2.0, 7.0, 4.0, None, None]  # as many as the slot; the second group had too few
+    values = GroupValues([{"speed": {"mean": 4.3}}, {}], {"speed": own})
+    encoder = ReleaseEncoder(NETWORK, topic="out", form=form)
+    messages, _ = encoder.encode(release_of(groups), time=0.0, pseudonyms=named, values=values)
+    told: dict[str, float | None] = {}
+    for message in (json.loads(each.payload) for each in messages):
+        assert ("readings" in message) is (message["k"] == 3)
+        if form == "device":
+            told[message["pseudonym"]] = message["values"]["speed"]
+        elif "values" in message:
+            told |= zip(message["pseudonyms"], message["values"]["speed"], strict=True)
+    nothing = {"name-4": None, "name-6": None} if form == "device" else {}
+    assert told == {"name-7": 2.0, "name-2": 7.0, "name-5": 4.0} | nothing
+
+
 CONTRACT = Contract("0123456789abcdef", shapes_of(NETWORK, "bbox"))
 
 
@@ -112,11 +131,19 @@ def test_a_live_message_says_how_to_count_and_place_its_group() -> None:
     assert "geometry" not in large
 
 
+def test_a_time_is_rounded_down_and_that_until_which_a_region_holds_is_rounded_up() -> None:
+    encoder = ReleaseEncoder(NETWORK, topic="out", form="group", time_step_s=5.0)
+    until = np.array([60.0, 61.0])
+    messages, _ = encoder.encode(release_of(GROUPS), time=34.0, pseudonyms=named, until=until)
+    told = [json.loads(message.payload) for message in messages]
+    assert [(each["time"], each["until"]) for each in told] == [(30.0, 65.0), (30.0, 60.0)]
+
+
 @pytest.mark.parametrize("form", ["group", "device"])
 def test_the_name_of_a_group_follows_from_its_pseudonyms_alone(
     form: Literal["group", "device"],
 ) -> None:
-    elsewhere = [GROUPS[0]._replace(region=[1, 2, 3], k=2)]
+    elsewhere = [GROUPS[0]._replace(region=[1, 2, 3], k=2, members=[0, 4])]
     names = group_id(sorted(named([4, 0], [0, 0])))
     assert {message["group"] for message in live(elsewhere, form)} == {names}
     assert {m["group"] for m in live(GROUPS, form) if len(m["region"]) == 2} == {names}

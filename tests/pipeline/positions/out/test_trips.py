@@ -11,9 +11,14 @@ from pydantic import ValidationError
 
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.algorithms.positions.trip_classes import n_cells_of
+from anonymizer.algorithms.positions.trip_classes import WindowTrips, n_cells_of
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows, published_rule
+from anonymizer.pipeline.positions.out.trips import (
+    EndedTrips,
+    TripMessages,
+    TripWindows,
+    published_rule,
+)
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 
@@ -45,21 +50,24 @@ def run(
     *,
     until: float,
     hidden: tuple[int, ...] = (),
+    hidden_at: int = -1,
     withdrawn_at: Mapping[float, int] = MappingProxyType({}),
     k_extra_at: Mapping[float, int] = MappingProxyType({}),
     refused: tuple[int, ...] = (),
+    shut_out_at: float | None = None,
     wall_ahead_s: float = 0.0,
 ) -> list[tuple[float, dict[str, Any]]]:
     """Return the time of each message, and what it says.
 
     `routes` has the start of each device and its nodes, one every 20 s; it then falls silent.
-    Devices in `hidden` are in a zone of theirs at the last node; `withdrawn_at` has who takes no
-    part from a time on, and `refused` whose trips are not to be told.
+    Devices in `hidden` are in a zone of theirs at one of their nodes; `withdrawn_at` has who takes
+    no part from a time on, and `refused` whose trips are not to be told; at `shut_out_at` all are
+    forgotten.
     """
     said = []
     for now in np.arange(0.0, until, TICK_S):
         seen = [
-            (d, now, nodes[i], d in hidden and i == len(nodes) - 1)
+            (d, now, nodes[i], d in hidden and i == hidden_at % len(nodes))
             for d, (start, nodes) in routes.items()
             if 0 <= (i := int((now - start) // TICK_S)) < len(nodes)
         ]
@@ -76,7 +84,7 @@ def run(
         windows, messages = out
         if now in k_extra_at:
             windows.adopt(asked(region={"k_extra": k_extra_at[now]}))
-        windows.withdraw(np.array(gone, np.uint64))
+        windows.withdraw(np.array(gone, np.uint64), everybody=now == shut_out_at)
         ended = windows.tick(positions, at, now=now, refused=refused)
         found = [messages.of(each, wall_ahead_s=wall_ahead_s) for each in ended]
         said += [(now, json.loads(each.payload)) for each in found]
@@ -120,28 +128,63 @@ def test_nothing_is_told_of_fewer_than_k_devices_or_of_trips_that_are_not_whole(
         assert any(said) is is_told
 
 
-def test_nothing_is_told_of_a_device_that_ends_in_a_zone() -> None:
+@pytest.mark.parametrize("at", [0, -1])
+def test_nothing_is_told_of_a_device_that_begins_or_ends_in_a_zone(at: int) -> None:
     routes = dict.fromkeys(range(K), (700.0, ALONG))
     [(_, body)] = run(flow(), routes, until=1600)
     assert len(body["trips"]) == 1
-    [(_, body)] = run(flow(), routes, until=1600, hidden=(1,))
+    [(_, body)] = run(flow(), routes, until=1600, hidden=(1,), hidden_at=at)
     assert body["trips"] == []
 
 
+@pytest.mark.parametrize("n_stays", [0, 20], ids=["falls silent", "stays"])
 @pytest.mark.parametrize("at", [800.0, 1100.0, 1400.0])
 def test_nothing_is_told_of_a_device_that_withdraws_while_it_drives_or_afterwards(
-    at: float,
+    at: float, n_stays: int
 ) -> None:
-    routes = dict.fromkeys(range(K + 1), (700.0, ALONG))
+    """The trip of one that stays has ended long before its window is published."""
+    routes = dict.fromkeys(range(K + 1), (700.0, ALONG + n_stays * ALONG[-1:]))
     [(_, all_of_them)] = run(flow(), routes, until=1600)
     [(_, body)] = run(flow(), routes, until=1600, withdrawn_at={at: 1})
     [(_, fewer)] = run(flow(), routes, until=1600, withdrawn_at={at: 1}, refused=(2,))
     assert [len(each["trips"]) for each in (all_of_them, body, fewer)] == [1, 1, 0]
 
 
+@pytest.mark.parametrize("at", [800.0, 1200.0])
+def test_nothing_is_told_or_held_of_anybody_when_all_are_shut_out(at: float) -> None:
+    out = flow()
+    routes = dict.fromkeys(range(K), (700.0, ALONG + 15 * ALONG[-1:]))
+    said = run(out, routes, until=3000, shut_out_at=at)
+    assert not any(body["trips"] for _, body in said)
+    assert out[0].state()["ended"] == []
+
+
+def test_nothing_is_held_of_devices_that_have_fallen_silent_or_withdrawn() -> None:
+    out = flow()
+    routes = dict.fromkeys(range(K + 1), (320.0, ALONG))
+    [(_, body)] = run(out, routes, until=1600, withdrawn_at={600.0: 1})
+    assert body["trips"] == [], "they ended before the first window that is published"
+    state = out[0].state()
+    assert state["ended"] == []
+    assert not state["rows"]["is_used"].any()
+
+
 def test_nothing_is_told_of_a_device_that_forbids_it_after_its_trip() -> None:
     routes = dict.fromkeys(range(K), (700.0, ALONG))
     assert [body["trips"] for _, body in run(flow(), routes, until=1600, refused=(1,))] == [[]]
+
+
+def test_a_class_that_breaks_its_promise_is_counted_and_not_published() -> None:
+    """One of k devices on a road began in a cell that no published place holds."""
+    messages = TripMessages(asked(), NETWORK, version="abc")
+    last = messages._n_cells - 1
+    origin = np.array([*[0] * K, *[last] * K, last + 1])
+    same, no_road, road = np.zeros(len(origin), np.int64), np.zeros(0, np.int64), np.array([5])
+    roads = [*[no_road] * (K + 1), *[road] * K]
+    trips = WindowTrips(np.arange(len(origin)), origin, same, same, roads)
+    told = json.loads(messages.of(EndedTrips(1, K, trips), wall_ahead_s=0.0).payload)["trips"]
+    assert [(each["origin"]["first"], each["devices"]) for each in told] == [(0, K)]
+    assert messages.n_classes == {"": 1, "unverified": 1}
 
 
 def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymizer.algorithms.positions.demands import Demand
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
@@ -339,6 +340,19 @@ def test_a_device_may_be_published_without_its_trips() -> None:
     assert no_trips(rig, "a", "b", "c") == []
     rig.state("c", payload=b"unusable")
     assert rig.hidden("a", "b", "c") == 2, "who is hidden makes no trips that could be told"
+
+
+def test_of_what_several_publishers_demand_for_a_device_the_most_holds() -> None:
+    rig, both = ZonesRig(**SESSION), ("one", "two")
+    rig.state("a", {"k": 4}, {"road_m": 10.0}, {"trips": False}, by="one", beside=both)
+    rig.state("a", {"k": 3}, {"road_m": 20.0}, by="two", beside=both)
+    rig.hidden("a")
+    assert list(rig.zones.demands.values()) == [Demand(4, 20.0)]
+    assert no_trips(rig, "a") == ["a"]
+    for publisher in both:
+        rig.state("a", by=publisher, beside=both)
+    rig.hidden("a")
+    assert rig.zones.demands == {}
 
 
 def test_a_device_in_its_zone_hides_nobody() -> None:
