@@ -32,6 +32,16 @@ PICTURE = (1360, 880)
 _COLOURS = 160
 """Of the picture: without a palette it would be three times the size."""
 _CHARTED_FRAMES = 45
+_STATE = """
+const c = document.getElementById('map')?.city;
+const state = JSON.stringify([
+  location.href, innerWidth, innerHeight, matchMedia('(prefers-color-scheme: dark)').matches,
+  c?.areas, c?.chosen?.id, c?.map.getZoom(), c?.map.getCenter(),
+  [...document.querySelectorAll('input:not(#areas)')].map(
+    (e) => [e.checked, e.value, e.checkVisibility()]),
+]);
+"""
+"""What a user can change on the page, the position of the map included; `#areas` tells `areas`."""
 _POLL_S = 0.25
 
 
@@ -52,6 +62,16 @@ class Viewer:
     def open(self, url: str) -> None:
         """Go to the map."""
         self.driver.get(url)
+
+    def note_as_opened(self) -> None:
+        """Let the page remember that it is now as it opens."""
+        self.script(f"{_STATE} window.asOpened = state")
+
+    def is_as_opened(self) -> bool:
+        """Return whether a user could not tell this page from one that has just been opened."""
+        return self.state() == "live" and bool(
+            self.script(f"{_STATE} return window.asOpened === state")
+        )
 
     def element(self, selector: str) -> WebElement:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
@@ -120,10 +140,10 @@ class Viewer:
                 f"const c = document.querySelectorAll('#map canvas')[{sheet}];"
                 "const ink = new OffscreenCanvas(c.width, c.height).getContext('2d');"
                 "ink.drawImage(c, 0, 0);"
-                "const d = ink.getImageData(0, 0, c.width, c.height).data;"
-                "const seen = new Set();"
-                "for (let i = 0; i < d.length; i += 4) if (d[i + 3])"
-                " seen.add((d[i] << 16) | (d[i + 1] << 8) | d[i + 2]);"
+                "const data = ink.getImageData(0, 0, c.width, c.height).data;"
+                "const seen = new Set(); let last = 0;"  # most pixels are as the one before
+                "for (const pixel of new Uint32Array(data.buffer))"
+                " if (pixel !== last && pixel >>> 24) seen.add((last = pixel) & 0xffffff);"
                 "return seen.size"
             )
         )
