@@ -26,7 +26,7 @@ from tests.app.test_street_hours import HOUR, NETWORK, drives
 from tests.pipeline.positions.support import Rig, flow_settings
 
 COUNTS = {"streets_s": HOUR, "k": 5}
-TICK_S = 40.0
+TICK_S = 20.0
 
 
 class Driven:
