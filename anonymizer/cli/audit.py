@@ -143,7 +143,7 @@ def stream(
     from anonymizer.app.audit import ATTACKS
 
     settings = settings_of(config)
-    check_reports(json_out, page, read=[trace, release, auditor_map, earlier, config])
+    _check_reports(json_out, page, read=[trace, release, auditor_map, earlier, config])
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -225,7 +225,7 @@ def counts(
     from anonymizer.pipeline.positions.out.trips import promised_k
 
     settings = settings_of(config)
-    check_reports(json_out, page, read=[trace, config])
+    _check_reports(json_out, page, read=[trace, config])
     with Console(stderr=True).status("attacking counts"):
         roads = load_network(network)
         recorded = read_trace(trace)
@@ -295,7 +295,7 @@ def table(
     from anonymizer.app.audit.table_audit import audit_table
     from anonymizer.files.tables import read_table
 
-    check_reports(json_out, page, read=[original, release, auditor_map, *(with_ or ())])
+    _check_reports(json_out, page, read=[original, release, auditor_map, *(with_ or ())])
     declared = declared_of(options)
     measures = names_of(options.measures)
     console = Console(stderr=True)
@@ -422,7 +422,7 @@ def windows(
     from anonymizer.app.gateway.recorder import declared_streams
 
     settings = settings_of(config)
-    check_reports(json_out, page, read=[published, truth, config])
+    _check_reports(json_out, page, read=[published, truth, config])
     streams = {each.settings.name: each for each in declared_streams(settings)}
     if name is None and len(streams) == 1:
         (name,) = streams
@@ -457,14 +457,10 @@ def windows(
         )
 
 
-def check_reports(json_out: Path | None, page: Path | None, *, read: Sequence[Path | None]) -> None:
-    """Check, before the attacks, that no report would be written over a file that is read.
-
-    Raises
-    ------
-    InputError
-        If a file is named twice.
-    """
+def _check_reports(
+    json_out: Path | None, page: Path | None, *, read: Sequence[Path | None]
+) -> None:
+    """Check, before the attacks, that no report would be written over a file that is read."""
     beside = None if page is None else page.with_suffix(".json")
     check_distinct([json_out, page, beside], read=read)
 
