@@ -12,6 +12,8 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 # What needs no machine of its own: no data, no hours, no Kafka.
 QUICK    := not data and not soak and not kafka
+# Studies of the methods: they guard no promise, and take a tenth of the time.
+STUDIES  := tests/experiments
 CORE     := tests/algorithms tests/codecs tests/domain
 MEMORY   := tests/algorithms tests/codecs tests/pipeline tests/cluster/positions tests/cluster/records
 # Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
@@ -21,7 +23,7 @@ CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.t
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,14 +50,14 @@ COMPILING := tests/algorithms/records/test_local_search.py
 
 $(COLLECTED): $(STAMP)
 	@$(BIN)/python -m pytest -m "$(QUICK)" -p no:cacheprovider -n0 -qq $(COMPILING) > /dev/null 2>&1 &
-	-@$(BIN)/python -m pytest -m "$(QUICK)" --collect-only -qq > /dev/null
+	-@$(BIN)/python -m pytest -m "$(QUICK)" --ignore=$(STUDIES) --collect-only -qq > /dev/null
 	@touch $@
 
-test: $(COLLECTED)  ## all tests that need no data but their own (Mosquitto, Chromium and Prometheus are found or installed)
+test: $(COLLECTED)  ## the tests that need no data but their own (Mosquitto, Chromium and Prometheus are found or installed)
 	@$(BIN)/python -m tests.mosquitto
 	@$(BIN)/python -m tests.chromium
 	@$(BIN)/python -m tests.deploy.programs
-	$(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest -m "$(QUICK)" --ignore=$(STUDIES) $(PARALLEL) $(ARGS)
 
 # `make test` tries the same few examples every time, so that no run fails by chance; here are five times as many.
 search: $(STAMP)  ## the property tests, with new random examples (make soak has them, too)
@@ -66,6 +68,9 @@ coverage: $(STAMP)  ## branches of the pure core that no test takes; kernels run
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "$(QUICK) and not compiled" $(PARALLEL) $(CORE) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --show-missing --precision=2 --fail-under=98
+
+test-experiments: $(STAMP)  ## the tests of the experiments with the published methods, and with attacks on them
+	$(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(STUDIES) $(ARGS)
 
 test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
 	@test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
