@@ -165,11 +165,6 @@ MODULES = (
         ),
     ),
     Module(
-        "algorithms/positions/cloaks/session.py",
-        ("algorithms/positions/test_district_operator.py",),
-        (("node = self._place_of[slot] = density", "node = density"),),
-    ),
-    Module(
         "pipeline/accounting.py",
         ("pipeline/test_accounting.py", "pipeline/records/test_flow.py"),
         (

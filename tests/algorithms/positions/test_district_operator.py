@@ -371,7 +371,7 @@ def test_a_cut_by_load_is_even_and_crosses_few_roads(n: int) -> None:
     tail = np.repeat(np.arange(grid.n_nodes), np.diff(grid.first_arc_of))
     crossing = cuts["nodes"].of_node[tail] != cuts["nodes"].of_node[grid.neighbour_of]
     # Squares of equal size have no more than this.
-    assert crossing.sum() / 2 <= 2 * 40 * np.ceil(np.sqrt(n)) - 40
+    assert crossing.sum() / 2 <= 2 * 40 * (np.ceil(np.sqrt(n)) - 1)
 
 
 def skew_of(cut: Districts, load: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

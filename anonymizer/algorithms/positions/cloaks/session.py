@@ -449,7 +449,7 @@ class SessionCloak:
         self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray, now: float
     ) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
-        node = self._place_of[slot] = density.node_of[slot]
+        node = density.node_of[slot]
         self._shown_of[slot] = _NOWHERE
         part = self._network.component_of[node]
         # Nobody else is company: neither who waits for another epoch nor who has fallen silent.
