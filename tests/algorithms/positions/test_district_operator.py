@@ -122,19 +122,34 @@ def test_one_district_publishes_what_was_published_before_there_were_any(
     assert digest_of(run(operator, REPORTS[:30])) == digest
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_single_district_publishes_what_an_operator_without_districts_does(mode: str) -> None:
+def single_district(mode: str) -> DistrictOperator:
     one = settings(mode, 1)
     cut = districts_of(one, CITY)
-    operator = DistrictOperator(
-        CITY,
-        cut,
-        [district_maker(one, CITY, cut)(0)],
-        pace=cloaking_operator(one, CITY).pace,
-    )
+    pace = cloaking_operator(one, CITY).pace
+    return DistrictOperator(CITY, cut, [district_maker(one, CITY, cut)(0)], pace=pace)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_single_district_publishes_what_an_operator_without_districts_does(mode: str) -> None:
     # All report at first, so that they get equal slots.
     reports = [{device: device for device in range(300)}, *REPORTS[:25]]
-    assert run(operator, reports) == run(cloaking_operator(one, CITY), reports)
+    without = cloaking_operator(settings(mode, 1), CITY)
+    assert run(single_district(mode), reports) == run(without, reports)
+
+
+def test_a_district_covers_who_drove_off_the_map_where_its_last_position_on_it_was() -> None:
+    city = cloaking_operator(settings("session", 1), CITY)
+    district, n_published = single_district("session"), 0
+    for now, where in enumerate([{device: device for device in range(300)}, *REPORTS[:25]]):
+        # A fifth of them are on the map and then off it within the tick.
+        off = [device for device in where if now and (device + now) % 5 == 0]
+        slot = np.array([*where, *off], np.int32)
+        node = np.array([*where.values(), *(-1 for _ in off)], np.int32)
+        ts = np.array([now - 0.5] * len(where) + [now] * len(off))
+        expected = shared_of(city.tick(slot, ts, node, now=now), now)
+        assert shared_of(district.tick(slot, ts, node, now=now), now) == expected
+        n_published += len(expected)
+    assert n_published > 20
 
 
 def test_the_members_of_a_group_share_its_whole_life(sessions: list[Shared]) -> None:
