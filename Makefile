@@ -87,7 +87,7 @@ test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so w
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
 	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark && \
-	$(BIN)/python -m pytest -m "kafka and not soak" $(ARGS) tests/cluster && \
+	$(BIN)/python -m pytest -m "kafka and not soak" $(ARGS) tests/cluster tests/benchmarks && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 

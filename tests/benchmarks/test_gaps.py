@@ -19,6 +19,7 @@ LONGEST_S = {
 }
 
 
+@pytest.mark.kafka
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_members_are_replaced_within_seconds_and_nothing_acknowledged_is_lost() -> None:

@@ -58,6 +58,6 @@ def test_intervals_of_a_morning_of_taxis_hold_the_truth() -> None:
     rows = list(answers(recorded(trace, str(data / "networks" / "san_francisco"))))
     intervals_hold(rows)
     found = shown(rows)
-    # Of 452 taxis hardly any street has a figure to itself: the estimate is near, its interval wide.
+    # Of 452 taxis hardly any street has its own figure: the estimate is near, its interval wide.
     assert found["speed of the 50 busiest streets, m/s"].error < 0.2
     assert found["trips from A to B, cells of 4,000 m"].error < 0.35
