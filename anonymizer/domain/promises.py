@@ -9,7 +9,9 @@ SAFE_SHARE, SAFE_SOURCE_SHARE = 0.995, 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """The criteria of every published equivalence class; the defaults demand nothing.
+    """The criteria of every published equivalence class.
+
+    The defaults demand a value of every attribute, and nothing else.
 
     Attributes
     ----------

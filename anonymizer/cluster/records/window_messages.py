@@ -349,7 +349,10 @@ def decode(value: bytes) -> _Message:
     kind: Any = _TYPE_OF.get(value[:1])
     if kind is None:
         raise ValueError("this is no message between stages of records")
-    message = kind(*unpack(memoryview(value)[1:]))
+    fields = unpack(memoryview(value)[1:])
+    if not isinstance(fields, list):  # bytes would be read as numbers
+        raise ValueError("this is no list of fields")  # noqa: TRY004  as of all that is unreadable
+    message = kind(*fields)
     if message.stream < 0:
         raise ValueError("this is a message of no stream")
     of: dict[str, Any] = message._asdict()
