@@ -158,8 +158,9 @@ BENCHMARKS = {
             Climb("bare", 0, _BATCH_RATES, batch=100, settle_s=3.0),
         ],
         [
-            Climb(name, 1, [200], seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)
-            for name in (GATEWAY, *RELAYS)
+            # The first groups of a gateway form within five seconds.
+            Climb(name, 1, [200], seconds=3.0, settle_s=s, network="city:400", n_lanes=2)
+            for name, s in ((GATEWAY, 6.0), *((each, 1.0) for each in RELAYS))
         ],
     ),
     "freshness": Benchmark(
@@ -177,7 +178,7 @@ BENCHMARKS = {
             Climb("reads", 1, (40_000,), settle_s=3.0),
             Climb(GATEWAY, 0, (500_000,), batch=100, seconds=60.0),
         ],
-        [Climb(GATEWAY, 0, (200,), seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)],
+        [Climb(GATEWAY, 0, (200,), seconds=3.0, settle_s=6.0, network="city:400", n_lanes=2)],
     ),
 }
 

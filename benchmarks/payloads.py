@@ -61,6 +61,25 @@ _MESSAGES: dict[str, dict[str, Any]] = {
             }},
         },
     },
+    "etsi_cam": {
+        "type": "cam", "origin": "self", "version": "1.1.3", "source_uuid": "uuid14",
+        "timestamp": _TS * 1000 + 250,
+        "message": {
+            "protocol_version": 1, "station_id": 42, "generation_delta_time": 3,
+            "basic_container": {
+                "station_type": 5,
+                "reference_position": {"latitude": _LAT7, "longitude": _LON7, "altitude": 780},
+                "confidence": {"position_confidence_ellipse": {
+                    "semi_major_confidence": 100, "semi_minor_confidence": 50,
+                    "semi_major_orientation": 180,
+                }, "altitude": 3},
+            },
+            "high_frequency_container": {
+                "heading": 870, "speed": 970, "drive_direction": 0, "vehicle_length": 40,
+                "curvature": 11, "acceleration_control": "0000010", "yaw_rate": 562,
+            },
+        },
+    },
     "meshtastic": {
         "channel": 0, "from": 3935274544, "hops_away": 0, "id": 178295092, "rssi": -97,
         "payload": {"latitude_i": _LAT7, "longitude_i": _LON7, "altitude": 17, "time": _TS,
