@@ -13,6 +13,8 @@ from tests.mutation.mutants import MODULES, Module
 
 ROOT = Path(__file__).parents[2]
 SEED = 13
+LONGEST_TEST_S = 300
+"""A test that a mutant holds up fails."""
 PASSED, FAILED = 0, 1
 """Exit codes of pytest."""
 
@@ -40,6 +42,7 @@ def run(copy: Path, module: Module) -> subprocess.CompletedProcess[str]:
         "-p",
         "no:cacheprovider",
         "--hypothesis-profile=mutants",
+        f"--timeout={LONGEST_TEST_S}",
         "-m",
         "not soak and not compiled",
     )
