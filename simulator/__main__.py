@@ -4,13 +4,16 @@ import atexit
 import gc
 import sys
 
-import typer
-
-from anonymizer.errors import AnonymizerError
-from simulator.cli.main import app
-
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+
+try:  # what is imported takes a third of a second to load
+    import typer
+
+    from anonymizer.errors import AnonymizerError
+    from simulator.cli.main import app
+except KeyboardInterrupt:
+    sys.exit(EXIT_INTERRUPTED)
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ import gzip
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Self
+from tempfile import TemporaryFile
+from typing import IO, Self, cast
 
 import polars as pl
 
@@ -39,9 +39,8 @@ class TraceWriter:
         with _writing(self._path):
             if self._ending == ".parquet":
                 self._path.touch()  # say now, not after the run, that it cannot be written
-                self._rows = self._open.enter_context(
-                    NamedTemporaryFile(dir=self._path.parent, suffix=".csv")
-                )
+                # It has no name, so that nothing is left of it whatever ends the program.
+                self._rows = self._open.enter_context(TemporaryFile(dir=self._path.parent))
             else:
                 self._rows = self._open.enter_context(self._path.open("wb"))
             if self._ending == ".csv.gz":
@@ -63,8 +62,10 @@ class TraceWriter:
     def __exit__(self, *exc_info: object) -> None:
         with _writing(self._path), self._open:
             if self._ending == ".parquet":
-                self._rows.flush()
-                pl.scan_csv(self._rows.name, schema=TRACE_SCHEMA).sink_parquet(self._path)
+                self._rows.seek(0)
+                pl.scan_csv(cast("IO[bytes]", self._rows), schema=TRACE_SCHEMA).sink_parquet(
+                    self._path
+                )
 
 
 @contextmanager

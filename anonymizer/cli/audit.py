@@ -180,7 +180,8 @@ def stream(
     beside = write_json(as_json, json_out, page=page, of=release)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
     beside.print(
-        stream_summary(report, str(release), why_left_out=reason), findings_table(report.findings)
+        stream_summary(report, str(release), why_left_out=reason),
+        findings_table(report.findings, width=beside.width),
     )
     if figures:
         beside.print(utility_table(figures))
@@ -238,7 +239,7 @@ def counts(
             findings += attack_streets(*found, k=k, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page)
-    beside.print(findings_table(findings))
+    beside.print(findings_table(findings, width=beside.width))
     if any(each.fails for each in findings):
         raise GuaranteeError(f"{trace}: traffic by street and hour reveals fewer than {k} devices")
 
@@ -326,7 +327,7 @@ def table(
     beside = write_json(as_json, json_out, page=page, of=release)
     beside.print(
         table_summary(report, str(release)),
-        findings_table(report.findings),
+        findings_table(report.findings, width=beside.width),
         columns_table(report.columns),
     )
     if not report.holds:
@@ -449,7 +450,7 @@ def windows(
     beside = write_json(as_json, json_out, page=page, of=published)
     shown = Table(title=f"{report.stream}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
-    beside.print(shown, findings_table(report.findings))
+    beside.print(shown, findings_table(report.findings, width=beside.width))
     if not report.holds:
         failed = ", ".join(str(finding.attribute) for finding in report.failures)
         raise GuaranteeError(

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from anonymizer.app.audit.findings import ColumnUtility, TableAuditReport
     from anonymizer.app.audit.utility import UtilityFigures
 
+_LEAST_WIDTH = 80
+"""Columns of a terminal in which each figure of a finding has a line."""
+
 
 def stream_summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
     """Return the size of a release of positions, and which attacks are left out."""
@@ -98,9 +101,13 @@ def columns_table(columns: "Iterable[ColumnUtility]") -> Table:
     return table
 
 
-def findings_table(findings: Iterable["Finding"]) -> Table:
-    """Return a table with a row for each finding: the attack, its figures, the bar, the verdict."""
-    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
+def findings_table(findings: Iterable["Finding"], *, width: int) -> Table:
+    """Return a table with a row for each finding: the attack, its figures, the bar, the verdict.
+
+    `width`: columns of the terminal. In a narrow one whole figures would leave verdicts no room.
+    """
+    figure = Column("figure", no_wrap=width >= _LEAST_WIDTH, overflow="fold")
+    table = Table(Column("attack", overflow="fold"), figure, "bar", Column("verdict", no_wrap=True))
     for finding in findings:
         shown = [
             f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:,.4g}"

@@ -1,6 +1,7 @@
 """Command `anonymizer cloak`: a recorded trace becomes a release, without MQTT."""
 
 import secrets
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,7 +36,8 @@ def cloak(
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="The release: a JSON line for each pseudonym and tick.")
+        Path,
+        typer.Option(help="The release: a JSON line for each pseudonym and tick. -: print it."),
     ],
     region: Annotated[
         str | None,
@@ -107,7 +109,7 @@ def cloak(
             tick_s=tick,
             seed=secrets.randbits(128) if seed is None else seed,
             ids_change=ids_change,
-            out=out,
+            out=sys.stdout.buffer if out == Path("-") else out,
             auditor_map=auditor_map,
             progress=lambda rows: bar.advance(task, rows),
         )

@@ -45,6 +45,13 @@ def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] =
         named.add(each.resolve())
 
 
+def a_file(path: Path) -> Path:
+    """Return the path of a file to write; raise InputError if it is `-`, standard output."""
+    if path == Path("-"):
+        raise InputError("-: cannot be written: standard output is no file; name one")
+    return path
+
+
 def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
     """Write several files, all of them or none.
 
@@ -61,7 +68,9 @@ def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
         for path, part in parts.items():
             if path.exists() and not path.is_file():  # such as /dev/null, which root could replace
                 raise InputError(f"{path}: cannot be written: is no regular file")
-            place = path.resolve()  # a link stays, /dev/stdout for one; its target is replaced
+            place = a_file(
+                path
+            ).resolve()  # a link stays, /dev/stdout for one; its target is replaced
             made[path] = place.with_name(f".{place.name}.{os.getpid()}.part")
             try:
                 _write(made[path], part)

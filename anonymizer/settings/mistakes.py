@@ -53,6 +53,17 @@ def sentence(error: ValidationError) -> tuple[str, str]:
     return key_of(place), _said(first, place) + (f" (and {more} more)" if more else "")
 
 
+def variable_for(name: str, text: str) -> str:
+    """Return the variable that one with fewer underscores stands for; empty: it is none of ours.
+
+    For a service `anonymizer-http` Kubernetes sets ANONYMIZER_HTTP_PORT to an address.
+    """
+    if name.endswith("_PORT") and "://" in text:
+        return ""
+    meant = (f"ANONYMIZER__{'__'.join(path).upper()}" for path in _keys(Settings))
+    return next((each for each in meant if each.replace("__", "_") == name.replace("__", "_")), "")
+
+
 def key_of(place: Sequence[int | str]) -> str:
     """Return the name of a place in the settings; what is in a list is counted from one."""
     name = ""

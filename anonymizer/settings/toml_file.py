@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from anonymizer.errors import SettingsError
-from anonymizer.settings.mistakes import sentence
+from anonymizer.settings.mistakes import sentence, variable_for
 from anonymizer.settings.model import Settings
 
 PREFIX = "ANONYMIZER__"
@@ -96,6 +96,8 @@ def load_settings(
             source = f"environment: {_shown(name)}"
             _put(tables, keys, _value(keys, text, source), source)
             source_of[".".join(keys)] = "environment"
+        elif name.startswith("ANONYMIZER_") and (meant := variable_for(name, text)):
+            raise SettingsError(f"environment: {_shown(name)}: did you mean {meant}?")
     for table, values in (options or {}).items():
         if not isinstance(values, Mapping):
             raise SettingsError(f"options: {table} is not a table")

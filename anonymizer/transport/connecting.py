@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from anonymizer.settings import BrokerSettings
 
 _PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
-_ENCRYPTED = {"mqtts", "wss"}
+_NO_TLS = "the TLS handshake was cut off; if this port has no TLS, write mqtt:// or ws://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,7 @@ class Access:
 
     host: str
     port: int
-    tls: ssl.SSLContext | None
-    """None: the connection is not encrypted."""
+    tls: ssl.SSLContext | None  # None: the connection is not encrypted
     password: str | None = field(repr=False)
     websocket: str | None = None
     """Address of the WebSocket; None: MQTT without one."""
@@ -46,7 +45,7 @@ def read_access(settings: "BrokerSettings") -> Access:
     return Access(
         host=parts.hostname or "",
         port=parts.port or _PORTS[parts.scheme],
-        tls=_tls(settings) if parts.scheme in _ENCRYPTED else None,
+        tls=_tls(settings) if parts.scheme in {"mqtts", "wss"} else None,
         password=_password(settings),
         # Without a path, the usual one: HiveMQ and EMQX answer no other, and Mosquitto any.
         websocket=urlunsplit(parts._replace(path=parts.path or "/mqtt")) if over_http else None,
@@ -73,14 +72,17 @@ async def open_wire(
         from anonymizer.transport.websocket import WebSocket  # noqa: PLC0415  few brokers need it
 
         over = WebSocket(wire, access.websocket)
-    await asyncio.get_running_loop().create_connection(
-        lambda: wire if over is None else over,
-        access.host,
-        access.port,
-        ssl=access.tls,
-        ssl_handshake_timeout=timeout_s if access.tls else None,
-        ssl_shutdown_timeout=close_timeout_s if access.tls else None,
-    )
+    try:
+        await asyncio.get_running_loop().create_connection(
+            lambda: wire if over is None else over,
+            access.host,
+            access.port,
+            ssl=access.tls,
+            ssl_handshake_timeout=timeout_s if access.tls else None,
+            ssl_shutdown_timeout=close_timeout_s if access.tls else None,
+        )
+    except ConnectionResetError as error:
+        raise (TransportError(_NO_TLS) if access.tls else error) from None
     if over is None:
         return
     try:
@@ -117,9 +119,7 @@ def backoff_s(settings: "BrokerSettings", *, attempt: int, rng: random.Random) -
     Uniform between the smallest wait and a bound that doubles with each attempt up to the
     largest wait, so that the many clients of a restarted broker do not return all at once.
     """
-    longest_s = settings.reconnect_max_s
-    shortest_s = longest_s / 60
-    return rng.uniform(shortest_s, min(longest_s, shortest_s * 2.0 ** min(attempt, 64)))
+    return settings.reconnect_max_s / 60 * rng.uniform(1.0, min(60.0, 2.0 ** min(attempt, 64)))
 
 
 def reason_of(error: Exception) -> str:

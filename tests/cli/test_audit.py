@@ -18,12 +18,14 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def audit(folder: Path, paper: Paper, config: Path, *words: str | Path) -> Result:
+def audit(
+    folder: Path, paper: Paper, config: Path, *words: str | Path, columns: int = 120
+) -> Result:
     release, auditor_map = paper.write(folder)
     trace = WORLD.write_trace(folder / "trace.csv")
     options = ["--network", f"grid:{SIDE}x{SIDE}", "--auditor-map", auditor_map, "-c", config]
     command = ["stream", trace, release, *options, *words]
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, [str(word) for word in command])
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(word) for word in command])
 
 
 def test_a_release_that_holds_is_told_as_a_table_and_written_as_json(
@@ -46,6 +48,17 @@ def test_a_broken_promise_ends_in_an_error_that_names_the_attacks(
     assert "session, intersection, matching" in str(result.exception)
     assert json.loads(result.stdout)["holds"] is False
     assert "FAILS" in result.stderr
+
+
+def test_a_narrow_terminal_shows_every_attack_and_verdict(tmp_path: Path, config: Path) -> None:
+    result = audit(tmp_path, fixed_pseudonyms(WORLD), config, "--json", "-", columns=40)
+    cells = [line.split("│")[1:-1] for line in result.stderr.splitlines() if line.count("│") > 3]
+    attacks, verdicts = ("".join(row[i].strip() for row in cells) for i in (0, 3))
+    findings = json.loads(result.stdout)["findings"]
+    for each in findings:
+        assert each["attack"].replace(" ", "") in attacks.replace(" ", "")
+    failed = [each for each in findings if each["required"] and each["holds"] is False]
+    assert verdicts.count("FAILS") == len(failed) > 0
 
 
 def test_what_a_mode_does_not_promise_is_reported_only(tmp_path: Path, config: Path) -> None:

@@ -56,6 +56,20 @@ def test_equal_seeds_give_equal_files_and_every_row_is_accounted_for(
     assert published == 2 * DEVICES - 1
 
 
+def test_a_release_is_printed_and_no_file_is_named_like_standard_output(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ("cloak", trace, "--network", "grid:21x21", "--region", "bfs", "--seed", "7")
+    told = anonymizer(*command, "--out", "-")
+    assert anonymizer(*command, "--out", "file").returncode == told.returncode == 0
+    assert told.stdout == Path("file").read_text() != ""
+    secret = anonymizer(*command, "--out", "file", "--auditor-map", "-")
+    assert (secret.returncode, secret.stdout) == (2, "")
+    assert "-: cannot be written: standard output is no file; name one" in secret.stderr
+    assert not Path("-").exists()
+
+
 def test_without_a_seed_nobody_can_compute_a_pseudonym(trace: Path, tmp_path: Path) -> None:
     def pseudonyms(name: str, *seed: str) -> tuple[set[str], str]:
         told = anonymizer(

@@ -218,3 +218,9 @@ def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> 
 def test_the_example_names_every_codec() -> None:
     comment = EXAMPLE.read_text().split('codec = "native"', 1)[1].split("payload", 1)[0]
     assert set(re.findall(r"\w+", comment)) == {*CODECS, ANY_JSON}
+
+
+def test_a_backup_is_not_printed() -> None:
+    told = anonymizer("backup", "--out", "-")
+    assert told.returncode == 2
+    assert "-: cannot be written: standard output is no file; name one" in told.stderr

@@ -46,6 +46,15 @@ def test_a_link_stays_a_link_and_what_is_no_regular_file_is_not_replaced(tmp_pat
     assert pipe.is_fifo()
 
 
+def test_no_file_is_named_like_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^-: cannot be written: standard output is no file"):
+        write_whole({tmp_path / "one": part(b"1"), Path("-"): part(b"2")})
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_full_disk_is_told_whoever_says_so(tmp_path: Path) -> None:
     def full(_: BinaryIO) -> None:
         raise OSError("No space left on device")  # as of polars, without a number

@@ -219,6 +219,8 @@ def test_batches_make_the_same_file_as_one_piece(tmp_path: Path, ending: str) ->
             for start, stop in pairwise(cuts):
                 part = slice(start, stop)
                 writer.write(device[part], ts[part], ts[part], ts[part])
+            # Whatever ends the program now, it leaves nothing else.
+            assert {path.stem.split(".")[0] for path in tmp_path.iterdir()} <= {"whole", "parts"}
     whole, parts = (tmp_path / f"{name}{ending}" for name in ("whole", "parts"))
     assert whole.read_bytes() == parts.read_bytes()
     assert read_trace(parts).device_id == ("b", "a")

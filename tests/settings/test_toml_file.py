@@ -203,6 +203,12 @@ def test_a_password_from_the_environment_is_taken_to_the_letter(password: str) -
         ("ANONYMIZER__HTTP__PORT", SECRET, "environment: http.port: "),
         ("ANONYMIZER__ADKA__K_VALUES", "[9, 'x', 1]", "environment: adka.k_values (no. 2): "),
         ("ANONYMIZER__ADKA__K_VALUES", "[9]", "environment: adka: k_values must have one value"),
+        *(
+            (name, SECRET, f"environment: {name}: did you mean ANONYMIZER__DEVICE_ZONES__TOPIC?")
+            for name in ("ANONYMIZER_DEVICE_ZONES_TOPIC", "ANONYMIZER_DEVICE_ZONES__TOPIC")
+        ),
+        ("ANONYMIZER_INPUTS", SECRET, "environment: ANONYMIZER_INPUTS: did you mean ANONYMIZER__I"),
+        ("ANONYMIZER_HTTP_PORT", "80", "environment: ANONYMIZER_HTTP_PORT: did you mean"),
         (
             "ANONYMIZER__HTTP__PORT__X",
             "1",
@@ -214,6 +220,17 @@ def test_a_mistake_in_the_environment_is_told_as_such(
     name: str, value: str, said: str, tmp_path: Path
 ) -> None:
     assert complaint("[http]\nport = 1", tmp_path, **{name: value}).startswith(said)
+
+
+def test_variables_of_kubernetes_and_of_other_programs_are_no_mistakes() -> None:
+    services = {
+        "ANONYMIZER_SERVICE_HOST": "10.0.0.1",
+        "ANONYMIZER_SERVICE_PORT": "80",
+        "ANONYMIZER_PORT": "tcp://10.0.0.1:80",
+        "ANONYMIZER_PORT_80_TCP_ADDR": "10.0.0.1",
+        "ANONYMIZER_HTTP_PORT": "tcp://10.0.0.1:80",  # of a service anonymizer-http
+    }
+    assert load_settings(None, services | {"ANONYMIZER_DATA": "x"}) == Settings()
 
 
 def test_a_mistake_in_the_file_is_not_laid_upon_the_environment(tmp_path: Path) -> None:

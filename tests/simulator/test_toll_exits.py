@@ -181,3 +181,4 @@ def test_the_command_writes_a_file_and_replays_it(simulator: Simulator, tmp_path
     nobody = ["--broker", "mqtt://127.0.0.1:1", "--connect-timeout", "0.05"]
     assert "not connected" in simulator.refused("tolls", "--csv", path, *nobody)
     assert "{vehicle} once" in simulator.refused("tolls", "--topic", "toll/exit")
+    assert "standard output is no file" in simulator.refused("tolls", "--out", "-")

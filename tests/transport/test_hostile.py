@@ -330,5 +330,10 @@ async def test_a_link_waits_for_its_subscription_while_the_broker_sends_what_it_
                 assert (n_connections, len(inbox.deliveries)) == (1, 40)
         else:  # it kept no more than one message, and never decides
             async with running(link, connected=False):
+                await inbox.until(lambda: len(inbox.deliveries) > 0)
+                # Meanwhile nothing is published, and the caller knows it: it counts that.
+                waiting = [Outgoing("out", b"")] * 2
+                told = await link.publish(waiting, qos=1, timeout_s=DEADLINE_S)
+                assert (told, inbox.states) == ([False, False], [])
                 await inbox.loses("no answer in time")
                 await inbox.until(lambda: n_connections >= 2)

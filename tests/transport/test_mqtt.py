@@ -63,6 +63,14 @@ async def test_messages_pass_to_and_from_another_client(
     ]
 
 
+@pytest.mark.parametrize("scheme", ["mqtts", "wss"])
+async def test_tls_on_a_port_without_it_is_told_as_such(scheme: str, broker: LocalBroker) -> None:
+    inbox, url = Inbox(), broker.url.replace("mqtt", scheme)
+    link = MqttLink(settings(url), client_id="c", deliver=inbox.deliver, on_state=inbox.on_state)
+    async with running(link, connected=False):
+        await inbox.loses("if this port has no TLS, write mqtt:// or ws://")
+
+
 @VERSIONS
 @pytest.mark.parametrize("qos", [0, 1])
 async def test_a_burst_of_20000_messages_arrives_completely_and_in_batches(

@@ -42,7 +42,8 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
         If the settings cannot be used; nothing has been connected then.
     """
     configure_logs(settings.log)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
+    # It waits until there is something to reload; see __main__.py.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     try:
         async with AsyncExitStack() as stack:
             startup = None
@@ -191,3 +192,4 @@ def reload_at_signal(gateway: Gateway, settings: Settings, reread: Callable[[], 
         configure_logs(running.log)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])

@@ -160,8 +160,8 @@ class RateMeter:
     Parameters
     ----------
     step
-        Counts are rounded down to multiples of this, and reasons joined as in `public_counts`;
-        1: they are exact, with all reasons.
+        Counts are rounded to multiples of this, and reasons joined, as in `public_counts`; 1: they
+        are exact, with all reasons.
     share
         Positions of one device in `SPAN_S` seconds, at most; see `public_share`.
     silent
@@ -205,13 +205,14 @@ class RateMeter:
             refused = named(joined | {OTHER: joined.get(OTHER, 0) - unshown})
         view = flow.view
         hidden = view.hidden_to_k
+        latency_s = span.latency_s.in_steps(self._step)
         least, _, median = flow.stats.k_reached_last
         return FlowRates(
             rate_in=rate(n_received),
             rate_out=rate(span.n_published),
             messages_out=rate(span.n_messages),
-            latency_p50_ms=_number(1000 * span.latency_s.quantile(0.5), digits=2),
-            latency_p99_ms=_number(1000 * span.latency_s.quantile(0.99), digits=2),
+            latency_p50_ms=_number(1000 * latency_s.quantile(0.5), digits=2),
+            latency_p99_ms=_number(1000 * latency_s.quantile(0.99), digits=2),
             age_mean_s=_number(span.age_s.mean, digits=1),
             age_p95_s=_number(span.age_s.quantile(0.95), digits=1),
             region_mean=_number(span.region_nodes.mean, digits=1),
@@ -221,8 +222,8 @@ class RateMeter:
             suppressed={reason: per_s for reason, n in refused.items() if (per_s := rate(n))},
             n_devices=down(now.n_devices),
             n_newcomers=down(view.n_newcomers),
-            n_followed=len(hidden),
-            n_below_k=int((hidden < 1).sum()),
+            n_followed=down(len(hidden)),
+            n_below_k=down(int((hidden < 1).sum()) + self._step - 1),
             silent=now.silent if self._step == 1 else self._silent(),
         )
 

@@ -1,6 +1,8 @@
 """A gateway that starts answers its probes at once, and says what it does."""
 
 import asyncio
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -89,3 +91,46 @@ async def test_a_mistake_in_the_settings_ends_the_start_in_one_line(tmp_path: Pa
         assert await program.ended() == 2
     [line] = program.lines
     assert line.startswith(f"anonymizer: {config}: network.source: nowhere.graphml")
+
+
+def told_while_it_loads(program: str, number: signal.Signals) -> list[str]:
+    """Return a command that runs a program, which gets a signal while its modules are imported."""
+    text = f"""
+import os, runpy, sys
+
+class Meanwhile:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), {number.value})
+
+sys.meta_path.insert(0, Meanwhile())
+runpy.run_module("{program}", run_name="__main__", alter_sys=True)
+"""
+    return [sys.executable, "-c", text]
+
+
+@pytest.mark.parametrize("program", ["anonymizer", "simulator"])
+async def test_ctrl_c_while_modules_are_loaded_ends_a_program_quietly(program: str) -> None:
+    async with running(*told_while_it_loads(program, signal.SIGINT), "--version") as started:
+        assert await started.ended() == 130
+    assert not started.lines
+
+
+async def test_sighup_while_modules_are_loaded_reloads_the_settings_once_there_is_a_gateway(
+    tmp_path: Path, broker: LocalBroker
+) -> None:
+    config = write_settings(
+        tmp_path / "gateway.toml", quick(broker.url, log={"level": "info"}, http={"host": ""})
+    )
+    command = told_while_it_loads("anonymizer", signal.SIGHUP)
+    async with running(*command, "serve", "-c", config) as started:
+        assert (await started.logged("settings reloaded"))["changed"] == {}
+        started.process.send_signal(signal.SIGTERM)
+        assert await started.ended() == 0
+
+
+async def test_sighup_ends_a_program_that_reloads_nothing() -> None:
+    command = told_while_it_loads("anonymizer", signal.SIGHUP)
+    async with running(*command, "check") as started:
+        assert await started.ended() == -signal.SIGHUP

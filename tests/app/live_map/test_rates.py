@@ -59,6 +59,44 @@ def test_an_analyst_reads_nothing_of_one_device_that_keeps_reporting_from_elsewh
     assert told(n_by_k).suppressed == {"suppressed other": pytest.approx(n_by_k / SPAN_S)}
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["one device more", "one report more"])
+def test_a_reader_without_the_token_does_not_see_one_device_more(*, is_new: bool) -> None:
+    def told(step: int, *, with_it: bool) -> FlowRates:
+        at_s = 0.0
+        rig = Rig(region={"mode": "session"}, monotonic=lambda: at_s)
+        taker = RateMeter(rig.flow, step=step, share=int(SPAN_S) + 1)
+        for second in range(12):
+            reports = [delivery(f"d{i}", 12, NOW + second) for i in range(13)]
+            reports_it = with_it or (not is_new and second < 11)
+            rig.inbox.put(reports[:1] * reports_it, at_s=second + 0.1)
+            rig.inbox.put(reports[1:], at_s=second + 0.7)
+            at_s = second + 0.9
+            output = rig.tick(now=NOW + second)
+            rig.settle(output, [True] * len(output.messages))
+            rates = taker.take(at_s)
+        return rates
+
+    assert told(10, with_it=True) == told(10, with_it=False)
+    assert told(1, with_it=True) != told(1, with_it=False)  # so the attack is known to work
+    assert told(10, with_it=True).n_followed == 10
+    assert told(10, with_it=True).latency_p99_ms is not None
+
+
+def test_a_reader_without_the_token_sees_that_pseudonyms_are_exposed_but_not_how_many() -> None:
+    def told(step: int, n_exposed: int) -> FlowRates:
+        rig = Rig(region={"mode": "bfs"}, adka={"k_values": [5]})
+        taker = RateMeter(rig.flow, step=step, share=int(SPAN_S) + 1)
+        for second, others in enumerate("ab"):
+            # Whoever is seen with others each time is the only one in all regions.
+            seen = [(f"d{i}", 12 if i >= n_exposed or not second else 4) for i in range(9)]
+            seen += [(f"{others}{i}", 4) for i in range(9)]
+            rig.publish(*(delivery(*each, NOW + second) for each in seen), now=NOW + second)
+        return taker.take(1.0)
+
+    assert [told(1, n).n_below_k for n in range(3)] == [0, 1, 2]
+    assert [told(10, n).n_below_k for n in range(3)] == [0, 10, 10]
+
+
 def test_before_anything_has_happened_nothing_is_measured() -> None:
     pulse = RateMeter(Rig().flow).take(0.0)
     assert pulse.latency_p50_ms is None
