@@ -310,6 +310,20 @@ def test_a_member_outside_the_region_of_its_group_hides_nobody(tmp_path: Path) -
     assert the(report, "soundness").holds is False
 
 
+def test_those_who_share_a_whole_life_are_as_many_as_k_states(tmp_path: Path) -> None:
+    paper = one_group(6, list(range(6)), k=5)
+    for line in paper.lines[6:]:
+        if line["pseudonym"] in {"p3", "p4", "p5"}:  # they get new names in the middle
+            line["pseudonym"] = line["pseudonym"].replace("p", "q")
+    paper.device_of |= {f"q{d}": f"device-{d}" for d in (3, 4, 5)}
+    report = audit_of(paper, tmp_path, world=standing(6))
+    assert the(report, "session").figures["twins_min"] == 3
+    assert the(report, "session").holds is False
+    # Each may be any of six devices, but is one of three names only.
+    assert the(report, "matching", "on_air").figures["effective_min"] == pytest.approx(3)
+    assert the(report, "matching", "on_air").holds is False
+
+
 def test_where_nothing_can_be_judged_no_verdict_is_given(tmp_path: Path) -> None:
     world = wandering(n_devices=1, n_ticks=3, seed=0)
     paper = Paper(device_of={"p": "device-0"})
