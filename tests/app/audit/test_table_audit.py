@@ -113,6 +113,9 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
         *("k", "d", "share", "spread", "l", "entropy l", "t"),
         *("linkability (values)", "linkability (labels)", "homogeneity"),
     }
+    linked = [f for f in report.findings if f.attack.startswith("linkability")]
+    assert any(f.attribute and f.attribute.endswith(" -> illness") for f in linked)
+    assert all(f.required for f in linked)
 
 
 def test_what_is_not_asked_for_is_reported_and_fails_nothing(release: Release) -> None:
