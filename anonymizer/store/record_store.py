@@ -118,8 +118,9 @@ class RecordStore:
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO secrets VALUES ('session', ?)", (session,))
 
-    def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
+    def recall(self, stream: str, *, shape: str, n_sources: int, histories: str = "") -> Recalled:
         """Return the stored state of a stream; see `Store.recall`."""
+        meaning = f"histories {stream}", histories.encode()
         with self._transaction():
             known = self._db.execute(
                 "SELECT id, shape FROM streams WHERE name = ?", (stream,)
@@ -130,11 +131,14 @@ class RecordStore:
                     (stream, shape),
                 )
             elif known[1] != shape:
-                self._forget(known[0])
+                same = "SELECT 1 FROM secrets WHERE (name, value) = (?, ?)"
+                kept = histories and self._db.execute(same, meaning).fetchone()
+                self._forget(known[0], histories=not kept)
                 self._db.execute(
                     "UPDATE streams SET shape = ?, newest = x'', closed_before = NULL WHERE id = ?",
                     (shape, known[0]),
                 )
+            self._db.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", meaning)
         self._erase_log()
         with self._reading():
             return self._recalled(stream, n_sources)
@@ -322,10 +326,11 @@ class RecordStore:
             released_until=until,
         )
 
-    def _forget(self, of: int) -> int:
-        """Erase the raw parts of a stream and the histories of its vehicles; return the parts."""
+    def _forget(self, of: int, *, histories: bool = True) -> int:
+        """Erase the raw parts of a stream, and what is known of vehicles; return their number."""
         n = self._parts.drop_all(of)
-        self._db.execute("DELETE FROM vehicles WHERE stream = ?", (of,))
+        if histories:
+            self._db.execute("DELETE FROM vehicles WHERE stream = ?", (of,))
         self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})
         return n
 

@@ -235,6 +235,17 @@ def test_parts_of_a_stream_with_a_new_declaration_are_erased_and_counted(
     assert store.memories("fleet", [CAR]) == {}
 
 
+def test_histories_outlast_a_new_declaration_that_gives_them_the_same_meaning(
+    store: RecordStore,
+) -> None:
+    kept = []
+    for shape, histories in [("a", "1"), ("b", "1"), ("c", "2"), ("d", ""), ("e", "")]:
+        store.recall("fleet", shape=shape, n_sources=2, histories=histories)
+        kept.append(store.memories("fleet", [CAR]))
+        store.close_window(closed(window=len(kept), memory={CAR: b"state"}))
+    assert kept == [{}, {CAR: b"state"}, {}, {}, {}]
+
+
 def test_parts_of_a_stream_that_is_no_longer_declared_are_erased_and_counted(
     store: RecordStore,
 ) -> None:

@@ -1,7 +1,7 @@
 """The declaration of a stream: what its flow needs, derived from the settings."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +53,8 @@ class Stream:
         The columns whose domain is what occurs in a window; until then it is empty.
     shape
         Digest that is equal for two declarations under which stored parts mean the same.
+    histories
+        Likewise, under which the histories of vehicles do; empty if no attribute lasts.
     work
         Work that a search may do in place of the time that it is given, see `Task`.
     """
@@ -68,6 +70,7 @@ class Stream:
     columns_of: tuple[tuple[int, ...], ...]
     open_columns: frozenset[int]
     shape: str
+    histories: str
     work: int | None = None
 
     @property
@@ -173,6 +176,7 @@ def declare(
         columns_of=columns_of,
         open_columns=frozenset(column[name] for name in is_open),
         shape=_shape(settings, of),
+        histories=_histories(settings, of),
     )
 
 
@@ -249,16 +253,37 @@ def _settings_error(settings: StreamSettings, problem: str) -> SettingsError:
 
 def _shape(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
     """Return a digest of everything that gives codes, columns and windows their meaning."""
-    is_open = {a.name for a in settings.attributes if a.is_open}
-    meaning = [
-        (settings.window_s, settings.begin_s, settings.utc_offset_h, settings.per),
-        [(s.name, s.tells) for s in settings.sources],
-        [(a.name, a.role) for a in settings.attributes if a.lasting],
+    return _digest(
         [
-            (name, a.label, a.missing, (a.size, float(a.position[0]), float(a.position[-1])))
-            if name not in is_open
-            else (name, "any")
-            for name, a in of.items()
-        ],
+            (settings.window_s, settings.begin_s, settings.utc_offset_h, settings.per),
+            [(s.name, s.tells) for s in settings.sources],
+            [(a.name, a.role) for a in settings.attributes if a.lasting],
+            _codes(settings, of, of),
+        ]
+    )
+
+
+def _histories(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
+    """Return a digest of what gives the histories of vehicles their meaning."""
+    roles = [(a.name, a.role) for a in settings.attributes if a.lasting]
+    windows = settings.window_s, settings.begin_s, settings.utc_offset_h
+    meaning = [windows, roles, _codes(settings, of, [name for name, _ in roles])]
+    return _digest(meaning) if roles else ""
+
+
+def _codes(
+    settings: StreamSettings, of: Mapping[str, Attribute], names: Iterable[str]
+) -> list[tuple[object, ...]]:
+    """Return what the codes of some attributes mean."""
+    is_open = {a.name for a in settings.attributes if a.is_open}
+    return [
+        (name, a.label, a.missing, (a.size, float(a.position[0]), float(a.position[-1])))
+        if name not in is_open
+        else (name, "any")
+        for name in names
+        for a in [of[name]]
     ]
+
+
+def _digest(meaning: Sequence[object]) -> str:
     return hashlib.blake2b(repr(meaning).encode(), digest_size=16).hexdigest()

@@ -136,11 +136,12 @@ class Store(Protocol):
     def secret(self) -> bytes:
         """The key that was generated when the store was created."""
 
-    def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
+    def recall(self, stream: str, *, shape: str, n_sources: int, histories: str = "") -> Recalled:
         """Return the stored state of a stream.
 
         If its declaration has changed, the parts of its open windows have lost their meaning:
-        they are erased and settled as redeclared.
+        they are erased and settled as redeclared. So are the histories of its vehicles, unless
+        `histories` says that they mean the same.
         """
 
     def check_space(self) -> None:

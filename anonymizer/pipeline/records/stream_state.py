@@ -68,7 +68,12 @@ class StreamState(OpenStream):
         at_s: float,
     ) -> None:
         settings = stream.settings
-        stored = store.recall(settings.name, shape=stream.shape, n_sources=len(settings.sources))
+        stored = store.recall(
+            settings.name,
+            shape=stream.shape,
+            n_sources=len(settings.sources),
+            histories=stream.histories,
+        )
         self.accounts = StreamAccounts(stored.counts)
         super().__init__(
             stream,

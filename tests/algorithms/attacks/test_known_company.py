@@ -19,10 +19,11 @@ def attacked(
     attribute: Attribute = KIND,
     by_hierarchy: bool = False,
     d: int = 2,
+    owned: Sequence[bytes] = (),
 ) -> Read:
     """Return what is read of windows: the codes that each class allows, and what vehicles said."""
     schema = Schema((attribute,), (), ((0,),))
-    attack = KnownCompany(schema, [attribute.name], d=d, by_hierarchy=by_hierarchy)
+    attack = KnownCompany(schema, [attribute.name], d=d, by_hierarchy=by_hierarchy, owned=owned)
     for classes, vehicles in windows:
         labels = ReleasedLabels.of([[(code, code) for code in codes] for codes in classes])
         qi = np.array([[code] for code in vehicles.values()], np.int32)
@@ -37,6 +38,13 @@ FIRST = ([[0, 1]], {"u": 0, "v": 1})
 def test_a_value_that_only_one_vehicle_can_have_given_is_read() -> None:
     read = attacked(FIRST, ([[0, 1], [1, 2]], {"u": 0, "v": 1, "new": 2}))
     assert (read.n_victims, read.n_read, read.n_short) == (3, 1, 1)
+
+
+def test_who_owns_the_others_reads_what_they_cannot_have_given() -> None:
+    three = ([[0, 1, 2]], {"u": 0, "v": 1, "w": 2})
+    for owned, read in (([], (3, 0)), ([b"v"], (2, 0)), ([b"v", b"w"], (1, 1))):
+        found = attacked(three, owned=owned)
+        assert (found.n_victims, found.n_read) == read
 
 
 def test_a_value_that_another_newcomer_can_have_given_is_not_read() -> None:

@@ -146,8 +146,9 @@ def _attributes() -> tuple[Attribute, ...]:
     return (*SCHEMA.qis, *SCHEMA.sensitive)
 
 
-def test_homogeneous_classes_are_counted_with_their_people() -> None:
-    table = table_of((0, 0, 0, 1), (1, 1, 0, 1), (0, 0, 1, 0), (1, 1, 1, 2), (0, 0, 0, 2))
+@pytest.mark.parametrize("ill", [0, 1])
+def test_homogeneous_classes_are_counted_with_their_people(ill: int) -> None:
+    table = table_of((0, 0, 0, ill), (1, 1, 0, ill), (0, 0, 1, 0), (1, 1, 1, 2), (0, 0, 0, 2))
     class_of = np.array([0, 0, 1, 1, SUPPRESSED], np.int32)
     (found,) = homogeneity(publish(table, SCHEMA, class_of), SCHEMA, table, class_of)
     assert (found.n_classes, found.n_people) == (1, 2)

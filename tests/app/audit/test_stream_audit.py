@@ -310,6 +310,20 @@ def test_a_member_outside_the_region_of_its_group_hides_nobody(tmp_path: Path) -
     assert the(report, "soundness").holds is False
 
 
+def test_those_who_share_a_whole_life_are_as_many_as_k_states(tmp_path: Path) -> None:
+    paper = one_group(6, list(range(6)), k=5)
+    for line in paper.lines[6:]:
+        if line["pseudonym"] in {"p3", "p4", "p5"}:  # they get new names in the middle
+            line["pseudonym"] = line["pseudonym"].replace("p", "q")
+    paper.device_of |= {f"q{d}": f"device-{d}" for d in (3, 4, 5)}
+    report = audit_of(paper, tmp_path, world=standing(6))
+    assert the(report, "session").figures["twins_min"] == 3
+    assert the(report, "session").holds is False
+    # Each may be any of six devices, but is one of three names only.
+    assert the(report, "matching", "on_air").figures["effective_min"] == pytest.approx(3)
+    assert the(report, "matching", "on_air").holds is False
+
+
 def test_where_nothing_can_be_judged_no_verdict_is_given(tmp_path: Path) -> None:
     world = wandering(n_devices=1, n_ticks=3, seed=0)
     paper = Paper(device_of={"p": "device-0"})
@@ -392,7 +406,9 @@ def test_tracking_finds_devices_that_are_published_where_they_are(
     for t in range(3, world.n_ticks):
         for d in world.on_air(t):
             paper.publish(t, [f"p{d}"], [world.last_known(t, d)], k=1)
-    found = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking").figures
+    finding = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking")
+    assert finding.holds is False
+    found = finding.figures
     assert found["belief_followed_1min"] == pytest.approx(1, abs=0.02)
     assert found["tenth_followed_1min"] == pytest.approx(1, abs=0.02)
     assert found["exposed_followed_1min"] == 1
@@ -404,6 +420,23 @@ def test_tracking_finds_devices_that_are_published_where_they_are(
     assert found["belief_none_3min"] is found["belief_hindsight_3min"] is None
     assert found["belief_placebo_1min"] is None
     assert found["pieces_held_share"] is None
+
+
+def test_a_few_who_are_published_where_they_are_break_the_bar_of_tracking(tmp_path: Path) -> None:
+    world, few = wandering(n_devices=40, n_ticks=70, seed=2), (5, 11, 17, 23)
+    everywhere = list(range(SIDE * SIDE))
+    paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(world.n_devices)})
+    for t in range(3, world.n_ticks):
+        for d in world.on_air(t):
+            paper.publish(t, [f"p{d}"], [world.last_known(t, d)] if d in few else everywhere, k=1)
+    finding = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking")
+    times = {
+        what: float(finding.figures[f"{what}_followed_1min"] or 0)
+        / float(finding.figures[f"{what}_none_1min"] or 1)
+        for what in ("belief", "tenth")
+    }
+    assert times["belief"] < 2 < times["tenth"]
+    assert finding.holds is False
 
 
 def test_a_release_of_others_says_nothing_whenever_it_was_made(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_same_release_again_tells_nothing_new(tmp_path: Path) -> None:
 def test_who_has_changed_or_is_twice_in_a_table_is_no_victim(tmp_path: Path) -> None:
     earlier = day(tmp_path, "one", ("ann", "flu", 1, "2"), ("bob", "cold", 1, "2"))
     later = day(
-        tmp_path, "two", ("ann", "gout", 1, "2"), ("bob", "cold", 1, "2"), ("bob", "flu", 1, "2")
+        tmp_path, "two", ("ann", "gout", 1, "2"), ("bob", "flu", 1, "2"), ("bob", "cold", 1, "2")
     )
     assert found(earlier, later)["tables together"].figures == {
         "share_read": None, "share_alone": None, "share_control": None, "n_common": 0,
@@ -75,6 +75,8 @@ def test_what_a_class_has_gained_is_what_the_newcomer_brought(tmp_path: Path) ->
     later = day(tmp_path, "two", *rows, ("eve", "gout", 7, "2"))
     figures = found(earlier, later)["newcomers"].figures
     assert (figures["share_read"], figures["share_alone"], figures["n_common"]) == (1, 0, 1)
+    more = day(tmp_path, "more", *rows, ("eve", "flu", 7, "2"))  # one flu more than before
+    assert found(earlier, more)["newcomers"].figures["share_read"] == 1
     two = day(tmp_path, "three", *rows, ("eve", "gout", 7, "2"), ("fay", "ache", 7, "2"))
     assert found(earlier, two)["newcomers"].figures["share_read"] == 0
 

@@ -18,7 +18,13 @@ from anonymizer.app.audit import case_of, trips_attack
 from anonymizer.app.audit.case import Reports, TripsCase
 from anonymizer.app.audit.findings import Finding
 from anonymizer.app.audit.stream_audit import reports_of
-from anonymizer.app.audit.trips_attack import TrueWindow, attack_trips, trips, true_windows
+from anonymizer.app.audit.trips_attack import (
+    TrueWindow,
+    attack_trips,
+    belief_finding,
+    trips,
+    true_windows,
+)
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
@@ -75,10 +81,22 @@ def test_trips_of_two_days_tell_of_nobody(windows: list[TrueWindow]) -> None:
 
 
 @pytest.mark.usefixtures("owners_alone")
-def test_a_release_with_a_lower_k_is_found(windows: list[TrueWindow]) -> None:
-    owner = attacked(windows, told_with(windows, 2))["trip owner"]
-    assert owner.figures["worst"] == 1 / 2
+@pytest.mark.parametrize("k", [2, K - 1])
+def test_a_release_with_a_lower_k_is_found(windows: list[TrueWindow], k: int) -> None:
+    owner = attacked(windows, told_with(windows, k))["trip owner"]
+    assert owner.figures["worst"] == 1 / k
     assert owner.holds is False
+
+
+@pytest.mark.parametrize(("nodes", "holds"), [(2.0, False), (5.0, True)])
+def test_who_believes_in_a_small_cell_believes_in_one_of_its_nodes(
+    nodes: float, *, holds: bool
+) -> None:
+    # With or without the release: nine times in ten the adversary knows the cell.
+    pairs = np.full((20, 2), 0.9)
+    found = belief_finding("trip destination", pairs, np.arange(20), K, nodes)
+    assert found.figures["tenth_node"] == pytest.approx(0.9 / nodes)
+    assert found.holds is holds
 
 
 def test_trips_as_they_are_are_found(windows: list[TrueWindow]) -> None:

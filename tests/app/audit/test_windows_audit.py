@@ -126,6 +126,14 @@ def test_windows_that_are_only_reported_are_read(tmp_path: Path) -> None:
     assert claimed.failures
 
 
+def test_two_values_left_break_a_promise_of_three_although_none_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "all.jsonl", recorded("enforce"))
+    report = audit(path, "enforce", promise={"k": 4, "d": 3})
+    assert {f.attribute for f in report.failures} == {"type", "region"}
+    assert sum(f.figures["n_read"] for f in report.findings) == 0
+    assert not report.holds
+
+
 def test_windows_of_kaca_are_read_by_their_labels(tmp_path: Path) -> None:
     kaca: dict[str, Any] = {"model": "kaca", "method": "auto", "promise": {"k": 4}}
     report = audit(write(tmp_path / "all.jsonl", recorded_kaca()), "report", **kaca)

@@ -1,5 +1,6 @@
 """The attacks on privacy zones: one that is cut out of the network is found, others are not."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -53,14 +54,21 @@ def attacked(
     folder: Path,
     on: RoadNetwork | None = None,
     before: Trace | None = None,
+    everywhere: bool = False,
 ) -> dict[str, Finding]:
     """Cloak a trace with some settings, maybe on another network; search the zones of others.
 
-    The adversary compares the release with one of the trace `before`, without zones.
+    The adversary compares the release with one of the trace `before`, without zones. `everywhere`:
+    one region covers the whole network once.
     """
     pub, auditor_map = folder / "PUB.jsonl", folder / "MAP.jsonl"
     roads = network if on is None else on
     cloak_trace(trace, roads, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
+    if everywhere:
+        last = json.loads(pub.read_text().splitlines()[-1])
+        last |= {"time": last["time"] + STEP_S, "region": list(network.node_id)}
+        with pub.open("a") as file:
+            file.write(json.dumps(last, default=int) + "\n")
     released = read_release(pub, network)
     device_of = read_auditor_map(
         auditor_map, pseudonym=released.pseudonym, device_id=trace.device_id
@@ -127,6 +135,18 @@ def test_zones_cut_out_of_the_network_are_found_in_their_holes(
     ends = found["zone ends"]
     assert ends.figures["n_zones"] == 4
     assert ends.figures["centre_error_radii_median"] is not None
+
+
+def test_zones_that_are_covered_once_are_found_as_well_as_those_that_never_are(
+    city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
+) -> None:
+    trace, network, zoned = city
+    closed = zones_of(zoned.zones).contains(network.lat, network.lon)
+    cut = without(network, closed)
+    found = attacked(
+        trace, network, cloaked=zoned, stated=zoned, folder=tmp_path, on=cut, everywhere=True
+    )
+    assert found["zone holes"].holds is False
 
 
 def test_zones_that_stay_in_the_network_leave_no_hole(

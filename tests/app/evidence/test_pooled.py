@@ -34,6 +34,14 @@ def test_a_promise_that_one_hour_broke_is_broken() -> None:
         assert pooled.broken
 
 
+def test_the_figures_are_those_of_the_hour_above_its_bar_although_another_gained_more() -> None:
+    calm, above = {"success": 0.9}, {"success": 0.2}
+    hours = [at(1, 0.9, holds=True, figures=calm), at(2, 0.2, holds=False, figures=above)]
+    for order in (hours, hours[::-1]):
+        (pooled,) = pooled_results(order)
+        assert (pooled.figures, pooled.holds) == (above, False)
+
+
 def test_most_exposed_is_who_was_so_in_the_worst_hour() -> None:
     morning = at(1, 0.5, exposed=0.4, exposed_control=0.3)
     (pooled,) = pooled_results([morning, at(2, 0.1, exposed=0.9, exposed_control=0.2)])

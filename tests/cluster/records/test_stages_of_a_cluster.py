@@ -23,7 +23,10 @@ from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
-from anonymizer.cluster.records.window_messages import RangeAnswer, RangeRows, decode
+from anonymizer.cluster.packed_state import pack_state, unpack_state
+from anonymizer.cluster.positions.raw_batches import RAW
+from anonymizer.cluster.records.joiner_stage import JoinerStage
+from anonymizer.cluster.records.window_messages import RangeAnswer, RangeRows, Recall, decode
 from anonymizer.cluster.records.window_ranges import Places, companies_of, longest_take_s
 from anonymizer.cluster.transactions import consumer_options
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
@@ -43,6 +46,7 @@ from tests.cluster.records.cluster import (
     Cluster,
     Key,
     by_tick,
+    check_balance,
     settings_for,
     summaries,
 )
@@ -423,6 +427,47 @@ def test_a_planner_that_knows_nothing_learns_what_is_under_way(first: int, folde
     assert cluster.n_lost > 2
     check_settled(cluster, made)
     check_shuffled(cluster)
+
+
+class Stuttering(Cluster):
+    """A cluster in which all that a joiner hears about windows comes twice."""
+
+    def read(self, key: Key) -> bool:
+        process = self.processes[key]
+        is_read = super().read(key)
+        value, at_s = process.log[process.at - 1] if is_read else (RAW, 0.0)
+        if key[0] == "joiner" and value[:1] != RAW and not isinstance(decode(value), Recall):
+            assert process.stage.take(value, at_s=at_s) == []
+            assert isinstance(process.stage, JoinerStage)
+            check_balance(process.stage)
+        return is_read
+
+
+def test_a_joiner_takes_what_comes_again_for_nothing_new(folder: Path) -> None:
+    made = world("cohorts", folder, n=24)
+    cluster, once = Stuttering([made.stream], made.arrivals, settings_for(8)), cluster_of(made, 8)
+    cluster.run()
+    once.run()
+    check_settled(cluster, made)
+    assert cluster.accounts() == once.accounts()
+
+
+def test_a_joiner_forgets_who_was_not_published_for_a_year(folder: Path) -> None:
+    made = world("cohorts", folder, n=24)
+    cluster = cluster_of(made)
+    year = int(366 * 86_400 / LENGTH_S)
+    last = {b"in time".ljust(16): 30 - year, b"too long ago".ljust(16): -year}
+    for joiner in cluster.joiners:
+        name = f"joiner {joiner.number}"
+        state = unpack_state(name, joiner.snapshot())
+        state["streams"][0]["memories"] = [[who, window, b""] for who, window in last.items()]
+        joiner.restore(pack_state(name, state))
+    cluster.run()
+    for joiner in cluster.joiners:
+        state = unpack_state(f"joiner {joiner.number}", joiner.snapshot())
+        known = {who for who, *_ in state["streams"][0]["memories"]}
+        assert known & last.keys() == {b"in time".ljust(16)}
+        assert len(known) > 1
 
 
 def braked(*, n: int, n_windows: int) -> Iterator[tuple[float, Delivery]]:

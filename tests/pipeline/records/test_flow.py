@@ -28,7 +28,7 @@ from anonymizer.pipeline.records.multisource_model import MultiSource
 from anonymizer.pipeline.records.window_model import Asked, WindowModel
 from anonymizer.settings import LimitSettings, StreamSettings
 from tests.app.gateway.records import assert_classes_keep, assert_each_window_has_one_partition
-from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, stream, traffic
+from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, TYPES, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
 
 
@@ -451,6 +451,38 @@ def test_a_vehicle_that_comes_back_within_a_year_keeps_the_cover_of_its_cohort(
             rig.flow.close(due, closing, now=NOW)
             assert len(closing.memory) == 40
         assert len(memories) == remembered
+
+
+ATTRIBUTES = FLEET["attributes"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "remembered"),
+    [
+        (ATTRIBUTES[:-1], 40),
+        ([{**ATTRIBUTES[2], "hi": 99}, *ATTRIBUTES[:2], *ATTRIBUTES[3:]], 40),
+        ([{**a, "lasting": a["name"] == "type"} for a in ATTRIBUTES], 0),
+        ([{**ATTRIBUTES[0], "values": ["tram", *TYPES]}, *ATTRIBUTES[1:]], 0),
+    ],
+    ids=["one less", "another order and range", "one lasts no more", "another lasting value"],
+)
+def test_covers_outlast_another_declaration_under_which_they_mean_the_same(
+    tmp_path: Path, attributes: list[dict[str, Any]], remembered: int
+) -> None:
+    told = {a["name"] for a in attributes}
+    sources = [{**s, "tells": [t for t in s["tells"] if t in told]} for s in FLEET["sources"]]
+    fleet = list(traffic(n_vehicles=40, n_windows=1, seed=7))
+    changed: dict[str, Any] = {"attributes": attributes, "sources": sources}
+    for window, declared in enumerate(({}, changed)):
+        rig = Rig(tmp_path, cumulative="enforce", **declared)
+        rig.take(*(replace(part, ts=part.ts + window * LENGTH_S) for part in fleet))
+        rig.clock_s += 1000.0
+        (due,) = rig.flow.due(at_s=rig.clock_s)
+        memories = rig.flow.memories(due)
+        closing = rig.flow.anonymize(due, memories, time_left=lambda: 0.0, clock=lambda: 0.0)
+        rig.flow.close(due, closing, now=NOW)
+        rig.store.close()
+    assert len(memories) == remembered
 
 
 def test_a_crash_before_a_window_is_committed_leaves_it_open_to_be_closed_again(

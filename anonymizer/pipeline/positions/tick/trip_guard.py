@@ -57,13 +57,17 @@ class TripGuard:
         """Take the positions of a tick; return those, of any tick, that may now be published."""
         slot, ts, lat, lon, tag, heading = positions[:6]
         tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now, heading=heading)
-        for outcome, settled in (
-            (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),
-            (Outcome.SUPPRESSED__OVERLOAD, tick.overflow),
-            (Outcome.LATE, tick.late),
-            (Outcome.DUPLICATE, tick.duplicate),
+        # Of several of a device all but one are superseded, as they would be elsewhere: public
+        # counts rely on it.
+        n_ends = len(np.unique(tick.trip_end["slot"]))
+        for outcome, n in (
+            (Outcome.SUPPRESSED__TRIP_END, n_ends),
+            (Outcome.SUPPRESSED__SUPERSEDED, len(tick.trip_end) - n_ends),
+            (Outcome.SUPPRESSED__OVERLOAD, len(tick.overflow)),
+            (Outcome.LATE, len(tick.late)),
+            (Outcome.DUPLICATE, len(tick.duplicate)),
         ):
-            self._ledger.settle(outcome, len(settled))
+            self._ledger.settle(outcome, n)
         passed = tick.passed
         return Positions(
             passed["slot"].astype(np.int32),

@@ -24,7 +24,7 @@ from anonymizer.pipeline.positions.counts.public_counts import (
 )
 from anonymizer.pipeline.positions.tick.flow_stats import TICK
 from anonymizer.settings import Settings
-from tests.pipeline.positions.support import NOW, Rig, delivery
+from tests.pipeline.positions.support import NOW, Rig, delivery, flow_settings
 
 STEP = 10
 ABOUT_PLACES = [Outcome.SUPPRESSED__PRIVACY_ZONE, Outcome.SUPPRESSED__TRIP_END]
@@ -185,6 +185,21 @@ def test_a_trip_that_may_end_in_a_zone_moves_nothing_until_it_is_published() -> 
     public.flush()
     assert (public.shown.n_received, public.shown.n_held) == (0, 0)
     assert set(rates) == {None, 0.0}
+
+
+def test_a_device_that_reports_often_at_an_end_of_its_trip_moves_no_count_of_suppressed() -> None:
+    rig = Rig(trips={"enabled": True}, tick={"interval_s": 5.0})
+    start = exact_figures(rig.flow, rig.ledger, n_waiting=0)
+    share = public_share(flow_settings(tick={"interval_s": 5.0}), within_s=10)
+    public = PublicCounts(start, step=STEP, share=share)
+    for tick in range(1, 13):
+        now = NOW + 5.0 * tick
+        rig.publish(*(delivery("one", 12, now - 0.1 * i) for i in range(50)), now=now)
+        if tick % 2 == 0:
+            public.turn(exact_figures(rig.flow, rig.ledger, n_waiting=0))
+    public.flush()
+    assert rig.outcomes() == {"SUPPRESSED__TRIP_END": 12, "SUPPRESSED__SUPERSEDED": 588}
+    assert public.shown.n_of[OTHER] == 0
 
 
 @given(st.lists(st.floats(0.01, 9)), st.integers(1, 12))
