@@ -96,7 +96,11 @@ async def test_a_mistake_in_the_settings_ends_the_start_in_one_line(tmp_path: Pa
 def told_while_it_loads(program: str, number: signal.Signals) -> list[str]:
     """Return a command that runs a program, which gets a signal while its modules are imported."""
     text = f"""
-import os, runpy, sys
+import os, runpy, signal, sys
+
+# A program below nohup, or in the background of a script, ignores signals.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Meanwhile:
     def find_spec(self, name, *_):
