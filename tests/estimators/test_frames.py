@@ -15,6 +15,9 @@ from anonymizer.estimators import Anonymizer
 
 N = 60
 MODELS = ["cells", "kd", "kaca"]
+DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(N)]
+IN_UTC = [datetime(2024, 1, 1, 8, tzinfo=UTC) + timedelta(minutes=7 * i) for i in range(N)]
+TIMES = [time.replace(tzinfo=None) for time in IN_UTC]
 
 
 def table() -> pd.DataFrame:
@@ -68,9 +71,46 @@ def test_polars_columns_are_no_objects() -> None:
     assert estimator.fit_transform(rows).dtypes == [pl.Float64, pl.Float64, pl.String]
 
 
-DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(N)]
-IN_UTC = [datetime(2024, 1, 1, 8, tzinfo=UTC) + timedelta(minutes=7 * i) for i in range(N)]
-TIMES = [time.replace(tzinfo=None) for time in IN_UTC]
+def test_polars_shows_null_for_text_and_times_that_are_missing_or_suppressed() -> None:
+    rows = pl.DataFrame({"age": [1, 2, 2, 0, 0, 2, 2, 0, 0], "job": [*"abaaabaab"]})
+    rows = rows.with_columns(at=pl.lit(TIMES[0]))
+    estimator = Anonymizer(
+        "kd",
+        k=2,
+        d=1,
+        max_share=0.6,
+        method="hilbert",
+        categorical=["job"],
+        untouched=["at"],
+    ).set_output(transform="polars")
+    published = estimator.fit_transform(rows)
+    assert 0 < len(estimator.valid_rows_) < len(rows)
+    suppressed = published[np.flatnonzero(estimator.class_of_ < 0).tolist()]
+    assert suppressed["job"].to_list() == suppressed["at"].to_list() == [None, None]
+    assert suppressed["age"].is_nan().all()
+    assert published["at"].dtype == pl.Datetime
+
+    lacking = pl.DataFrame({"job": [None, None, None, "a", "a", "a"], "age": [1, 1, 1, 2, 2, 2]})
+    estimator.set_params(untouched=(), max_share=1.0)
+    assert set(estimator.fit_transform(lacking)["job"]) == {None, "a"}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("moments", ["at", "untouched"])
+def test_a_frame_may_hold_numbers_beside_times(kind: type[Any], moments: str) -> None:
+    times = pd.to_datetime(pd.Series(TIMES)).astype("datetime64[us]")
+    rows = kind({"age": np.arange(N) % 9, "at": times.to_numpy(), "pay": np.arange(N) / 4})
+    untouched = ["at"] if moments == "untouched" else []
+    estimator = Anonymizer("kd", k=5, method="hilbert", untouched=untouched).fit(rows)
+    assert estimator.feature_names_in_.tolist() == ["age", "at", "pay"]
+    published = estimator.transform(rows)
+    assert all(isinstance(at, datetime) for at in published[:, 1])
+    assert (published[:, 1].tolist() == TIMES) == bool(untouched)
+    assert published[:, 0].astype(float).max() <= 8
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.transform(rows[["at", "age", "pay"]])
+    with pytest.raises(ValueError, match="minimum of 2"):
+        Anonymizer("kd").fit(rows[:1])
 
 
 @pytest.mark.parametrize("moments", [DAYS, TIMES, IN_UTC], ids=["dates", "times", "times in UTC"])
