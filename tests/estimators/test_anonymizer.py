@@ -230,6 +230,14 @@ def test_a_criterion_that_is_no_number_is_not_a_promise_of_nothing(options: dict
         Anonymizer("kd", **options).fit(np.arange(60.0)[:, None] % 7)
 
 
+def test_of_equal_rows_in_several_classes_the_first_tells_the_class() -> None:
+    rows = np.array([0.0] * 7 + [1.0] * 5)[:, None]
+    estimator = Anonymizer("kd", k=3, d=1, method="hilbert").fit(rows)
+    assert len(set(estimator.class_of_[:7].tolist())) == 3
+    assert estimator.representatives_[estimator.class_of_[6]] == [1.0]
+    assert estimator.transform([[0.0]]).tolist() == [[0.0]]
+
+
 def test_an_infinite_number_and_a_lost_person_are_refused() -> None:
     rows = frame().select("age", "job").to_numpy()
     with pytest.raises(ValueError, match="one person for each row"):

@@ -12,6 +12,7 @@ from sklearn.compose import make_column_selector
 
 from anonymizer.cli.anonymize import anonymize
 from anonymizer.estimators import Anonymizer
+from anonymizer.estimators.moments import Clock
 
 N = 60
 MODELS = ["cells", "kd", "kaca"]
@@ -147,6 +148,11 @@ def test_times_without_a_zone_are_not_taken_for_other_moments(moments: list[Any]
     estimator = Anonymizer("kd", k=5, method="hilbert").fit(rows)
     with pytest.raises(ValueError, match=r"column at mixes (dates|times) with something else"):
         estimator.transform(pd.DataFrame({"at": pd.to_datetime(pd.Series(TIMES))}))
+
+
+def test_halfway_between_two_days_is_the_earlier_one() -> None:
+    found = Clock(has_time=False).moments(np.array([1.5, np.nan, -0.5]))
+    assert found.tolist() == [date(1970, 1, 2), None, date(1969, 12, 31)]
 
 
 @pytest.mark.parametrize(

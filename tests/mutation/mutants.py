@@ -218,6 +218,36 @@ MODULES = (
         ),
     ),
     Module(
+        "pipeline/records/silence.py",
+        ("pipeline/records/test_flow.py",),
+        (
+            ("max(stream.promise.k, _SILENT_SHARE * n)", "_SILENT_SHARE * n"),
+            ("cells[:, column] = attributes[column].missing", "pass"),
+        ),
+    ),
+    Module(
+        "pipeline/records/history.py",
+        ("pipeline/records/test_windows_together.py",),
+        (
+            ("kept |= cohorts.is_new", "pass"),
+            ("if cohorts is not None and published.any():", "if cohorts is not None:"),
+        ),
+    ),
+    Module(
+        "pipeline/records/cells_model.py",
+        ("pipeline/records/test_cells_model.py",),
+        (("np.append(number, np.int32(SUPPRESSED))[class_of]", "class_of"),),
+    ),
+    Module(
+        "pipeline/records/queries.py",
+        ("web/test_toll.py",),
+        (
+            ("elif k < least:", "elif False:"),
+            ("max([self.k, *(release.k for release in releases)])", "self.k"),
+            ("if len(classes) != release.n_classes:", "if False:"),
+        ),
+    ),
+    Module(
         "transport/packets.py",
         ("transport/test_packets.py",),
         (
