@@ -220,6 +220,20 @@ def test_mondrian_warns_where_the_published_algorithm_loses_far_less() -> None:
         assert (said in by_mondrian.warnings) == warns == (times >= 3)
 
 
+def test_closeness_is_that_to_the_whole_table_where_rows_are_left_out() -> None:
+    """To the rows that are left, which are other ones, it promises nothing."""
+    rng = np.random.default_rng(18)
+    young = rng.random(40) < 0.85
+    age = np.where(young, rng.integers(0, 5, 40), rng.integers(50, 100, 40))
+    illness = np.where(young, rng.choice(["a", "b"], 40), "rare")
+    table = TextTable(Path("people.csv"), pl.DataFrame({"age": age, "illness": illness}))
+    promise = Promise(k=3, t=0.3)
+    plan = replace(PLAN, method="mondrian", promise=promise, suppress=0.15)
+    report = anonymize(table, Declared(qis=["age"], sensitive=["illness"]), plan).report
+    assert report.suppressed["limit"] > 0
+    assert 0 < report.sensitive[0].t <= 0.3
+
+
 @pytest.mark.parametrize("method", ["best", "mondrian"])
 def test_the_loss_of_a_heavy_column_falls_and_that_of_the_others_rises(method: str) -> None:
     table = mostly_one_city()
