@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,8 @@ def test_rows_that_fit_in_no_class_count_towards_the_limit_too() -> None:
         anonymize(people(), DECLARED, replace(plan, suppress=0.02), models=OWN)
     with pytest.raises(InputError, match=r"4 of 80 rows fit in no class, and 0.0% may be left out"):
         anonymize(people(), DECLARED, replace(plan, suppress=0.0), models=OWN)
+    with pytest.raises(InputError, match=r"4 of 80 rows fit in no class, and 4.9% may be left out"):
+        anonymize(people(), DECLARED, replace(plan, suppress=0.049), models=OWN)
     report = anonymize(people(), DECLARED, replace(plan, suppress=0.05), models=OWN).report
     assert report.suppressed == {"promise": 4}
     assert report.settings.suppress == 0.05
@@ -319,6 +322,28 @@ def test_every_row_is_accounted_for_and_the_suppressed_by_their_reason() -> None
     assert report.n == 80 == report.n_published + 7
     assert (out_row[:3] < 0).all()
     assert sorted(out_row[out_row >= 0].tolist()) == list(range(73))
+
+
+def test_a_search_that_ran_out_of_time_before_a_later_one_is_told_too() -> None:
+    n_searches = 0
+
+    def best(task: Task) -> Int32Array:
+        nonlocal n_searches
+        n_searches += 1
+        while n_searches == 1 and task.time_left is not None and task.time_left() > 0:
+            pass
+        return MODELS["kd"].methods["hilbert"](task)
+
+    time = count()
+    report = anonymize(
+        people(),
+        DECLARED,
+        replace(PLAN, method="best", suppress=0.1, time_budget_s=100.0),
+        models={"kd": Model(d=2, l=1, methods={"best": best})},
+        clock=lambda: float(next(time)),
+    ).report
+    assert n_searches == 2
+    assert any("time budget" in warning for warning in report.warnings)
 
 
 def test_a_method_that_could_go_on_for_ever_ends_when_its_time_is_used_up() -> None:

@@ -214,6 +214,7 @@ MODULES = (
             ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*rejected])"),
             ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*broken])"),
             ("n_classes) >= stream.promise.k\n", "n_classes) >= 1\n"),
+            ("portion.model.joined(rows, of_rows)[: records.n]", "of_rows[: records.n]"),
             ("persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]", "persons = c"),
         ),
     ),
