@@ -2,11 +2,11 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 from collections import defaultdict
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -334,7 +334,7 @@ def test_a_search_that_ran_out_of_time_before_a_later_one_is_told_too() -> None:
             pass
         return MODELS["kd"].methods["hilbert"](task)
 
-    time = count()
+    time = itertools.count()
     report = anonymize(
         people(),
         DECLARED,
