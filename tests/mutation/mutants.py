@@ -219,6 +219,16 @@ MODULES = (
         ),
     ),
     Module(
+        "algorithms/records/cohorts.py",
+        ("algorithms/records/test_cohorts.py",),
+        (
+            ("qi[self.withheld[:, a], j] = schema.qis[j].missing", "pass"),
+            ("added[:, j] = codes[np.arange(n) % len(codes)]", "pass"),
+            ("n = max((len(codes) for codes", "n = min((len(codes) for codes"),
+            ("known == NO_COMPANY, first_company", "known == known, first_company"),
+        ),
+    ),
+    Module(
         "pipeline/records/silence.py",
         ("pipeline/records/test_flow.py",),
         (
