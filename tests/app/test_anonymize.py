@@ -205,6 +205,17 @@ def test_rows_that_fit_in_no_class_count_towards_the_limit_too() -> None:
     assert report.settings.suppress == 0.05
 
 
+def test_a_number_that_marks_a_missing_value_is_in_no_mean() -> None:
+    rows = pl.DataFrame({"job": ["a"] * 8, "pay": ["10", "12"] * 2 + ["-9"] * 4})
+    plan = replace(PLAN, promise=Promise(k=8), measures=["pay"])
+    declared = Declared(qis=["job"], markers=["-9"])
+    made = anonymize(TextTable(Path("t.csv"), rows), declared, plan)
+    assert made.publication.frame["mean_pay"].is_null().all()  # four persons have a value
+    kept = replace(plan, promise=Promise(k=4), method="mondrian")
+    made = anonymize(TextTable(Path("t.csv"), rows), declared, kept)
+    assert set(made.publication.frame["mean_pay"]) == {11.0}
+
+
 def test_mondrian_warns_where_the_published_algorithm_loses_far_less() -> None:
     """Of numbers most of which are 0, no median leaves two values on either side."""
     n, rng = 500, np.random.default_rng(1)
@@ -597,6 +608,24 @@ def test_the_order_of_the_table_changes_no_label_count_or_mean(seed: int, mixed:
     shuffled = np.random.default_rng(mixed).permutation(len(table))
     other = TextTable(table.path, table.frame[shuffled])
     assert as_csv(anonymize(table, TOLLS, KACA)) == as_csv(anonymize(other, TOLLS, KACA))
+
+
+@pytest.mark.parametrize(("id_", "seed"), [(None, 0), (None, 1), ("name", 0), ("name", 1)])
+def test_means_of_classes_with_equal_labels_do_not_tell_the_order_of_rows_or_names(
+    id_: str | None, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    name = pl.Series([f"p{i:02}" for i in range(60)])
+    table = pl.DataFrame({"name": name, "job": rng.choice(["a", "b"], 60), "pay": np.arange(60)})
+    mixed = rng.permutation(60)
+    other = table[mixed] if id_ is None else table.with_columns(name=name[mixed])
+    plan = replace(PLAN, promise=Promise(k=3), measures=["pay"])
+    declared = Declared(qis=["job"], id=id_)
+    one, two = (
+        anonymize(TextTable(Path("t.csv"), each), declared, plan) for each in (table, other)
+    )
+    assert one.publication.frame["job"].n_unique() < one.report.n_classes
+    assert as_csv(one) == as_csv(two)
 
 
 def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> None:
