@@ -75,6 +75,11 @@ def test_times_are_read_as_people_write_them_and_in_their_order(
     assert [n - theirs[0] for n in theirs if n is not None and theirs[0] is not None] == gaps
 
 
+def test_of_several_writings_of_a_day_the_shortest_is_published() -> None:
+    (qi,) = coded(["2024-01-02", "2024/1/2", "2024-1-03"]).schema.qis
+    assert qi.written == ("2024/1/2", "2024-1-03")
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
