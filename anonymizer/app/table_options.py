@@ -250,7 +250,7 @@ class TableOptions(ColumnOptions):
     max_source_share: Annotated[
         float | None,
         Option(
-            "Largest share of a class with the same values in all columns of a source.",
+            "Largest share of a class with the same values in all columns of a source of several.",
             shown=f"{SAFE_SOURCE_SHARE}, with -d 1: 1",
             least=0,
             most=1,
@@ -314,7 +314,12 @@ class AuditOptions(ColumnOptions):
         float, Option("Largest share of a class with the same value.", least=0, most=1)
     ] = 1.0
     max_source_share: Annotated[
-        float, Option("Largest share of a class with the same values in a source.", least=0, most=1)
+        float,
+        Option(
+            "Largest share of a class with the same values in a source of several columns.",
+            least=0,
+            most=1,
+        ),
     ] = 1.0
     min_spread: Annotated[
         Mapping[str, float] | None,

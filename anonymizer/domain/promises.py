@@ -25,7 +25,8 @@ class Promise:
     max_share
         Largest share of a class's persons who have the same value of a quasi-identifier.
     max_source_share
-        Likewise for the values of all quasi-identifiers of one source together.
+        Likewise for the values of all quasi-identifiers of one source together, where it has
+        several: that of a source of one is bounded by `max_share`.
     min_spread
         Smallest distance between the ends of a numeric quasi-identifier, by name.
     entropy_l

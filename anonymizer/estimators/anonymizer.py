@@ -266,6 +266,8 @@ class Anonymizer(RowTransformer):
             t=self.t,
         )
         check_cells_promise(promise)
+        if not (promise.max_share <= 1 and promise.t >= 0):
+            raise ValueError("max_share must be at most 1, and t 0 or more")
         return promise
 
     def _classes(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import wraps
 from typing import Any, TypeAlias
 
@@ -9,8 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from anonymizer.algorithms.cells.representatives import is_missing
 from anonymizer.algorithms.records.attributes import (
@@ -92,6 +99,9 @@ class FrameColumns:
         who = np.arange(len(rows)) if person is None else np.asarray(person)
         if who.shape != (len(rows),):
             raise ValueError("person must have one person for each row")
+        # Of several unknown persons, numpy makes one or many, and could lose the order of others.
+        if n_unknown := int(lacks_value(who).sum()):
+            raise ValueError(f"person is missing in {n_unknown} of {len(rows)} rows")
         return Records(
             _side_by_side(codes, len(rows)),
             _side_by_side(secrets, len(rows)),
@@ -242,7 +252,8 @@ def learn_columns(
         },
         clocks=clocks,
         marker=marker,
-        as_objects=bool(category | clocks.keys()) and rows.dtype.kind not in "biuf",
+        as_objects=rows.dtype.kind not in "biuf"
+        and bool(category | clocks.keys() or any(_has_moments(rows[:, j]) for j in kept)),
     )
 
 
@@ -273,6 +284,10 @@ def lacks_value(column: ColumnArray) -> BoolArray:
         return np.zeros(len(column), bool)
     # What is missing is not equal to itself; for pandas it is not known whether it is.
     return np.array([cell is None or (cell == cell) is not True for cell in column], bool)  # noqa: PLR0124
+
+
+def _has_moments(column: ColumnArray) -> bool:
+    return Clock.of(column[~lacks_value(column)]) is not None
 
 
 def _numbers(column: ColumnArray, name: str) -> FloatArray:
@@ -330,14 +345,35 @@ class RowTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401  scikit-learn's own
         """Let data frames that `set_output` asks for have the types of their columns."""
-        super().__init_subclass__(**options)
-        for name in {"transform", "fit_transform"} & cls.__dict__.keys():
+        own = {"transform", "fit_transform"} & cls.__dict__.keys()
+        for name in own:
+            setattr(cls, name, _with_nulls(cls.__dict__[name]))
+        super().__init_subclass__(**options)  # wraps them, too
+        for name in own:
             setattr(cls, name, _with_types(cls.__dict__[name]))
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  scikit-learn has no types
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         return tags
+
+
+def _with_nulls(method: Callable[..., ColumnArray]) -> Callable[..., ColumnArray]:
+    """Return a method whose rows have None for NaN beside text and times, if polars is asked for.
+
+    polars refuses NaN in a column of text, and in one of times takes all for numbers.
+    """
+
+    @wraps(method)
+    def nulled(self: object, *args: Any, **options: Any) -> ColumnArray:  # noqa: ANN401  likewise
+        rows = method(self, *args, **options)
+        if rows.dtype.kind == "O" and _get_output_config("transform", self)["dense"] == "polars":
+            for column in rows.T:
+                if any(isinstance(cell, str | date) for cell in column):
+                    column[lacks_value(column)] = None
+        return rows
+
+    return nulled
 
 
 def _with_types(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -371,14 +407,7 @@ def rows_to_learn_from(
 
     `may_lack`: whether values may be missing.
     """
-    rows: ColumnArray = validate_data(
-        estimator,
-        X,
-        dtype=None,
-        ensure_min_samples=2,
-        ensure_all_finite="allow-nan" if may_lack else True,
-    )
-    return rows
+    return _checked(estimator, X, may_lack=may_lack, reset=True, ensure_min_samples=2)
 
 
 def rows_to_transform(
@@ -388,11 +417,35 @@ def rows_to_transform(
     may_lack: bool = False,
 ) -> ColumnArray:
     """Return `X` as an array, shape (n, columns), after checking its columns against `fit`."""
-    finite = "allow-nan" if may_lack else True
-    rows: ColumnArray = validate_data(
-        estimator, X, dtype=None, reset=False, ensure_all_finite=finite
-    )
+    return _checked(estimator, X, may_lack=may_lack, reset=False)
+
+
+def _checked(
+    estimator: object,
+    X: Any,  # noqa: ANN401, N803
+    *,
+    may_lack: bool,
+    reset: bool,
+    **checks: int,
+) -> ColumnArray:
+    checks_of_cells = {"dtype": None, "ensure_all_finite": "allow-nan" if may_lack else True}
+    rows: ColumnArray
+    if _mixes_moments(X):  # numpy knows no common type, and does not choose objects itself
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        cells = X.astype(object).to_numpy() if hasattr(X, "astype") else np.array(X.rows(), object)
+        rows = check_array(cells.reshape(X.shape), input_name="X", **checks_of_cells, **checks)
+    else:
+        rows = validate_data(estimator, X, reset=reset, **checks_of_cells, **checks)
     return rows
+
+
+def _mixes_moments(X: Any) -> bool:  # noqa: ANN401, N803
+    """Return whether a data frame of pandas or polars has times beside other columns."""
+    types = X.dtypes if hasattr(X, "columns") else ()
+    timed = [
+        getattr(each, "kind", "") == "M" or getattr(each, "is_temporal", bool)() for each in types
+    ]
+    return any(timed) and not all(timed)
 
 
 def as_given(rows: ColumnArray, X: Any) -> Any:  # noqa: ANN401, N803

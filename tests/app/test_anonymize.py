@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -197,9 +198,22 @@ def test_rows_that_fit_in_no_class_count_towards_the_limit_too() -> None:
         anonymize(people(), DECLARED, replace(plan, suppress=0.02), models=OWN)
     with pytest.raises(InputError, match=r"4 of 80 rows fit in no class, and 0.0% may be left out"):
         anonymize(people(), DECLARED, replace(plan, suppress=0.0), models=OWN)
+    with pytest.raises(InputError, match=r"4 of 80 rows fit in no class, and 4.9% may be left out"):
+        anonymize(people(), DECLARED, replace(plan, suppress=0.049), models=OWN)
     report = anonymize(people(), DECLARED, replace(plan, suppress=0.05), models=OWN).report
     assert report.suppressed == {"promise": 4}
     assert report.settings.suppress == 0.05
+
+
+def test_a_number_that_marks_a_missing_value_is_in_no_mean() -> None:
+    rows = pl.DataFrame({"job": ["a"] * 8, "pay": ["10", "12"] * 2 + ["-9"] * 4})
+    plan = replace(PLAN, promise=Promise(k=8), measures=["pay"])
+    declared = Declared(qis=["job"], markers=["-9"])
+    made = anonymize(TextTable(Path("t.csv"), rows), declared, plan)
+    assert made.publication.frame["mean_pay"].is_null().all()  # four persons have a value
+    kept = replace(plan, promise=Promise(k=4), method="mondrian")
+    made = anonymize(TextTable(Path("t.csv"), rows), declared, kept)
+    assert set(made.publication.frame["mean_pay"]) == {11.0}
 
 
 def test_mondrian_warns_where_the_published_algorithm_loses_far_less() -> None:
@@ -218,6 +232,20 @@ def test_mondrian_warns_where_the_published_algorithm_loses_far_less() -> None:
         times = by_mondrian.gcp.range / by_hilbert.gcp.range
         said = f"mondrian loses {times:.1f} times as much as hilbert would: choose another method"
         assert (said in by_mondrian.warnings) == warns == (times >= 3)
+
+
+def test_closeness_is_that_to_the_whole_table_where_rows_are_left_out() -> None:
+    """To the rows that are left, which are other ones, it promises nothing."""
+    rng = np.random.default_rng(18)
+    young = rng.random(40) < 0.85
+    age = np.where(young, rng.integers(0, 5, 40), rng.integers(50, 100, 40))
+    illness = np.where(young, rng.choice(["a", "b"], 40), "rare")
+    table = TextTable(Path("people.csv"), pl.DataFrame({"age": age, "illness": illness}))
+    promise = Promise(k=3, t=0.3)
+    plan = replace(PLAN, method="mondrian", promise=promise, suppress=0.15)
+    report = anonymize(table, Declared(qis=["age"], sensitive=["illness"]), plan).report
+    assert report.suppressed["limit"] > 0
+    assert 0 < report.sensitive[0].t <= 0.3
 
 
 @pytest.mark.parametrize("method", ["best", "mondrian"])
@@ -305,6 +333,28 @@ def test_every_row_is_accounted_for_and_the_suppressed_by_their_reason() -> None
     assert report.n == 80 == report.n_published + 7
     assert (out_row[:3] < 0).all()
     assert sorted(out_row[out_row >= 0].tolist()) == list(range(73))
+
+
+def test_a_search_that_ran_out_of_time_before_a_later_one_is_told_too() -> None:
+    n_searches = 0
+
+    def best(task: Task) -> Int32Array:
+        nonlocal n_searches
+        n_searches += 1
+        while n_searches == 1 and task.time_left is not None and task.time_left() > 0:
+            pass
+        return MODELS["kd"].methods["hilbert"](task)
+
+    time = itertools.count()
+    report = anonymize(
+        people(),
+        DECLARED,
+        replace(PLAN, method="best", suppress=0.1, time_budget_s=100.0),
+        models={"kd": Model(d=2, l=1, methods={"best": best})},
+        clock=lambda: float(next(time)),
+    ).report
+    assert n_searches == 2
+    assert any("time budget" in warning for warning in report.warnings)
 
 
 def test_a_method_that_could_go_on_for_ever_ends_when_its_time_is_used_up() -> None:
@@ -558,6 +608,24 @@ def test_the_order_of_the_table_changes_no_label_count_or_mean(seed: int, mixed:
     shuffled = np.random.default_rng(mixed).permutation(len(table))
     other = TextTable(table.path, table.frame[shuffled])
     assert as_csv(anonymize(table, TOLLS, KACA)) == as_csv(anonymize(other, TOLLS, KACA))
+
+
+@pytest.mark.parametrize(("id_", "seed"), [(None, 0), (None, 1), ("name", 0), ("name", 1)])
+def test_means_of_classes_with_equal_labels_do_not_tell_the_order_of_rows_or_names(
+    id_: str | None, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    name = pl.Series([f"p{i:02}" for i in range(60)])
+    table = pl.DataFrame({"name": name, "job": rng.choice(["a", "b"], 60), "pay": np.arange(60)})
+    mixed = rng.permutation(60)
+    other = table[mixed] if id_ is None else table.with_columns(name=name[mixed])
+    plan = replace(PLAN, promise=Promise(k=3), measures=["pay"])
+    declared = Declared(qis=["job"], id=id_)
+    one, two = (
+        anonymize(TextTable(Path("t.csv"), each), declared, plan) for each in (table, other)
+    )
+    assert one.publication.frame["job"].n_unique() < one.report.n_classes
+    assert as_csv(one) == as_csv(two)
 
 
 def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> None:

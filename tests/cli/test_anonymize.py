@@ -175,9 +175,10 @@ def test_cells_follow_what_a_model_is_to_learn(table: Path, tmp_path: Path) -> N
         ),
         (["--sa", "illness", "--bands", "illness=1:2"], "bands: illness is not a numeric"),
         (["--sa", "name", "--bands", "illness"], "bands: must be a name, = and numbers"),
+        (["--weight", "age=inf"], "weight: must be finite"),
     ],
 )
-def test_a_target_or_an_l_that_cannot_be_is_refused(
+def test_an_option_that_cannot_be_is_refused(
     table: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
     out = tmp_path / "out.csv"

@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
 from anonymizer.errors import GuaranteeError
-from anonymizer.estimators import Anonymizer
+from anonymizer.estimators import Anonymizer, Minimizer
 from tests.estimators.made import frame, tables
 
 MODELS = [
@@ -202,6 +203,39 @@ def test_what_cannot_be_is_refused_in_words_without_a_value(
         estimator.fit(frame(), [0, 1] * 30)
     assert not any(value in str(refused.value) for value in ("baker", "clerk", "n0", "flu"))
     assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        np.array([1.0, float("nan")], object),  # each of these is unlike itself
+        [1.0, float("nan")],
+        ["ann", None],
+        np.array(["2024-01-01", "NaT"], "M8[D]"),
+    ],
+    ids=["objects", "numbers", "texts", "times"],
+)
+@pytest.mark.parametrize("model", ["kd", "minimizer"])
+def test_a_row_of_nobody_knows_whom_is_not_counted_as_a_person(model: str, unknown: Any) -> None:  # noqa: ANN401
+    rows = np.arange(60.0)[:, None] % 7
+    person = np.asarray(unknown).repeat(30)
+    estimator = Anonymizer("kd", k=3) if model == "kd" else Minimizer(Ridge(), k=3)
+    with pytest.raises(ValueError, match=r"person is missing in \d+ of \d+ rows"):
+        estimator.fit(rows, rows[:, 0], person=person)
+
+
+@pytest.mark.parametrize("options", [{"max_share": float("nan")}, {"t": float("nan")}])
+def test_a_criterion_that_is_no_number_is_not_a_promise_of_nothing(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        Anonymizer("kd", **options).fit(np.arange(60.0)[:, None] % 7)
+
+
+def test_of_equal_rows_in_several_classes_the_first_tells_the_class() -> None:
+    rows = np.array([0.0] * 7 + [1.0] * 5)[:, None]
+    estimator = Anonymizer("kd", k=3, d=1, method="hilbert").fit(rows)
+    assert len(set(estimator.class_of_[:7].tolist())) == 3
+    assert estimator.representatives_[estimator.class_of_[6]] == [1.0]
+    assert estimator.transform([[0.0]]).tolist() == [[0.0]]
 
 
 def test_an_infinite_number_and_a_lost_person_are_refused() -> None:

@@ -12,9 +12,13 @@ from sklearn.compose import make_column_selector
 
 from anonymizer.cli.anonymize import anonymize
 from anonymizer.estimators import Anonymizer
+from anonymizer.estimators.moments import Clock
 
 N = 60
 MODELS = ["cells", "kd", "kaca"]
+DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(N)]
+IN_UTC = [datetime(2024, 1, 1, 8, tzinfo=UTC) + timedelta(minutes=7 * i) for i in range(N)]
+TIMES = [time.replace(tzinfo=None) for time in IN_UTC]
 
 
 def table() -> pd.DataFrame:
@@ -68,9 +72,46 @@ def test_polars_columns_are_no_objects() -> None:
     assert estimator.fit_transform(rows).dtypes == [pl.Float64, pl.Float64, pl.String]
 
 
-DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(N)]
-IN_UTC = [datetime(2024, 1, 1, 8, tzinfo=UTC) + timedelta(minutes=7 * i) for i in range(N)]
-TIMES = [time.replace(tzinfo=None) for time in IN_UTC]
+def test_polars_shows_null_for_text_and_times_that_are_missing_or_suppressed() -> None:
+    rows = pl.DataFrame({"age": [1, 2, 2, 0, 0, 2, 2, 0, 0], "job": [*"abaaabaab"]})
+    rows = rows.with_columns(at=pl.lit(TIMES[0]))
+    estimator = Anonymizer(
+        "kd",
+        k=2,
+        d=1,
+        max_share=0.6,
+        method="hilbert",
+        categorical=["job"],
+        untouched=["at"],
+    ).set_output(transform="polars")
+    published = estimator.fit_transform(rows)
+    assert 0 < len(estimator.valid_rows_) < len(rows)
+    suppressed = published[np.flatnonzero(estimator.class_of_ < 0).tolist()]
+    assert suppressed["job"].to_list() == suppressed["at"].to_list() == [None, None]
+    assert suppressed["age"].is_nan().all()
+    assert published["at"].dtype == pl.Datetime
+
+    lacking = pl.DataFrame({"job": [None, None, None, "a", "a", "a"], "age": [1, 1, 1, 2, 2, 2]})
+    estimator.set_params(untouched=(), max_share=1.0)
+    assert set(estimator.fit_transform(lacking)["job"]) == {None, "a"}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("moments", ["at", "untouched"])
+def test_a_frame_may_hold_numbers_beside_times(kind: type[Any], moments: str) -> None:
+    times = pd.to_datetime(pd.Series(TIMES)).astype("datetime64[us]")
+    rows = kind({"age": np.arange(N) % 9, "at": times.to_numpy(), "pay": np.arange(N) / 4})
+    untouched = ["at"] if moments == "untouched" else []
+    estimator = Anonymizer("kd", k=5, method="hilbert", untouched=untouched).fit(rows)
+    assert estimator.feature_names_in_.tolist() == ["age", "at", "pay"]
+    published = estimator.transform(rows)
+    assert all(isinstance(at, datetime) for at in published[:, 1])
+    assert (published[:, 1].tolist() == TIMES) == bool(untouched)
+    assert published[:, 0].astype(float).max() <= 8
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.transform(rows[["at", "age", "pay"]])
+    with pytest.raises(ValueError, match="minimum of 2"):
+        Anonymizer("kd").fit(rows[:1])
 
 
 @pytest.mark.parametrize("moments", [DAYS, TIMES, IN_UTC], ids=["dates", "times", "times in UTC"])
@@ -107,6 +148,11 @@ def test_times_without_a_zone_are_not_taken_for_other_moments(moments: list[Any]
     estimator = Anonymizer("kd", k=5, method="hilbert").fit(rows)
     with pytest.raises(ValueError, match=r"column at mixes (dates|times) with something else"):
         estimator.transform(pd.DataFrame({"at": pd.to_datetime(pd.Series(TIMES))}))
+
+
+def test_halfway_between_two_days_is_the_earlier_one() -> None:
+    found = Clock(has_time=False).moments(np.array([1.5, np.nan, -0.5]))
+    assert found.tolist() == [date(1970, 1, 2), None, date(1969, 12, 31)]
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,14 @@ def test_categories_of_which_most_are_numbers_are_said_to_be_so() -> None:
     assert made.read_as == {"x": "categories, although most cells are numbers"}
 
 
+@pytest.mark.parametrize("cells", [["1,5", "2,50"], ["2023-01-31", "2023-02-01"]])
+def test_text_that_is_published_unchanged_is_neither_a_number_nor_a_time(cells: list[str]) -> None:
+    rows = table(age=[1, 2], x=cells)
+    made = code_table(rows, Declared(qis=["age"], sensitive=["x"])).schema.sensitive[0]
+    assert (made.label, made.written) == (tuple(cells), ())
+    assert code_table(rows, Declared(qis=["x"])).schema.qis[0].numeric
+
+
 @pytest.mark.parametrize("cells", [["00501", "10115"], ["007", "1,5"], ["0100", "2.000,5"]])
 def test_numbers_with_padding_zeros_are_said_to_be_categories(cells: list[str]) -> None:
     assert coded(table(x=cells)).read_as == {"x": "categories, because of padding zeros"}

@@ -92,6 +92,13 @@ def test_what_is_no_table_is_refused_in_one_line_that_names_the_file(
     assert str(error.value).startswith(str(path))
 
 
+def test_a_row_that_is_too_short_is_refused_where_all_columns_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("work,age\na,1\nb\n")
+    with pytest.raises(InputError, match="row 2: has 1 cells, and the header 2"):
+        read_table(path)
+
+
 def test_cells_are_separated_by_tabs_where_the_header_is(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("age\twork\n30\ta,b;c\n")

@@ -47,6 +47,7 @@ def read(*cells: str) -> TimeCells:
         (["2023-01-31T23:59", "2023-02-01 00:00:00,5"], "times"),
         (["31.1.2023 11:59 PM", "01.02.2023 12:00 am"], "times"),
         (["2023-01-31T23:59Z", "2023-02-01T05:00:00+05:00"], "times with a zone"),
+        (["2023-01-31T20:30Z", "2023-01-31T18:00-05:00"], "times with a zone"),
         (["9:05", "23:59:59.5"], "times of day"),
         (["9:05 am", "9:05PM"], "times of day"),
         (["23:30", "24:30"], "durations"),
@@ -72,6 +73,11 @@ def test_times_are_read_as_people_write_them_and_in_their_order(
     assert None not in theirs
     gaps = [mine[cell] - mine[cells[0]] for cell in cells]
     assert [n - theirs[0] for n in theirs if n is not None and theirs[0] is not None] == gaps
+
+
+def test_of_several_writings_of_a_day_the_shortest_is_published() -> None:
+    (qi,) = coded(["2024-01-02", "2024/1/2", "2024-1-03"]).schema.qis
+    assert qi.written == ("2024/1/2", "2024-1-03")
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,48 @@ MODULES = (
             ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*rejected])"),
             ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*broken])"),
             ("n_classes) >= stream.promise.k\n", "n_classes) >= 1\n"),
+            ("portion.model.joined(rows, of_rows)[: records.n]", "of_rows[: records.n]"),
             ("persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]", "persons = c"),
+        ),
+    ),
+    Module(
+        "algorithms/records/cohorts.py",
+        ("algorithms/records/test_cohorts.py",),
+        (
+            ("qi[self.withheld[:, a], j] = schema.qis[j].missing", "pass"),
+            ("added[:, j] = codes[np.arange(n) % len(codes)]", "pass"),
+            ("n = max((len(codes) for codes", "n = min((len(codes) for codes"),
+            ("known == NO_COMPANY, first_company", "known == known, first_company"),
+        ),
+    ),
+    Module(
+        "pipeline/records/silence.py",
+        ("pipeline/records/test_flow.py",),
+        (
+            ("max(stream.promise.k, _SILENT_SHARE * n)", "_SILENT_SHARE * n"),
+            ("cells[:, column] = attributes[column].missing", "pass"),
+        ),
+    ),
+    Module(
+        "pipeline/records/history.py",
+        ("pipeline/records/test_windows_together.py",),
+        (
+            ("kept |= cohorts.is_new", "pass"),
+            ("if cohorts is not None and published.any():", "if cohorts is not None:"),
+        ),
+    ),
+    Module(
+        "pipeline/records/cells_model.py",
+        ("pipeline/records/test_cells_model.py",),
+        (("np.append(number, np.int32(SUPPRESSED))[class_of]", "class_of"),),
+    ),
+    Module(
+        "pipeline/records/queries.py",
+        ("web/test_toll.py",),
+        (
+            ("elif k < least:", "elif False:"),
+            ("max([self.k, *(release.k for release in releases)])", "self.k"),
+            ("if len(classes) != release.n_classes:", "if False:"),
         ),
     ),
     Module(

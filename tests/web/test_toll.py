@@ -14,11 +14,13 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from prometheus_client import CollectorRegistry
 
-from anonymizer.pipeline.records.queries import Queries
+from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
+from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.store import ReleaseReader
 from anonymizer.web import create_application
 from anonymizer.web.auth import RateLimit
 from anonymizer.web.toll import toll_router
+from tests.pipeline.records.made import stream
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import TOLL, Exit, exits
 
@@ -171,6 +173,28 @@ async def test_a_k_that_no_day_has_trucks_for_suppresses_and_says_so(
     assert statistics["total_records"] == N
     assert (statistics["suppressed_records"] == N) is (kept == 0)
     assert statistics["retention_rate"] == (0.0 if kept == 0 else 100.0)
+
+
+def test_no_class_is_asked_to_be_smaller_than_it_was_released(office: Office) -> None:
+    lower = stream(**TOLL | {"promise": {"k": 3}})
+    queries = Queries(lower, office.reader)
+    refused = queries.answer(None, None, 4)
+    assert isinstance(refused, Refusal)
+    assert refused.too_fine
+    answer = queries.answer(None, None, None)
+    assert isinstance(answer, Answer)
+    assert answer.k == K
+
+
+def test_a_release_of_which_a_class_is_gone_answers_nothing(office: Office) -> None:
+    class HalfErased(ReleaseReader):
+        def classes(self, release: PublishedWindow) -> list[bytes]:
+            return list(super().classes(release))[1:]
+
+    store = HalfErased(office.rig.path)
+    answer = Queries(office.rig.stream, store).answer(None, None, None)
+    assert isinstance(answer, Answer)
+    assert (answer.cells, answer.releases, answer.n_records) == ([], [], 0)
 
 
 async def test_english_texts_tell_the_same(client: httpx.AsyncClient) -> None:

@@ -15,7 +15,7 @@ from anonymizer.algorithms.records.ordering import arranged, numbered
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.table_options import CostName
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import CodedTable
@@ -59,6 +59,7 @@ def form_classes(
     features: "Sequence[Feature]",
     clock: Callable[[], float],
     progress: Callable[..., None],
+    measure: FloatArray | None = None,
 ) -> FormedClasses:
     """Return the classes of a table; they are not verified yet.
 
@@ -68,6 +69,9 @@ def form_classes(
         See `Task`.
     clock, progress
         As for `anonymize`; progress is called with the information loss, or nothing.
+    measure
+        Measures of each record, of which means are published, NaN where it has none, shape
+        (records, measures): without them, means would depend on the order of the table.
 
     Raises
     ------
@@ -75,7 +79,8 @@ def form_classes(
         If the table cannot meet the criteria, or no class was found.
     """
     whole_budget = TimeBudget(plan.time_budget_s, clock)
-    order = arranged(coded.records, coded.open_code)
+    of_means = [] if measure is None else [_ranks(column) for column in measure.T]
+    order = arranged(coded.records, np.column_stack([coded.open_code, *of_means]))
     whole = coded.records.only(order)
     problem_of = partial(_problem_of, coded.schema, plan, whole)
     everyone = np.arange(whole.n)
@@ -140,6 +145,10 @@ def form_classes(
     class_of[order[kept]] = found
     in_time = not any(budget.ended_search for budget in budgets)
     return FormedClasses(class_of, whole.n - len(kept), in_time)
+
+
+def _ranks(values: FloatArray) -> Int32Array:
+    return np.unique(values, return_inverse=True)[1].astype(np.int32)
 
 
 def _problem_of(schema: Schema, plan: ReleasePlan, whole: Records, kept: IntArray) -> Problem:

@@ -109,6 +109,7 @@ def anonymize(
             features=labelling.features if model.has_labels else (),
             clock=steps.clock,
             progress=steps.report,
+            measure=measure,
         )
         class_of = formed.class_of
         if model.has_labels:

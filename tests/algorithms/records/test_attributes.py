@@ -183,3 +183,8 @@ def test_times_have_the_hierarchy_of_their_calendar() -> None:
     apart = [branches[0], branches[2], branches[1]]
     with pytest.raises(ValueError, match="do not follow each other"):
         times("month", value, [branch[0] for branch in apart], branches=apart)
+
+
+def test_what_is_missing_lies_beyond_a_number_whose_steps_are_too_small_for_floats() -> None:
+    position = numbers("size", np.array([1e300]), missing=True).position
+    assert position[1] > position[0] == 1e300

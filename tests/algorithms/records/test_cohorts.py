@@ -296,3 +296,15 @@ def test_a_new_cohort_has_a_number_of_its_own() -> None:
     company = unpack([gateway.stored[v] for v in range(9)], LASTING).company
     assert len(set(company.tolist())) == 3
     assert NO_COMPANY not in company
+
+
+def test_a_value_that_is_withheld_is_shown_as_missing_and_nothing_else_is() -> None:
+    types, sizes = categories("type", "abc", missing=True), categories("size", "xy", missing=True)
+    schema = Schema((types, sizes), (), ((0, 1),))
+    lasting = lasting_columns(schema, PROMISE, ["type", "size"])
+    qi = np.array([[0, 1], [1, 0], [2, 1]], np.int32)
+    records = Records(qi, np.zeros((3, 0), np.int32), np.arange(3, dtype=np.int32))
+    withheld = np.array([[True, False], [False, False], [False, True]])
+    cohorts = Cohorts(np.zeros(3, np.int32), (), np.zeros(0, np.int64), withheld)
+    assert cohorts.shown(records, schema, lasting).qi.tolist() == [[3, 1], [1, 0], [2, 2]]
+    assert records.qi.tolist() == qi.tolist()

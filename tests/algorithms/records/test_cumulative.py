@@ -294,6 +294,20 @@ FLEET = Schema(
 )
 
 
+def test_whoever_moves_into_a_class_and_breaks_it_leaves_and_its_members_stay() -> None:
+    schema = Schema((categories("type", "ab"),), (), ((0,),))
+    lasting = lasting_columns(schema, Promise(k=1), ["type"])
+    table = Records(
+        np.array([[0], [0], [1], [1], [0]], np.int32),
+        np.zeros((5, 0), np.int32),
+        np.arange(5, dtype=np.int32),
+    )
+    alone = np.array([0, 0, 0, 0, 1], np.int32)  # and a third `a` would be one too many
+    promise = Promise(k=4, max_share=0.5)
+    done = enforce(unpack([None] * 5, lasting), lasting, table, schema, promise, alone)
+    assert done.class_of.tolist() == [0, 0, 0, 0, SUPPRESSED]
+
+
 def fleet_over_windows(*, enforced: bool, n: int = 600, n_windows: int = 50) -> tuple[float, float]:
     """Return the shares of vehicles that are exposed at the end, and of records suppressed."""
     rng = np.random.default_rng(7)

@@ -10,7 +10,7 @@ from anonymizer.domain.records import Records
 from tests.algorithms.records.made import records
 
 
-@given(records(), st.integers(0, 99))
+@given(records(repeats=True), st.integers(0, 99))
 def test_the_order_of_the_table_leaves_no_trace(table: Records, seed: int) -> None:
     shuffled = np.random.default_rng(seed).permutation(table.n)
     other = table.only(shuffled)
@@ -18,6 +18,7 @@ def test_the_order_of_the_table_leaves_no_trace(table: Records, seed: int) -> No
     assert sorted(one.tolist()) == list(range(table.n))
     assert table.qi[one].tolist() == other.qi[two].tolist()
     assert table.sensitive[one].tolist() == other.sensitive[two].tolist()
+    assert table.person[one].tolist() == other.person[two].tolist()
 
 
 @given(records())

@@ -39,6 +39,7 @@ AGE, WORK, _ = SCHEMA.qis
 BELOW = numbers("cold", -5, -2.5, 0, 3, missing=True)
 ROAD = categories("road", ["G5611", "G5612", "S0010"], missing=True)
 TIME = numbers("time", 0, 61, 360, 719, 1439, missing=True)
+DAYS = Attribute("day", np.array([0.0, 31.0]), written=("2024-01-01", "2024-02-02"))
 ODD = categories("odd", ["a|b", "c}", "d\\", "{e"], missing=True)
 
 
@@ -103,6 +104,7 @@ def test_a_label_allows_the_codes_that_it_says(
         ("morning (06-25)", TIME),
         ("morning (06-12)", BELOW),
         ("unknown time", AGE),
+        ("[2024-02-02..2024-01-01]", DAYS),
     ],
 )
 def test_what_is_no_label_of_an_attribute_is_refused(label: str, attribute: Attribute) -> None:

@@ -10,7 +10,7 @@ from anonymizer.algorithms.records.risks import expected_success, presence, risk
 SIZES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 9)), min_size=1, max_size=12)
 
 
-@given(SIZES, st.floats(0, 1))
+@given(SIZES, st.floats(0, 1) | st.integers(1, 9).map(lambda n: 1 / n))
 def test_the_risk_is_that_of_each_person_counted_one_by_one(
     classes: list[tuple[int, int]], threshold: float
 ) -> None:

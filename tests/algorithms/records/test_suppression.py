@@ -161,6 +161,25 @@ def test_a_search_is_tried_again_although_nothing_pays_to_be_dropped() -> None:
     assert (asked, kept.tolist(), class_of.tolist()) == ([4, 4], [0, 1, 2, 3], [0, 1, 0, 1])
 
 
+def test_a_cheaper_trial_that_leaves_out_more_than_the_limit_is_not_taken() -> None:
+    """Nothing at all would be published of it."""
+    schema = Schema((numbers("age", *range(41)),), (), ((0,),))
+    ages = of([0] * 10 + [30] * 9 + [40])
+    calls = list[int]()
+
+    def greedy(kept: IntArray, problem: Problem) -> Int32Array:
+        calls.append(len(kept))
+        if len(calls) == 1:
+            return np.zeros(problem.n, np.int32)
+        age = problem.cells[:, 0]
+        return np.where(age == 0, 0, SUPPRESSED).astype(np.int32)  # half of what all lost before
+
+    problem_of = posed(ages, schema, Promise(k=2))
+    kept, class_of = form_within_limit(problem_of, greedy, n=20, most=3, n_trials=3)
+    assert calls == [20, 19, 19]
+    assert (len(kept), set(class_of.tolist())) == (20, {0})
+
+
 def test_where_the_limit_does_not_suffice_all_are_kept() -> None:
     table = of([0] * 95 + [1] * 5)
     schema = Schema((categories("city", "ab"),), (), ())

@@ -203,6 +203,20 @@ def test_a_window_comes_out_the_same_whatever_the_order_of_arrival(
     assert len(said[0]) > 3
 
 
+def test_which_of_two_cells_comes_first_does_not_tell_on_which_side_of_a_border_they_are() -> None:
+    of = stream(**CELLS | {"promise": {"k": 3}})
+    slow = np.repeat(np.arange(2, dtype=np.int32), 30)[:, None] * 50
+    qi = np.ascontiguousarray(np.hstack([np.zeros((60, 3), np.int32), slow]), np.int32)
+    someone = Records(qi, np.zeros((60, 1), np.int32), np.arange(60, dtype=np.int32))
+    none = np.zeros((60, 0), np.int32)
+    first = set()
+    for seed in range(12):
+        class_of = DecisionTree(of).classes(someone, none, time_left=lambda: 1.0, seed=seed)
+        assert set(class_of.tolist()) == {0, 1}
+        first.add(int(class_of[0]))
+    assert first == {0, 1}
+
+
 def test_a_bound_on_t_is_kept_and_who_has_no_cell_for_it_is_counted(
     rigs: Callable[..., Rig],
 ) -> None:

@@ -582,8 +582,7 @@ def test_a_source_that_stops_costs_its_own_attributes_alone(silent: str, cumulat
             assert rig.state.stats.last["silent_sources"] == stopped
             assert rig.state.stats.silent == ({SOURCES.index(silent)} if stopped else set())
             assert rig.state.stats.last["published"] >= 38
-        rig.publish()
-        for message in rig.classes():
+        for message in map(json.loads, rig.publish()):
             stopped = message["window"][0] in {LENGTH_S, 2 * LENGTH_S}
             for source, names in told.items():
                 for name in names:
@@ -596,6 +595,23 @@ def says_missing(message: dict[str, Any], name: str) -> bool:
         return None in message["sensitive"][name]
     label = message["qis"][name]
     return label.get("missing", False) or "?" in (label.get("values") or ())
+
+
+@pytest.mark.parametrize(("few", "column"), [("profile", "age"), ("telemetry", "fault")])
+def test_what_a_silent_source_still_tells_of_fewer_than_k_vehicles_is_withheld(
+    few: str, column: str
+) -> None:
+    """Nothing is promised of its attributes in this window."""
+    with rig_for() as rig:
+        parts = list(traffic(n_vehicles=40, n_windows=1, seed=5))
+        rest = [p for p in parts if p.source != few or p.vehicle in {"veh-0001", "veh-0002"}]
+        rig.take(*rest, next(p for p in parts if p.source == few and p.vehicle == "veh-0003"))
+        rig.close(silent=True)
+        assert rig.state.stats.last["silent_sources"] == 1
+        classes = [json.loads(payload) for payload in rig.publish()]
+        assert sum(each["count"] for each in classes) == 40
+        told = [{**each["qis"], **each["sensitive"]}[column] for each in classes]
+        assert all(each == {"values": ["?"]} or set(each) == {None} for each in told)
 
 
 def test_a_source_that_was_silent_when_cohorts_were_founded_joins_them_later() -> None:

@@ -161,6 +161,17 @@ def test_days_are_local_and_a_truck_that_leaves_twice_is_one_truck(rig: Rig) -> 
     assert (message["k"], message["count"]) == (len({e.truck for e in [*day, late]}), 41)
 
 
+def test_no_two_classes_of_a_window_are_labelled_alike(rig: Rig) -> None:
+    """Forty minutes could be several classes, and their labels tell the hour alone."""
+    eight = next(exits(n=1, n_trucks=1, seed=0)).at.replace(hour=8)
+    of_hour = [Exit(f"t{i}", SECTIONS[0], eight.replace(minute=2 * i), 100) for i in range(20)]
+    rig.state.model = Clustering(rig.stream)  # the spy joins classes itself
+    later = [Exit(f"s{i}", SECTIONS[0], eight.replace(hour=20), 100) for i in range(10)]
+    take(rig, [*of_hour, *later])
+    rig.close(silent=True)
+    assert sorted(message["k"] for message in rig.classes()) == [10, 20]
+
+
 def test_fewer_trucks_than_k_are_suppressed_however_often_they_leave(rig: Rig) -> None:
     take(rig, list(exits(n=40, n_trucks=4, seed=3)))
     rig.close(silent=True)

@@ -27,7 +27,7 @@ from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.kaca_model import readers as readers_of
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, MultiSource
 from anonymizer.pipeline.records.silence import heard_of
-from anonymizer.pipeline.records.window_classes import Portion, formed
+from anonymizer.pipeline.records.window_classes import Portion, Verified, formed, memories_after
 from anonymizer.settings import StreamSettings
 from simulator.record_fleet import SETTINGS
 
@@ -412,6 +412,12 @@ def test_who_got_a_cover_in_a_range_keeps_it_once_somebody_with_a_new_one_is_pub
     assert not meeting(portion, replace(kept, class_of=without_some), most=40).any()
     without_all = np.full_like(without_some, SUPPRESSED)
     assert meeting(portion, replace(kept, class_of=without_all), most=40).all()
+
+    nobody = np.zeros(40, bool)
+    for class_of, n_remembered in ((without_some, 40), (without_all, 0)):
+        published = Verified(kept, class_of, [], nobody, 0)
+        memories, _ = memories_after(portion, published, first_company=0)
+        assert sum(memory is not None for memory in memories) == n_remembered
 
 
 def test_a_source_that_was_silent_at_first_is_published_of_all_later() -> None:
