@@ -20,7 +20,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.errors import InputError
-from anonymizer.files.atomic_write import a_file
+from anonymizer.files.atomic_write import named_file
 from anonymizer.pipeline.ports import Outgoing
 from simulator.encoding import topic_level
 
@@ -276,7 +276,7 @@ def write_exits(path: Path, exits: Iterator[Mapping[str, Any]]) -> int:
     """
     n = 0
     try:
-        with a_file(path).open("w", encoding="utf-8", newline="") as file:
+        with named_file(path).open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
             for row in exits:

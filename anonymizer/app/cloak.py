@@ -16,7 +16,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.atomic_write import a_file
+from anonymizer.files.atomic_write import named_file
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
@@ -308,6 +308,6 @@ def _create(path: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
     if not isinstance(path, Path):
         return nullcontext(path)
     try:
-        return a_file(path).open("wb")
+        return named_file(path).open("wb")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None

@@ -241,9 +241,9 @@ def backup(
         anonymizer backup --config gateway.toml --out releases.sqlite
     """
     settings = settings_of(config)
-    from anonymizer.files.atomic_write import a_file
+    from anonymizer.files.atomic_write import named_file
     from anonymizer.store import back_up
 
     with errors_naming(config):
-        back_up(settings.store.path, a_file(out), everything=everything)
+        back_up(settings.store.path, named_file(out), everything=everything)
     typer.echo(f"{out}: {'the whole store' if everything else 'the published releases'}")

@@ -45,7 +45,7 @@ def check_distinct(written: Iterable[Path | None], read: Iterable[Path | None] =
         named.add(each.resolve())
 
 
-def a_file(path: Path) -> Path:
+def named_file(path: Path) -> Path:
     """Return the path of a file to write; raise InputError if it is `-`, standard output."""
     if path == Path("-"):
         raise InputError("-: cannot be written: standard output is no file; name one")
@@ -68,9 +68,8 @@ def write_whole(parts: Mapping[Path, FileToWrite]) -> None:
         for path, part in parts.items():
             if path.exists() and not path.is_file():  # such as /dev/null, which root could replace
                 raise InputError(f"{path}: cannot be written: is no regular file")
-            place = a_file(
-                path
-            ).resolve()  # a link stays, /dev/stdout for one; its target is replaced
+            # A link stays, /dev/stdout for one; its target is replaced.
+            place = named_file(path).resolve()
             made[path] = place.with_name(f".{place.name}.{os.getpid()}.part")
             try:
                 _write(made[path], part)
