@@ -120,6 +120,7 @@ class RecordStore:
 
     def recall(self, stream: str, *, shape: str, n_sources: int, histories: str = "") -> Recalled:
         """Return the stored state of a stream; see `Store.recall`."""
+        # Beside the secrets: a column of `streams` would be a new version of the file.
         meaning = f"histories {stream}", histories.encode()
         with self._transaction():
             known = self._db.execute(

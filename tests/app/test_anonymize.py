@@ -700,3 +700,19 @@ def test_sections_are_alike_where_their_numbers_are_as_in_the_source() -> None:
     plan = replace(KACA, labels={"section": "prefix"}, measures=[])
     made = anonymize(TextTable(Path("t"), pl.DataFrame(rows)), declared, plan)
     assert set(made.publication.frame["section"]) == {"S区域", "S2区域"}
+
+
+def test_means_change_no_class() -> None:
+    """Sensitive values alternate among equal rows, whatever is measured."""
+    rng = np.random.default_rng(3)
+    illness = rng.choice(["a", "a", "a", "b", "c"], 600)
+    table = pl.DataFrame(
+        {"job": rng.choice(["x", "y"], 600), "ill": illness, "pay": rng.random(600)}
+    )
+    plan = replace(PLAN, method="hilbert", model="kld", promise=Promise(k=4, l=3))
+    declared = Declared(qis=["job"], sensitive=["ill"])
+    without, measured = (
+        anonymize(TextTable(Path("t.csv"), table), declared, each).report.n_classes
+        for each in (plan, replace(plan, measures=["pay"]))
+    )
+    assert measured == without > 60

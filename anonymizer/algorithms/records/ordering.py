@@ -160,22 +160,28 @@ def _stable_order(key: NDArray[np.uint64], order: IntArray) -> IntArray:
     return order
 
 
-def arranged(records: Records, open_code: Int32Array) -> IntArray:
+def arranged(
+    records: Records, open_code: Int32Array, measure_code: Int32Array | None = None
+) -> IntArray:
     """Return an order of the records by their content, shape (n,).
 
-    `open_code`: what is published of each record in addition to its quasi-identifiers, shape (n,
-    columns).
+    `open_code`: what is published of each record in addition to its quasi-identifiers, and
+    `measure_code`: of what means are published, shape (n, columns).
 
     Notes
     -----
     By quasi-identifiers; among records equal in these, the other columns alternate as evenly as
     possible. A method that takes records in this order thus meets a mixture of sensitive values,
-    and a table in another order gives the same release. O(n columns).
+    and a table in another order gives the same release. Measures decide between records that are
+    equal in all of these alone: hardly two have equal ones, so there would be nothing to alternate.
+    O(n columns).
     """
     n = records.n
     qi_of = numbered(records.qi)
     content_of = numbered(np.column_stack([qi_of, open_code]))
     order = _stable_order(records.person.astype(np.uint64), np.arange(n))
+    if measure_code is not None:
+        order = _stable_order(numbered(measure_code)[order].astype(np.uint64), order)
     order = _stable_order(content_of[order].astype(np.uint64), order)
     _alternate(order, np.bincount(qi_of), np.bincount(content_of))
     return order

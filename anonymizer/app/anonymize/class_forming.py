@@ -79,8 +79,8 @@ def form_classes(
         If the table cannot meet the criteria, or no class was found.
     """
     whole_budget = TimeBudget(plan.time_budget_s, clock)
-    of_means = [] if measure is None else [_ranks(column) for column in measure.T]
-    order = arranged(coded.records, np.column_stack([coded.open_code, *of_means]))
+    ranks = None if measure is None else _ranks(measure)
+    order = arranged(coded.records, coded.open_code, ranks)
     whole = coded.records.only(order)
     problem_of = partial(_problem_of, coded.schema, plan, whole)
     everyone = np.arange(whole.n)
@@ -148,7 +148,11 @@ def form_classes(
 
 
 def _ranks(values: FloatArray) -> Int32Array:
-    return np.unique(values, return_inverse=True)[1].astype(np.int32)
+    """Return the rank of each value in its column, shape of `values`."""
+    ranks = np.empty(values.shape, np.int32)
+    for j, column in enumerate(values.T):
+        ranks[:, j] = np.unique(column, return_inverse=True)[1]
+    return ranks
 
 
 def _problem_of(schema: Schema, plan: ReleasePlan, whole: Records, kept: IntArray) -> Problem:
