@@ -10,8 +10,9 @@ from typing import BinaryIO
 
 import numpy as np
 
+from anonymizer.algorithms.positions.trust import Claims
 from anonymizer.domain.arrays import FloatArray, IntArray, UInt8Array
-from anonymizer.domain.fixes import check_coordinates
+from anonymizer.domain.fixes import ACCURACY, check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, layers_of, named_nodes
@@ -26,7 +27,7 @@ from anonymizer.pipeline.positions.tick.factory import engine_parameters, intake
 from anonymizer.pipeline.positions.tick.flow_stats import InformationAges, histogram_of_ages
 from anonymizer.pipeline.positions.tick.intake import Intake, LocatedPositions, matching_with
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
-from anonymizer.settings import Settings, zones_of
+from anonymizer.settings import InputSettings, Settings, zones_of
 
 _LATEST_S = 253_402_300_799.0
 """The end of the year 9999; later times are milliseconds mistaken for seconds."""
@@ -225,6 +226,11 @@ class _TraceColumns:
         self._slot = trace.device_of.astype(np.int32)
         self._ts = trace.ts
         self._heading = headings_in(trace)
+        self._accuracy_m = trace.readings.get(ACCURACY)
+        self._limits, self._ledger = (
+            settings.inputs[0] if settings.inputs else InputSettings(),
+            ledger,
+        )
         self._layer = None if node is not None else layers_of(trace, network)
         # A trace of nodes has its positions at these nodes.
         self._lat, self._lon = (
@@ -256,7 +262,25 @@ class _TraceColumns:
             self.intake.layers.mark(slot, self._layer[rows], now=now)
         place = self._lat[rows], self._lon[rows]
         positions = Positions(slot, ts, *place, rows.astype(np.float64), heading)
-        return self.intake.locate(positions, now=now)
+        return self.intake.locate(self._believed(positions, rows, now=now), now=now)
+
+    def _believed(self, positions: Positions, rows: IntArray, *, now: float) -> Positions:
+        """Return the positions that are where their devices are; settle the others."""
+        outcome = np.full(len(rows), Outcome.HELD, np.uint8)
+        if self._accuracy_m is not None:
+            vague = self._accuracy_m[rows] > self._limits.max_accuracy_m
+            outcome[vague] = Outcome.SUPPRESSED__INACCURATE
+        exact = np.flatnonzero(outcome == Outcome.HELD)
+        columns = (column[exact] for column in positions[:4])
+        claims = Claims(*columns, np.zeros(len(exact), np.bool_), None, exact)
+        if self.intake.trust is not None:
+            max_mps = np.full(len(exact), self._limits.max_speed_mps)
+            outcome[exact] = self.intake.trust.judge(claims, max_mps=max_mps, now=now)
+        believed = outcome == Outcome.HELD
+        if believed.all():
+            return positions
+        self._ledger.settle_all(outcome[~believed])
+        return positions.only(believed)
 
     def forget(self, tick: TickRelease, *, now: float) -> None:
         """Forget the devices that are gone after a tick."""

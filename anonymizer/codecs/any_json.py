@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import Codec, DeviceId, Readings, numeral, read, read_part, unix_s
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector, written
-from anonymizer.domain.fixes import Fix, checked_fix
+from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
 TimeUnit: TypeAlias = Literal["s", "ms", "iso8601"]
@@ -46,7 +46,8 @@ class PositionPaths:
     where
         The messages, or positions, that count.
     accuracy
-        Where the encoder writes the radius in metres; it is not read. None: nowhere.
+        How far from the position the device may be, metres: a reading `accuracy_m`. None: not
+        stated.
     scale
         What stated coordinates are multiplied by to be degrees.
     halves
@@ -177,12 +178,15 @@ class _Position:
         self, paths: PositionPaths, *, of_message: bool | None, also: JsonPath | None = None
     ) -> None:
         number: Any = float | str
+        sensed = dict(paths.readings)
+        if paths.accuracy is not None:
+            sensed.setdefault(ACCURACY, paths.accuracy)
         named: list[tuple[JsonPath | None, Any]] = [
             (paths.lat, number),
             (paths.lon, number),
             (paths.time, str if paths.time_unit == "iso8601" else number),
             (paths.device, DeviceId),
-            *((path, Raw) for path in paths.readings.values()),
+            *((path, Raw) for path in sensed.values()),
         ]
         wanted = [
             (path if path and of_message in {None, path.of_message} else None, kind)
@@ -197,7 +201,7 @@ class _Position:
         self._selector = Selector(where) if where else None
         self._has_place = paths.lat is not None and paths.lon is not None
         self._halves = paths.halves
-        self._names = tuple(paths.readings)
+        self._names = tuple(sensed)
         self._per_degree = _per_degree(paths.scale)
         self._reading: Decoder[Any] = Decoder(number)
         self._time = _time_reader(paths.time_unit)

@@ -1,7 +1,8 @@
 """GTFS-realtime vehicle positions as protocol buffers, the standard's own encoding.
 
 The device is the vehicle's id, else the entity's, which is guaranteed to be unique only within
-one feed. Coordinates are 32-bit floats: accurate to about 2 m.
+one feed. A vehicle without a time has none: that of the feed is when somebody asked.
+Coordinates are 32-bit floats: accurate to about 2 m.
 
 Readings: `speed_mps` (`speed`), `heading_deg` (`bearing`).
 
@@ -34,11 +35,10 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     # valid protobuf with unknown fields.
     if not feed.HasField("header"):
         return [Outcome.INVALID__SCHEMA]
-    feed_time = feed.header.timestamp
-    return [_fix_of(entity, feed_time) for entity in feed.entity] or [Outcome.INVALID__EMPTY]
+    return [_fix_of(entity) for entity in feed.entity] or [Outcome.INVALID__EMPTY]
 
 
-def _fix_of(entity: Any, feed_time: int) -> Fix | Outcome:  # noqa: ANN401  generated, untyped
+def _fix_of(entity: Any) -> Fix | Outcome:  # noqa: ANN401  generated, untyped
     if entity.is_deleted or not entity.HasField("vehicle"):
         return Outcome.INVALID__NOT_A_POSITION
     vehicle = entity.vehicle
@@ -50,7 +50,7 @@ def _fix_of(entity: Any, feed_time: int) -> Fix | Outcome:  # noqa: ANN401  gene
     device = vehicle.vehicle.id or entity.id
     if not isinstance(device, str):  # text that is not UTF-8 is returned as bytes
         return Outcome.INVALID__SCHEMA
-    time = vehicle.timestamp or feed_time
+    time = vehicle.timestamp
     return stated_fix(
         position.latitude,
         position.longitude,

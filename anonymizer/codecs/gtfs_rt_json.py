@@ -6,7 +6,8 @@ word are in snake case or camel case, and 64-bit integers are numbers or text, a
 mapping of protocol buffers.
 
 The device is the vehicle's id, else the entity's, which is guaranteed to be unique only within
-one feed. A time of 0 means none, as in protobuf.
+one feed. A time of 0 means none, as in protobuf. The time of the feed is when somebody asked, and
+says nothing about a vehicle that states none.
 
 Readings: `speed_mps` (`speed`), `heading_deg` (`bearing`).
 
@@ -87,16 +88,15 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         return [message]
     feed = message if message.response is None else message.response
     if feed is message and feed.header is None and feed.entity is None:
-        return [_fix_of(message, None)]
-    feed_time = None if feed.header is None else feed.header.timestamp
+        return [_fix_of(message)]
     fixes: list[Fix | Outcome] = []
     for part in feed.entity or ():
         entity = read_part(_ENTITY, part)
-        fixes.append(entity if isinstance(entity, Outcome) else _fix_of(entity, feed_time))
+        fixes.append(entity if isinstance(entity, Outcome) else _fix_of(entity))
     return fixes or [Outcome.INVALID__EMPTY]
 
 
-def _fix_of(entity: _Entity, feed_time: float | str | None) -> Fix | Outcome:
+def _fix_of(entity: _Entity) -> Fix | Outcome:
     if entity.is_deleted or entity.isDeleted:
         return Outcome.INVALID__NOT_A_POSITION
     vehicle = entity.vehicle
@@ -110,7 +110,7 @@ def _fix_of(entity: _Entity, feed_time: float | str | None) -> Fix | Outcome:
     return stated_fix(
         position.latitude,
         position.longitude,
-        time=_seconds(vehicle.timestamp) or _seconds(feed_time),
+        time=_seconds(vehicle.timestamp),
         device=(vehicle.vehicle.id if vehicle.vehicle else None) or entity.id,
         readings=measured(
             ("speed_mps", position.speed, 1.0), ("heading_deg", position.bearing, 1.0)

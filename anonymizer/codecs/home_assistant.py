@@ -3,7 +3,7 @@
 The payload states neither time nor device; the topic identifies the device. Home Assistant
 itself also accepts numbers written as text. No known sender writes them, and they are refused.
 
-Readings: `battery_percent` (`battery_level`).
+Readings: `battery_percent` (`battery_level`), `accuracy_m` (`gps_accuracy`).
 
 Source: https://www.home-assistant.io/integrations/mqtt_json/
 """
@@ -24,6 +24,7 @@ class _Tracker(Stated):
     latitude: float
     longitude: float
     battery_level: Raw = UNSTATED
+    gps_accuracy: Raw = UNSTATED
 
 
 _TRACKER = Decoder(_Tracker)
@@ -34,8 +35,9 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     tracker = read(_TRACKER, payload)
     if isinstance(tracker, Outcome):
         return [tracker]
-    level = tracker.battery_level
-    readings = None if level is UNSTATED else measured(("battery_percent", level, 1.0))
+    readings = measured(
+        ("battery_percent", tracker.battery_level, 1.0), ("accuracy_m", tracker.gps_accuracy, 1.0)
+    )
     return [stated_fix(tracker.latitude, tracker.longitude, readings=readings)]
 
 

@@ -76,6 +76,7 @@ _NATIVE = Layout(
         "ts": Member(Role.TIME),
         "device": Member(Role.DEVICE_OR_NUMBER),
         "readings": Member(Role.READINGS),
+        "accuracy_m": Member(Role.READING, "accuracy_m"),
     },
     many=True,
 )
@@ -93,6 +94,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
                 "vel": Member(Role.READING, "speed_mps", MPS_PER_KMH),
                 "cog": Member(Role.READING, "heading_deg"),
                 "batt": Member(Role.READING, "battery_percent"),
+                "acc": Member(Role.READING, "accuracy_m"),
             },
             kind="location",
         ),
@@ -101,6 +103,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
                 "latitude": Member(Role.LAT),
                 "longitude": Member(Role.LON),
                 "battery_level": Member(Role.READING, "battery_percent"),
+                "gps_accuracy": Member(Role.READING, "accuracy_m"),
             }
         ),
     }

@@ -5,7 +5,8 @@ telemetry, nodeinfo and text are other types. Coordinates are in integer units o
 The device is `from`, the number of the node; `sender` is the gateway that heard it.
 
 Readings: `speed_mps` (`ground_speed`, which the firmware writes in km/h, despite the comment in
-its protocol definition). `ground_track` has no agreed unit and is not read.
+its protocol definition), `accuracy_m` (from `precision_bits`, which default channels cut to
+kilometres). `ground_track` has no agreed unit and is not read.
 
 Source: https://meshtastic.org/docs/software/integrations/mqtt/
 """
@@ -22,8 +23,10 @@ from anonymizer.codecs._fields import (
     UNSTATED,
     DeviceId,
     Int32,
+    Readings,
     Stated,
     measured,
+    number,
     read,
     read_part,
     stated_fix,
@@ -33,6 +36,7 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
 _BROADCAST = 2**32 - 1
+_ALL_BITS = 32
 _STEP_M = 0.0111319
 """Metres of 1e-7 degrees along a meridian."""
 
@@ -49,6 +53,7 @@ class _Position(Stated):
     longitude_i: Int32
     time: float | None = None
     ground_speed: Raw = UNSTATED
+    precision_bits: Raw = UNSTATED
 
 
 _PACKET = Decoder(_Packet)
@@ -74,14 +79,24 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
             position.longitude_i / 1e7,
             time=position.time or packet.timestamp or None,
             device=packet.node,
-            readings=measured(("speed_mps", position.ground_speed, MPS_PER_KMH)),
+            readings=_readings_of(position),
         )
     ]
 
 
+def _readings_of(position: _Position) -> Readings:
+    readings = measured(("speed_mps", position.ground_speed, MPS_PER_KMH))
+    bits = number(position.precision_bits)
+    if bits is None or not 0 < bits <= _ALL_BITS:
+        return readings
+    # The bits that do not hold are those of a square around the position.
+    accuracy = {"accuracy_m": 2.0 ** (_ALL_BITS - bits) / 2 * _STEP_M}
+    return accuracy | (readings or {})
+
+
 def encode(point: CoarsePoint) -> bytes:
     """Write a coarse point; `precision_bits` say how many bits of a coordinate hold."""
-    number = short_id(point.pseudonym)
+    node = short_id(point.pseudonym)
     payload = {
         "latitude_i": round(point.lat * 1e7),
         "longitude_i": round(point.lon * 1e7),
@@ -91,10 +106,10 @@ def encode(point: CoarsePoint) -> bytes:
     return msgspec.json.encode(
         {
             "channel": 0,
-            "from": number,
-            "id": number,
+            "from": node,
+            "id": node,
             "payload": payload,
-            "sender": f"!{number:08x}",
+            "sender": f"!{node:08x}",
             "timestamp": int(point.time),
             "to": _BROADCAST,
             "type": "position",

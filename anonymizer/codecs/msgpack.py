@@ -1,14 +1,14 @@
 """The native format in MessagePack: the same members, or an array of such maps.
 
-`lat`, `lon` and `ts` are floats or integers, `device` text or an integer, `readings` a map of
-numbers by name. Readings that are not finite are left out; other members are ignored. About 0.6 µs
-a position.
+`lat`, `lon` and `ts` are floats or integers, `device` text or an integer, `accuracy_m` a
+number, `readings` a map of numbers by name. Readings that are not finite are
+left out; other members are ignored. About 0.6 µs a position.
 
 Source: https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ class _Record(Stated):
     lon: float
     ts: float | None = None
     device: DeviceId | None = None
+    accuracy_m: Raw = UNSTATED
     readings: Raw = UNSTATED
 
 
@@ -68,6 +69,10 @@ def _fix_of(record: _Record | Outcome) -> Fix | Outcome:
     if record.ts is not None and not isfinite(record.ts):
         return Outcome.INVALID__SCHEMA
     readings = None if record.readings is UNSTATED else _readings_of(record.readings)
+    if record.accuracy_m is not UNSTATED:
+        accuracy_m = _read(_NUMBER, record.accuracy_m)
+        if not isinstance(accuracy_m, Outcome) and 0.0 <= accuracy_m < inf:
+            readings = {"accuracy_m": accuracy_m} | (readings or {})
     return stated_fix(
         record.lat, record.lon, time=record.ts, device=record.device, readings=readings
     )

@@ -1,8 +1,8 @@
-"""The gateway's native format: `{"lat", "lon", "ts", "device", "readings"}`, or an array of these.
+"""The gateway's native format: an object with these members, or an array of such objects.
 
-`lat` and `lon` are WGS84 degrees, `ts` unix seconds, `device` text or an integer, `readings` an
-object of numbers by name; the last three may be missing or null. About 0.5 µs for a single
-position, 0.4 µs more for three readings.
+`lat` and `lon` are WGS84 degrees, `ts` unix seconds, `device` text or an integer, `accuracy_m` how
+far away the device may be, `readings` an object of numbers by name; all but `lat` and `lon` may be
+missing or null. About 0.5 µs for a single position, 0.4 µs more for three readings.
 """
 
 import msgspec
@@ -12,6 +12,7 @@ from anonymizer.codecs._fields import (
     UNSTATED,
     DeviceId,
     Stated,
+    measured,
     numbers_in,
     one_or_many,
     stated_fix,
@@ -26,11 +27,15 @@ class _Record(Stated):
     lon: float
     ts: float | None = None
     device: DeviceId | None = None
+    accuracy_m: Raw = UNSTATED
     readings: Raw = UNSTATED
 
 
 def _fix_of(record: _Record) -> Fix | Outcome:
     readings = None if record.readings is UNSTATED else numbers_in(record.readings)
+    if record.accuracy_m is not UNSTATED:
+        accuracy = measured(("accuracy_m", record.accuracy_m, 1.0))
+        readings = {**(accuracy or {}), **(readings or {})} or None
     return stated_fix(
         record.lat, record.lon, time=record.ts, device=record.device, readings=readings
     )
@@ -40,7 +45,7 @@ decode = one_or_many(_Record, _fix_of)
 
 
 def record_of(point: CoarsePoint) -> dict[str, object]:
-    """Return a coarse point as a record; `accuracy_m` is its radius, which is not read."""
+    """Return a coarse point as a record; `accuracy_m` is its radius."""
     return {
         "lat": point.lat,
         "lon": point.lon,

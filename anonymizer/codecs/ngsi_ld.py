@@ -66,6 +66,7 @@ class _Entity(Stated):
     speed: Raw = UNSTATED
     heading: Raw = UNSTATED
     battery: Raw = UNSTATED
+    accuracy: Raw = UNSTATED
 
 
 _PROPERTY = Decoder(_Property)
@@ -97,6 +98,7 @@ def _readings_of(entity: _Entity) -> Readings:
         ("speed_mps", _value_of(entity.speed, "KMH"), MPS_PER_KMH),
         ("heading_deg", _value_of(entity.heading, "DD"), 1.0),
         ("battery_percent", _value_of(entity.battery, "C62"), 100.0),
+        ("accuracy_m", _value_of(entity.accuracy, "MTR"), 1.0),
     )
 
 

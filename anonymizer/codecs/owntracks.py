@@ -8,7 +8,8 @@ is not an id.
 Encrypted messages are libsodium secret boxes, nonce first, in base64; the key is the user's secret,
 filled up with zeros to 32 bytes. `decrypting` opens them; otherwise they are refused as encrypted.
 
-Readings: `speed_mps` (`vel`, km/h), `heading_deg` (`cog`), `battery_percent` (`batt`).
+Readings: `speed_mps` (`vel`, km/h), `heading_deg` (`cog`), `battery_percent` (`batt`),
+`accuracy_m` (`acc`).
 
 Source: https://owntracks.org/booklet/tech/json/, https://owntracks.org/booklet/features/encrypt/
 """
@@ -52,6 +53,7 @@ class _Location(_Kind):
     vel: Raw = UNSTATED
     cog: Raw = UNSTATED
     batt: Raw = UNSTATED
+    acc: Raw = UNSTATED
 
 
 class _Encrypted(_Kind):
@@ -148,10 +150,12 @@ def decrypting(secrets: Sequence[bytes]) -> Codec:
 
 
 def _readings_of(location: _Location) -> Readings:
-    if location.vel is location.cog is location.batt is UNSTATED:  # the common case, made cheap
+    stated = (location.vel, location.cog, location.batt, location.acc)
+    if all(each is UNSTATED for each in stated):  # the common case, made cheap
         return None
     return measured(
         ("speed_mps", location.vel, MPS_PER_KMH),
         ("heading_deg", location.cog, 1.0),
         ("battery_percent", location.batt, 1.0),
+        ("accuracy_m", location.acc, 1.0),
     )

@@ -6,8 +6,9 @@ and `valid` as 0 or 1. `valid` false and `outdated` true (the last known positio
 that there is no fix. The device is the tracker's `uniqueId`, else the server's own `deviceId`. A
 forwarded event repeats the position where it happened and is not a new one.
 
-Readings: `speed_mps` (`speed`, knots), `heading_deg` (`course`), and the numbers in `attributes`
-under their own names in snake case, with `batteryLevel` as `battery_percent`.
+Readings: `speed_mps` (`speed`, knots), `heading_deg` (`course`), `accuracy_m` (`accuracy`; 0 is
+unknown), and the numbers in `attributes` under their own names in snake case, with `batteryLevel`
+as `battery_percent`.
 
 Source: https://www.traccar.org/api-reference/, https://www.traccar.org/forward/
 """
@@ -47,6 +48,7 @@ class _Position(Stated, rename="camel"):
     deviceid: DeviceId | None = None
     speed: Raw = UNSTATED
     course: Raw = UNSTATED
+    accuracy: Raw = UNSTATED
     attributes: Raw = UNSTATED
 
 
@@ -79,7 +81,11 @@ def _fix_of(message: _Message) -> Fix | Outcome:
 
 
 def _readings_of(at: _Position) -> Readings:
-    own = measured(("speed_mps", at.speed, MPS_PER_KNOT), ("heading_deg", at.course, 1.0))
+    own = measured(
+        ("speed_mps", at.speed, MPS_PER_KNOT),
+        ("heading_deg", at.course, 1.0),
+        ("accuracy_m", at.accuracy, 1.0),
+    )
     if at.attributes is UNSTATED:
         return own
     readings = named_numbers(parts_in(at.attributes))

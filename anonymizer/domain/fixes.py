@@ -14,6 +14,8 @@ Places: TypeAlias = Mapping[str, tuple[float, float]]
 
 HEADING, SPEED = MOTION = ("heading_deg", "speed_mps")
 """Names of the readings that say how a device moves: degrees clockwise from north, and m/s."""
+ACCURACY = "accuracy_m"
+"""Name of the reading that says how far from its position a device may be, metres."""
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):

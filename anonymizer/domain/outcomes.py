@@ -101,6 +101,14 @@ class Outcome(IntEnum):
     SUPPRESSED__OVER_SHARE = 56
     """One vehicle or topic had sent more than its share."""
 
+    # Positions that may not be where the device is now: they are company for nobody.
+    SUPPRESSED__IMPLAUSIBLE_JUMP = 57
+    """Too far from the last trusted position for `max_speed_mps` of the input."""
+    SUPPRESSED__INACCURATE = 58
+    """Its stated accuracy is worse than `max_accuracy_m` of the input."""
+    SUPPRESSED__AGE_UNKNOWN = 59
+    """Nobody knows how old it is: it repeats a place without a time of its own."""
+
     @property
     def label(self) -> tuple[str, str]:
         """Outcome and reason as metric labels; the reason is empty if an outcome has only one."""

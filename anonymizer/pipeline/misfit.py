@@ -43,6 +43,16 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__OUT_OF_DOMAIN: "values are not in the declared domain of an attribute",
     Outcome.INVALID__NOT_SELECTED: "no message has the values that `where` asks for",
     Outcome.INVALID__ENCRYPTED: "messages are encrypted, and no secret in inputs.key_file fits",
+    Outcome.SUPPRESSED__INACCURATE: (
+        "positions are as vague as by radio masts: see inputs.max_accuracy_m"
+    ),
+    Outcome.SUPPRESSED__IMPLAUSIBLE_JUMP: (
+        "devices seem to be faster than inputs.max_speed_mps, or several share an id"
+    ),
+    Outcome.SUPPRESSED__AGE_UNKNOWN: (
+        "positions state no time of their own and repeat their place: whoever collects them should"
+        " pass on when each was measured"
+    ),
     Outcome.SUPPRESSED__OFF_GRAPH: (
         "positions are not on the roads of network.source, or latitude and longitude are exchanged"
     ),

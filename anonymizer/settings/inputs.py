@@ -37,6 +37,8 @@ ANY_JSON = "json"
 _EPOCHS_OF_A_TTL = 6
 _SOURCE_OF_IDS = r"^(topic|payload|key|header:.+)$"
 _NO_SOURCE_OF_IDS = 'must be "topic" or "payload"; for Kafka "key", "header:NAME" or "payload"'
+_OLDEST_S = {"gtfs_rt": 90.0, "gtfs_rt_json": 90.0}
+"""Seconds that positions may be old by the rules of a format ("Best practices" of GTFS)."""
 _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
 
@@ -66,6 +68,18 @@ class InputSettings(Group):
     """Least and greatest values of readings, by the names of the codec or of `payload.readings`:
     `{ speed_mps = [2.235, 35.763] }`. Positions that state others, or none, are counted as
     `not_selected`. A reading needs no `[[readings]]` for this."""
+    max_speed_mps: Positive = 70.0
+    """Fastest speed of these devices, m/s. A position that cannot be reached from the device's last
+    one at this speed, give or take a kilometre, is refused as `implausible_jump`. A device that
+    stays there is believed once it has been silent for `presence.ttl_s` and its group has ended.
+    70 (252 km/h) holds for roads and most trains; aeroplanes need 300."""
+    max_accuracy_m: Positive = 200.0
+    """Positions that may be farther than this from where their device is, as they state themselves,
+    are refused as `inaccurate`: a place by radio masts can be kilometres away. Receivers on roads
+    are within 50. Those that state no accuracy pass."""
+    max_behind_s: Positive | None = None
+    """How old a position may be when it arrives, at most `presence.ttl_s`. None: 90 for feeds of
+    GTFS-realtime, whose rules allow that, else `presence.max_behind_s`."""
     ids_change_s: NotNegative | None = None
     """How long a vehicle keeps its id, if the ids of this input change, as temporary ids of BSM and
     CAM do. A former id is then no company for the next one, and no vehicle counts twice in a group
@@ -171,8 +185,6 @@ class InputSettings(Group):
     @model_validator(mode="after")
     def _the_format_can_be_written(self) -> Self:
         if self.echo is None:
-            if self.payload is not None and self.payload.accuracy is not None:
-                raise ValueError("payload: accuracy is for echo, which writes it")
             return self
         if self.kind == "public":
             raise ValueError('echo: what is published of kind = "public" is not coarse')
@@ -189,6 +201,12 @@ class InputSettings(Group):
         if of_topic and self.kafka is None and not id_levels(self.echo):
             raise ValueError("echo: {pseudonym} is needed, because the payloads name no device")
         return self
+
+    def oldest_s(self, usual_s: float, *, ttl_s: float) -> float:
+        """Return how old a position may be when it arrives, given two keys of `[presence]`."""
+        if self.max_behind_s is not None:
+            return self.max_behind_s
+        return max(usual_s, min(_OLDEST_S.get(self.codec, 0.0), ttl_s))
 
     @property
     def kafka(self) -> str | None:

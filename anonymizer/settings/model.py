@@ -483,6 +483,19 @@ class Settings(Group):
             raise ValueError("session.epoch_s must be below presence.ttl_s")
         return self
 
+    @model_validator(mode="after")
+    def _expired_devices_have_no_valid_positions(self) -> Self:
+        for i, each in enumerate(self.inputs, 1):
+            if each.max_behind_s is not None and each.max_behind_s > self.presence.ttl_s:
+                raise ValueError(f"inputs (no. {i}).max_behind_s must not exceed presence.ttl_s")
+        return self
+
+    @property
+    def oldest_s(self) -> float:
+        """How old a position of any input may be when it arrives, seconds."""
+        usual_s, ttl_s = self.presence.max_behind_s, self.presence.ttl_s
+        return max((each.oldest_s(usual_s, ttl_s=ttl_s) for each in self.inputs), default=usual_s)
+
     @property
     def follows_intervals(self) -> bool:
         """Whether times follow how often devices report: see `presence.ttl_s`."""

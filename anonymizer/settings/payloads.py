@@ -107,8 +107,8 @@ class PayloadSettings(Group):
     """Only messages with these values count, by path: `{ "_type" = "location", "fix" = [2, 3] }`.
     The others are counted as `not_selected`."""
     accuracy: PayloadPath | None = None
-    """Path of the accuracy in metres, for `echo` alone: it is written, not read. None: no field
-    states the radius."""
+    """Path of the accuracy in metres, for `inputs.max_accuracy_m`; `echo` writes the radius there.
+    None: no field states it."""
 
     @property
     def paths(self) -> PositionPaths:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from anonymizer.domain.arrays import FloatArray
     from anonymizer.pipeline.ports import Outgoing
     from anonymizer.settings import BrokerSettings
+    from simulator.faults import Faults
     from simulator.playing import Outlet
     from simulator.reports import Due, Playable, Source
 
@@ -72,6 +73,15 @@ Begins = Annotated[
         metavar="HH:MM",
         help="Time of day at the start: at night, vehicles rest longer between their trips.",
         show_default="always the rush hour",
+    ),
+]
+FaultShares = Annotated[
+    str | None,
+    typer.Option(
+        "--faults",
+        metavar="NAME=SHARE,...",
+        help="Shares of reports with faults: `jumps` to another town, `vague` fixes, and "
+        "`undated` ones; not with --batch or --all.",
     ),
 ]
 Queues = Annotated[
@@ -147,12 +157,21 @@ Duration = Annotated[
 ]
 
 
-def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
-    """Publish positions, and print the summary."""
+def play_reports(
+    source: "Source",
+    outlet: "Outlet",
+    *,
+    quiet: bool,
+    faults: "Faults | None" = None,
+    seed: int = 0,
+) -> None:
+    """Publish positions, and print the summary; `faults` and their `seed` are for single ones."""
     from simulator.encoding import named_positions_to, positions_to
 
     if outlet.per_message == 1:
         encode = positions_to(outlet.topic, source.device_id)
+        if faults is not None:
+            encode = faults.in_messages(encode, seed=seed)
     else:
         encode = named_positions_to(outlet.topic, source.device_id, per_message=outlet.per_message)
     play_source(source, outlet, encode=encode, quiet=quiet)

@@ -18,6 +18,7 @@ from simulator.cli.options import (
     ConnectTimeout,
     Devices,
     Duration,
+    FaultShares,
     GpsNoise,
     MqttVersion,
     Network,
@@ -67,6 +68,7 @@ def run(
     gps_noise: GpsNoise = 3.0,
     begins: Begins = None,
     queues: Queues = False,
+    faults: FaultShares = None,
     everything: Annotated[
         bool,
         typer.Option(
@@ -105,6 +107,7 @@ def run(
     Intelligent Driver Model, and stands at red signals. The movement depends only on the seed.
     """
     from anonymizer.networks import load_network
+    from simulator.faults import Faults
     from simulator.fleet import FleetSource
     from simulator.playing import Outlet
     from simulator.reports import Recording
@@ -126,6 +129,14 @@ def run(
         connect_timeout_s=connect_timeout,
         wait_for=wait_for,
     )
+    wrong = None
+    if faults is not None:
+        if batch > 1 or everything:
+            raise SettingsError("--faults: are of single positions: not with --batch or --all")
+        try:
+            wrong = Faults.of(faults)
+        except ValueError as error:
+            raise SettingsError(f"--faults: {error}") from None
     roads = load_network(network)
     if everything:
         if batch > 1 or readings or record is not None or topic != _TOPIC:
@@ -157,10 +168,11 @@ def run(
     )
 
     if record is None:
-        play_reports(source, outlet, quiet=quiet)
+        play_reports(source, outlet, quiet=quiet, faults=wrong, seed=seed)
     else:
         with TraceWriter(record, device_id=source.device_id) as writer:
-            play_reports(Recording(source, writer), outlet, quiet=quiet)
+            recording = Recording(source, writer)
+            play_reports(recording, outlet, quiet=quiet, faults=wrong, seed=seed)
 
 
 def trace(

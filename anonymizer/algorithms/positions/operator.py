@@ -46,7 +46,9 @@ class TickResult:
     present: BoolArray
 
 
-def classify_time(ts: FloatArray, now: float, *, ahead_s: float, behind_s: float) -> UInt8Array:
+def classify_time(
+    ts: FloatArray, now: float, *, ahead_s: float, behind_s: FloatArray | float
+) -> UInt8Array:
     """Return `HELD` for plausible times, else the reason, shape (n,). NaN is not plausible.
 
     This limits the damage of a wrong clock: if any future time were accepted, one such message

@@ -19,6 +19,7 @@ from anonymizer.app.gateway.input_troubles import (
     TooLargeWatch,
 )
 from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.lost_share import LIMITS, LostShare
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
@@ -62,6 +63,7 @@ class InputWatch:
         self._connections = connections
         self._of_records = of_records
         self._of_input = [MisfitWatch() for _ in settings.inputs]
+        self._lost = [LostShare() for _ in settings.inputs]
         self._of_no_input = MisfitWatch()
         self._of_stream: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
         silence_s = settings.presence.silence_s
@@ -98,6 +100,15 @@ class InputWatch:
         for i, (watch, topic) in enumerate(zip(self._of_input, self._topics, strict=True)):
             found = watch.see(inputs.refused(i), n_held=inputs.n_usable(i), at_s=at_s)
             self._say_misfit(found, flow="positions", input=i + 1, topic=topic)
+            lost = self._lost[i].see(inputs.refused(i), n_usable=inputs.n_usable(i), at_s=at_s)
+            for outcome, share in lost.items():
+                self._log.warning(
+                    "a share of the input is refused",
+                    input=i + 1,
+                    reason=outcome.label[1],
+                    share=round(share, 2),
+                    likely=LIMITS[outcome],
+                )
         n_usable = sum(map(inputs.n_usable, range(inputs.n_inputs)))
         found = self._of_no_input.see(inputs.refused(-1), n_held=n_usable, at_s=at_s)
         self._say_misfit(found, flow="positions")

@@ -78,7 +78,7 @@ class StreetWatch:
         self._every_s, self._keys, self._zones = settings.counts.streets_s, keys, zones
         self._finder = finder
         self._passages = LivePassages(every_s=self._every_s, gap_s=presence.ttl_s, most=most)
-        self._known_after_s = presence.ttl_s + presence.max_behind_s
+        self._known_after_s = presence.ttl_s + settings.oldest_s
         self._next: int | None = None
         self._largest = LargestK()
         self.adopt(settings)

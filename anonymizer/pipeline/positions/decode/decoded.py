@@ -46,6 +46,12 @@ class Decoded:
         Whether the ids of each position's input change, shape (n,); None: those of none do.
     input
         Index of the input of each position, shape (n,); None: nobody asks.
+    accuracy_m
+        Stated accuracy of each position, metres, NaN for none, shape (n,); None: none states one.
+    message
+        Number of the message that each position came in, shape (n,); None: each in its own.
+    hearsay
+        Which positions only a payload ascribes to their devices, shape (n,); None: none.
     """
 
     senders: Senders
@@ -62,6 +68,9 @@ class Decoded:
     node: Int32Array | None = None
     id_changes: BoolArray | None = None
     input: Int32Array | None = None
+    accuracy_m: FloatArray | None = None
+    message: IntArray | None = None
+    hearsay: BoolArray | None = None
 
     def device(self, row: int) -> str:
         """Return the device id of a position."""
@@ -123,22 +132,42 @@ def _joined(parts: Sequence[Decoded]) -> Decoded:
         np.concatenate([part.reading_attribute for part in parts]),
         np.concatenate([part.reading_value for part in parts]),
         [name for part in parts for name in part.names],
-        _heading(parts),
+        _stated([part.heading for part in parts], parts),
         _node(parts),
         _id_changes(parts),
         _input(parts),
+        _stated([part.accuracy_m for part in parts], parts),
+        _message(parts),
+        _hearsay(parts),
     )
 
 
-def _heading(parts: Sequence[Decoded]) -> FloatArray | None:
-    """Return the headings of all parts, NaN in those that have none."""
-    if all(part.heading is None for part in parts):
+def _stated(columns: Sequence[FloatArray | None], parts: Sequence[Decoded]) -> FloatArray | None:
+    """Return the columns of all parts as one, NaN in those that have none."""
+    if all(column is None for column in columns):
         return None
     return np.concatenate(
         [
-            np.full(len(part.sender), np.nan) if part.heading is None else part.heading
-            for part in parts
+            np.full(len(part.sender), np.nan) if column is None else column
+            for column, part in zip(columns, parts, strict=True)
         ]
+    )
+
+
+def _message(parts: Sequence[Decoded]) -> IntArray | None:
+    known = [part.message for part in parts if part.message is not None]
+    if len(known) < len(parts):
+        return None
+    n_before = np.cumsum([0, *(int(each.max(initial=-1)) + 1 for each in known)]).tolist()
+    return np.concatenate([each + n for each, n in zip(known, n_before, strict=False)])
+
+
+def _hearsay(parts: Sequence[Decoded]) -> BoolArray | None:
+    if all(part.hearsay is None for part in parts):
+        return None
+    none = [np.zeros(len(part.sender), np.bool_) for part in parts]
+    return np.concatenate(
+        [n if part.hearsay is None else part.hearsay for part, n in zip(parts, none, strict=True)]
     )
 
 

@@ -28,7 +28,7 @@ from anonymizer.pipeline.positions.decode.decoded import (
     device_of,
 )
 from anonymizer.pipeline.positions.decode.halves import Halves
-from anonymizer.pipeline.positions.decode.headings import headings, with_motion
+from anonymizer.pipeline.positions.decode.headings import accuracies, headings, with_motion
 from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, Treatment
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -161,6 +161,7 @@ class Decoder:
         """Return the valid positions. No content of a message makes it raise."""
         names: list[str] = []
         receipts: list[int] = []
+        n_messages = 0
         parts = [_Lists().rows()]
         times_s = [np.zeros(0)]
         arrived_s = np.array([batch.at_s for batch in batches], np.float64)
@@ -168,7 +169,8 @@ class Decoder:
             receipts += receipts_of(messages)
             rows = self._rows(messages, arrived_s[batch_of], names)
             times_s.append(arrived_s[batch_of[rows.message]])
-            parts.append(rows)
+            parts.append(rows._replace(message=rows.message + n_messages))
+            n_messages += len(batch_of)
         everything, at_s = _joined(parts), np.concatenate(times_s)
         treatment = self._treatment_of[everything.input]
         of = []
@@ -177,13 +179,17 @@ class Decoder:
             rows = everything if len(index) == len(treatment) else everything.taken(index)
             columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
             row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
-            toward = None
+            toward = accuracy_m = None
             if each is Treatment.MOBILE and len(row):
-                toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
+                of_rows = (row, attribute, value)
+                toward = headings(*of_rows, n=len(index), index_of=self._attribute_of)
+                accuracy_m = accuracies(*of_rows, n=len(index), index_of=self._attribute_of)
             declared = attribute < self._n_declared
             readings = (row[declared], attribute[declared], value[declared])
             decoded = Decoded(self.senders, *columns, *readings, names, toward)
-            decoded.input = rows.input
+            decoded.input, decoded.message = rows.input, rows.message
+            decoded.accuracy_m = accuracy_m
+            decoded.hearsay = rows.is_claim if rows.is_claim.any() else None
             if self._ids_change.any():
                 decoded.id_changes = self._ids_change[rows.input]
             of.append(decoded)

@@ -1,11 +1,11 @@
-"""Headings in the flow: which of the readings that came with a position choose its road."""
+"""Headings and accuracies in the flow: readings that say where on which road a position is."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
-from anonymizer.domain.fixes import HEADING, MOTION, SPEED
+from anonymizer.domain.fixes import ACCURACY, HEADING, MOTION, SPEED
 from anonymizer.domain.trace import Trace
 
 LEAST_MPS = 10 / 3.6
@@ -18,9 +18,9 @@ References
 
 
 def with_motion(index_of: Mapping[str, int]) -> dict[str, int]:
-    """Return the index of each declared reading, and further ones of heading and speed."""
+    """Return the index of each declared reading, and of heading, speed and accuracy."""
     indexes = dict(index_of)
-    for name in MOTION:
+    for name in (*MOTION, ACCURACY):
         indexes.setdefault(name, len(indexes))
     return indexes
 
@@ -50,6 +50,23 @@ def headings(
     heading[row[stated]] = value[stated]
     heading[row[(attribute == index_of[SPEED]) & (value < LEAST_MPS)]] = np.nan
     return heading
+
+
+def accuracies(
+    row: IntArray,
+    attribute: IntArray,
+    value: FloatArray,
+    *,
+    n: int,
+    index_of: Mapping[str, int],
+) -> FloatArray | None:
+    """Return the stated accuracy of each position, metres, NaN for none; parameters as above."""
+    stated = attribute == index_of[ACCURACY]
+    if not stated.any():
+        return None
+    accuracy_m = np.full(n, np.nan)
+    accuracy_m[row[stated]] = value[stated]
+    return accuracy_m
 
 
 def headings_in(trace: Trace) -> FloatArray | None:

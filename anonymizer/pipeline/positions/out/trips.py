@@ -130,7 +130,7 @@ class TripWindows:
     ) -> None:
         self._every_s = settings.trips_out.every_s
         self._network, self._rule = network, published_rule(settings)
-        self._late_s = settings.presence.max_behind_s
+        self._late_s = settings.oldest_s
         self._known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
         self.n_cells = n_cells_of(network, settings.counts.k)
         self._cell_at = compact_parts(network, self.n_cells)

@@ -266,7 +266,11 @@ def engine_parameters(
 def intake_parameters(settings: "Settings", *, watches_ids: bool = True) -> IntakeParameters:
     """Return what an intake needs to know."""
     return IntakeParameters(
-        settings.trips, settings.tick.interval_s, settings.presence.max_devices, watches_ids
+        settings.trips,
+        settings.tick.interval_s,
+        settings.presence.max_devices,
+        watches_ids,
+        settings.presence.ttl_s,
     )
 
 
@@ -275,7 +279,11 @@ def admission_parameters(settings: "Settings", *, watches_ids: bool) -> Admissio
     zones = settings.device_zones if settings.device_zones.enabled else None
     intake = intake_parameters(settings, watches_ids=watches_ids)
     return AdmissionParameters(
-        settings.presence, intake, zones, layer_of_input=settings.layer_of_input
+        settings.presence,
+        intake,
+        settings.inputs,
+        zones,
+        layer_of_input=settings.layer_of_input,
     )
 
 
@@ -310,7 +318,8 @@ def fixed_fleet(settings: "Settings", network: RoadNetwork) -> FleetParameters:
     )
     admission = AdmissionParameters(
         settings.presence,
-        intake_parameters(settings, watches_ids=False),
+        replace(intake_parameters(settings, watches_ids=False), ttl_s=None),
+        settings.inputs,
         layer_of_input=settings.layer_of_input,
     )
     return _fleet(settings, network, settings.topics.fixed, admission)

@@ -16,7 +16,8 @@ import numpy as np
 
 from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.protection import ZonedNetwork
-from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.algorithms.positions.trust import Claims
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger, TickPart, part_of
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
@@ -32,13 +33,13 @@ from anonymizer.pipeline.positions.tick.intake import (
     LocatedPositions,
     MapMatching,
     matching_with,
-    timeliness,
 )
+from anonymizer.pipeline.positions.tick.mover_limits import MoverLimits
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:
     from anonymizer.algorithms.positions.adka import DensityRule
-    from anonymizer.settings import DeviceZoneSettings, PresenceSettings
+    from anonymizer.settings import DeviceZoneSettings, InputSettings, PresenceSettings
 
 _DEVICES_PER_ZONES = 100
 """Of so many devices that may be present, one may have zones of its own."""
@@ -48,13 +49,14 @@ _DEVICES_PER_ZONES = 100
 class AdmissionParameters:
     """What admission needs to know.
 
-    Without `device_zones` devices state none; `most_k`: see `DeviceZones`. `layer_of_input`: on
-    which of several networks the devices of each input move, negative where it does not matter;
-    empty: there is one network.
+    `inputs` have the limits of what is believed. Without `device_zones` devices state none;
+    `most_k`: see `DeviceZones`. `layer_of_input`: on which of several networks the devices of each
+    input move, negative where it does not matter; empty: there is one network.
     """
 
     presence: "PresenceSettings"
     intake: IntakeParameters
+    inputs: "tuple[InputSettings, ...]" = ()
     device_zones: "DeviceZoneSettings | None" = None
     most_k: int = 0
     layer_of_input: tuple[int, ...] = ()
@@ -82,6 +84,7 @@ class Admission:
         self.presence, self._ledger = parameters.presence, ledger
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
+        self._limits = MoverLimits(parameters.inputs)
         self._layer_of_input = np.array(parameters.layer_of_input, np.int8)
         zones = parameters.device_zones
         self.device_zones = (
@@ -116,7 +119,7 @@ class Admission:
 
     def _admitted(self, decoded: Decoded, *, since: float, now: float) -> Positions:
         """Return the admitted positions, tagged with their arrival times; note their readings."""
-        outcome = timeliness(decoded.ts, self.presence, now=now)
+        outcome = self._limits.plausible(decoded, self.presence, now=now)
         slot = np.full(len(outcome), NO_SLOT, np.int32)
         timely = np.flatnonzero(outcome == Outcome.HELD)
         # Only accepted positions may take a slot: a rejected message must leave no trace.
@@ -128,6 +131,7 @@ class Admission:
             elsewhere = rows[self.intake.layers.mark(slot[rows], layer, now=now)]
             slot[elsewhere], outcome[elsewhere] = NO_SLOT, Outcome.SUPPRESSED__OFF_GRAPH
         ts = date_the_undated(decoded.ts, slot, since=since, now=now)
+        self._distrust(decoded, slot, ts, outcome, now=now)
         if len(decoded.reading_row):
             self._readings.note(
                 decoded.reading_row,
@@ -148,6 +152,31 @@ class Admission:
         node = None if decoded.node is None else decoded.node[kept]
         found = Positions(*(column[kept] for column in columns))
         return found._replace(heading=heading, node=node)
+
+    def _distrust(
+        self,
+        decoded: Decoded,
+        slot: Int32Array,
+        ts: FloatArray,
+        outcome: UInt8Array,
+        *,
+        now: float,
+    ) -> None:
+        """Take the slots of positions away that are not believed, and set their outcomes."""
+        if self.intake.trust is None:
+            return
+        n = len(slot)
+        message = np.arange(n) if decoded.message is None else decoded.message
+        undated = np.isnan(decoded.ts)
+        place = decoded.lat, decoded.lon
+        claims = Claims(slot, ts, *place, undated, decoded.hearsay, message)
+        max_mps, rows = self._limits.max_mps(decoded.input, n), np.arange(n)
+        if (slot == NO_SLOT).any():
+            rows = np.flatnonzero(slot != NO_SLOT)
+            claims, max_mps = claims.only(rows), max_mps[rows]
+        found = self.intake.trust.judge(claims, max_mps=max_mps, now=now)
+        refused = np.flatnonzero(found != Outcome.HELD)
+        outcome[rows[refused]], slot[rows[refused]] = found[refused], NO_SLOT
 
     def forget(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
         """Forget devices that are gone, see `Intake.forget`; return their slots."""

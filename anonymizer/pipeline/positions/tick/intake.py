@@ -18,6 +18,7 @@ from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
+from anonymizer.algorithms.positions.trust import Trust
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -31,7 +32,7 @@ from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces, zone_places
 
 if TYPE_CHECKING:
-    from anonymizer.settings import PresenceSettings, TripSettings
+    from anonymizer.settings import TripSettings
 
 Locate: TypeAlias = Callable[[Positions], Int32Array]
 """Returns the node of each position, negative for none, shape (n,)."""
@@ -57,13 +58,16 @@ class IntakeParameters:
     """What an intake needs to know.
 
     Stops of at most `most_devices` are remembered. `watches_ids`: whether to watch if ids change
-    that are not declared to, which takes all devices that a new one may continue.
+    that are not declared to, which takes all devices that a new one may continue. `ttl_s`: after
+    how many seconds of silence a device that was never believed is forgotten; None: all that
+    devices say is believed, because a registry tells where they are, or they do not move.
     """
 
     trips: "TripSettings"
     interval_s: float
     most_devices: int
     watches_ids: bool = True
+    ttl_s: float | None = None
 
 
 class MapMatching(NamedTuple):
@@ -122,7 +126,7 @@ class Intake:
     will cloak the others. `delay_s`: by how much releases are behind, for protected trip ends.
     `succession`: whether ids that are not declared to change seem to. In `ids` the caller marks
     devices whose ids change, before `locate`, and in `layers` on which of several networks devices
-    move (None: there is one).
+    move (None: there is one); by `trust` it judges what they claim (None: all is believed).
     """
 
     def __init__(
@@ -139,6 +143,8 @@ class Intake:
         self._lasting, self._ledger = lasting, ledger
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
         self.succession = Succession()
+        self.trust = None if parameters.ttl_s is None else Trust()
+        self._ttl_s = parameters.ttl_s or 0.0
         self._watches_ids = parameters.watches_ids
         trips = parameters.trips
         self._trips = TripGuard(trips, ledger) if trips.enabled else None
@@ -274,12 +280,18 @@ class Intake:
         `freed`: slots that the operator has freed in the tick; `present`: those that it still uses,
         shape (slots,); `now`: unix seconds.
         """
+        if self.trust is not None:
+            unheard = self.trust.unheard(before=now - self._ttl_s)
+            known = unheard[unheard < len(present)]
+            freed = np.union1d(freed, np.setdiff1d(unheard, known[present[known]])).astype(np.int32)
         if self._trips is not None:
             freed = self._trips.freed(freed, now=now, present=present)
         if self.ids.any_change:
             self.ids.forget(freed)
         if self._watches_ids:
             self.succession.free(freed)
+        if self.trust is not None:
+            self.trust.free(freed)
         for part in (self._places, self._device_zones, self.layers):
             if part is not None:
                 part.forget(freed)
@@ -314,6 +326,7 @@ class Intake:
     def _parts(self) -> dict[str, Any]:
         return {
             "ids": self.ids,
+            "trust": self.trust,
             "trips": self._trips,
             "places": self._places,
             "device_zones": self._device_zones,
@@ -341,13 +354,13 @@ def matching_with(
     return MapMatching(locate, zone_places(zoned, secret=secret), zoned.network)
 
 
-def timeliness(ts: FloatArray, presence: "PresenceSettings", *, now: float) -> UInt8Array:
+def timeliness(ts: FloatArray, *, behind_s: FloatArray | float, now: float) -> UInt8Array:
     """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
 
-    `ts`, `now`: unix seconds.
+    `ts`, `now`: unix seconds; `behind_s`: how old positions may be.
     """
     stated = np.where(np.isnan(ts), now, ts)
-    return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=presence.max_behind_s)
+    return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=behind_s)
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

@@ -34,6 +34,10 @@ class Positions(NamedTuple):
         """Reveal no place."""
         return "Positions(...)"
 
+    def only(self, chosen: BoolArray) -> "Positions":
+        """Return the chosen positions, shape (n,)."""
+        return Positions(*(None if each is None else each[chosen] for each in self))
+
 
 class TripGuard:
     """Holds positions for the delay of the settings; suppresses those near the end of a trip.

@@ -1,0 +1,43 @@
+"""Limits of what is believed of the devices of each input: age, accuracy and speed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.positions.decode.decoded import Decoded
+from anonymizer.pipeline.positions.tick.intake import timeliness
+
+if TYPE_CHECKING:
+    from anonymizer.settings import InputSettings, PresenceSettings
+
+
+class MoverLimits:
+    """The limits of some inputs, as columns by the index of the input."""
+
+    def __init__(self, inputs: "Sequence[InputSettings]") -> None:
+        self._inputs = inputs
+        self._max_mps = np.array([each.max_speed_mps for each in inputs], np.float64)
+        self._max_accuracy_m = np.array([each.max_accuracy_m for each in inputs], np.float64)
+
+    def plausible(
+        self, decoded: Decoded, presence: "PresenceSettings", *, now: float
+    ) -> UInt8Array:
+        """Return `HELD`, or why what a position states of itself refuses it, shape (n,)."""
+        behind_s: FloatArray | float = presence.max_behind_s
+        ages = [each.oldest_s(behind_s, ttl_s=presence.ttl_s) for each in self._inputs]
+        if decoded.input is not None and any(age_s != behind_s for age_s in ages):
+            behind_s = np.array(ages)[decoded.input]
+        outcome = timeliness(decoded.ts, behind_s=behind_s, now=now)
+        if decoded.accuracy_m is not None and decoded.input is not None:
+            vague = decoded.accuracy_m > self._max_accuracy_m[decoded.input]
+            outcome[vague & (outcome == Outcome.HELD)] = Outcome.SUPPRESSED__INACCURATE
+        return outcome
+
+    def max_mps(self, input_: Int32Array | None, n: int) -> FloatArray:
+        """Return the fastest speed of the devices of `n` positions by their inputs, shape (n,)."""
+        if input_ is None:
+            return np.full(n, self._max_mps.max(initial=0.0))
+        return self._max_mps[input_]
