@@ -39,6 +39,7 @@ class NaiveDecoder:
     ) -> None:
         self.router, self.limits, self.ledger = router, limits, ledger
         self.attribute_of = attribute_of
+        self.n_unusable = [0] * len(attribute_of)
         self.shares = IdShares(kept_s=ids_kept_s)
 
     def decode(self, batches: Sequence[Arrivals]) -> list[Position]:
@@ -56,7 +57,7 @@ class NaiveDecoder:
             return []
         fixes: Sequence[Fix | Outcome] = [Outcome.INVALID__TOO_LARGE]
         if len(payload) <= self.limits.max_payload_bytes:
-            fixes = route.codec(payload)
+            fixes = route.decode(topic, payload)
             if len(fixes) > self.limits.max_positions:
                 fixes = [Outcome.INVALID__TOO_LARGE]
         self.ledger.receive(len(fixes) - 1)
@@ -88,5 +89,7 @@ class NaiveDecoder:
             for name, value in (fix.readings or {}).items()
             if name in self.attribute_of
         }
+        for name in set(fix.unusable) & set(self.attribute_of):
+            self.n_unusable[self.attribute_of[name]] += 1
         ts = math.nan if fix.ts is None else fix.ts
         return Position(route.treatment, device, ts, lat, lon, at_s, readings)

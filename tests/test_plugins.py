@@ -104,10 +104,10 @@ def test_what_a_plug_in_returns_is_checked(site: Path) -> None:
     assert InputSettings.model_validate({"codec": "liar"}).make_codec()(b"x") == [
         Outcome.INVALID__OUT_OF_RANGE,
         Outcome.INVALID__SCHEMA,
-        Outcome.INVALID__NO_DEVICE,
+        Fix(1.0, 2.0),
         Outcome.INVALID__SCHEMA,
         Outcome.INVALID__SCHEMA,
-        Fix(1.0, 2.0, None, "a", {"y": 3.0}),
+        Fix(1.0, 2.0, None, "a", {"y": 3.0}, unusable=("x",)),
     ]
 
 

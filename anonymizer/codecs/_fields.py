@@ -8,15 +8,16 @@ device, they are the device's own, in snake case.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from math import inf, isfinite
-from typing import Annotated, TypeAlias, TypeVar
+from math import inf, isfinite, isnan, nan
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Raw
 from msgspec.json import Decoder
 
+from anonymizer.codecs.mending import mended, unreadable
+from anonymizer.codecs.times import in_seconds, stated_time
 from anonymizer.domain.fixes import Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -24,12 +25,14 @@ Codec: TypeAlias = Callable[[bytes], Sequence[Fix | Outcome]]
 
 # Bounded, because an integer longer than any real id can be too long to be converted to text.
 DeviceId: TypeAlias = str | Annotated[int, Meta(ge=0, le=2**63 - 1)]
+StatedId: TypeAlias = Any
+"""An id as stated: most inputs take ids from topics, and what nobody reads may be anything."""
 Int32: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Digits: TypeAlias = Annotated[str, Meta(pattern=r"^-?[0-9]{1,20}\Z")]
 """An integer written as text, as some formats do."""
 
 Readings: TypeAlias = dict[str, float] | None
-"""Finite numbers by name; None where there are none."""
+"""Numbers by name, NaN for what is stated and cannot be used; None where there are none."""
 
 UNSTATED = Raw(b"null")
 """Default of every field that holds a reading; recognized by identity."""
@@ -37,6 +40,11 @@ MPS_PER_KMH = 1 / 3.6
 MPS_PER_KNOT = 1852 / 3600
 
 _MAX_NAME_CHARS = 64
+_MOST_ID = 2**63
+_NO_TEXT = "\ufffd"
+"""In place of bytes that are not text; two ids could become one."""
+_NO_VALUE = frozenset({"", "nan", "-nan", "inf", "-inf", "infinity", "-infinity", "null", "none",
+                       "n/a"})  # fmt: skip
 _NUMERAL = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 _NUMBER = Decoder(float)
 _NUMBERS = Decoder(dict[str, float])
@@ -55,19 +63,29 @@ class Stated(msgspec.Struct, gc=False):
 
 
 def read(decoder: Decoder[T], payload: bytes) -> T | Outcome:
-    """Return the decoded payload, or the reason why it cannot be: empty, malformed or schema.
+    """Return the decoded payload, or the reason why it cannot be.
 
-    A wrong type that precedes a syntax error is found first and is the reason given.
+    Reasons are empty, malformed, schema and compressed. Text that is nearly JSON is mended. A wrong
+    type that precedes a syntax error is found first and is the reason given.
     """
     if not payload:
         return Outcome.INVALID__EMPTY
-    if not payload.isascii():
-        # msgspec validates the text it keeps, not the text it skips; JSON is UTF-8 throughout.
-        try:
-            payload.decode()
-        except UnicodeDecodeError:
-            return Outcome.INVALID__MALFORMED
-    return read_part(decoder, payload)
+    if payload.isascii() or _is_utf8(payload):
+        found = read_part(decoder, payload)
+        if found is not Outcome.INVALID__MALFORMED:
+            return found
+    text = mended(payload)
+    found = Outcome.INVALID__MALFORMED if text is None else read_part(decoder, text)
+    return unreadable(payload) if found is Outcome.INVALID__MALFORMED else found
+
+
+def _is_utf8(payload: bytes) -> bool:
+    """Return whether all of it is: msgspec validates the text that it keeps, not what it skips."""
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def read_part(decoder: Decoder[T], part: bytes | Raw) -> T | Outcome:
@@ -109,29 +127,20 @@ def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome]) -> Codec:
     return decode
 
 
-def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
-    """Return the unix seconds of an ISO 8601 time, or None if the text is not one.
-
-    A time without an offset is taken to be in `zone`. Digits below the microsecond are cut off.
-    About 0.4 µs.
-    """
-    try:
-        stated = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if stated.tzinfo is None:
-        stated = stated.replace(tzinfo=zone)
-    # For an aware time this is a plain difference of two instants: no platform calls, and no
-    # overflow, whatever the year and the offset.
-    return stated.timestamp()
+def device_id(id_: object) -> str | None:
+    """Return the text of a stated id, None if it is none: not text or a whole number, or empty."""
+    if isinstance(id_, str):
+        return id_ if id_ and _NO_TEXT not in id_ else None
+    is_number = type(id_) is int and 0 <= id_ < _MOST_ID
+    return str(id_) if is_number else None
 
 
 def stated_fix(
-    lat: float,
-    lon: float,
+    lat: float | None,
+    lon: float | None,
     *,
     time: float | str | None = None,
-    device: str | int | None = None,
+    device: StatedId = None,
     readings: dict[str, float] | None = None,
 ) -> Fix | Outcome:
     """Return the fix, or the reason why the stated values cannot be one.
@@ -139,24 +148,23 @@ def stated_fix(
     Parameters
     ----------
     lat, lon
-        WGS84 degrees.
+        WGS84 degrees; None: the device has no fix.
     time
-        Unix seconds, ISO 8601 text, or None when not stated.
+        Unix seconds, text like ISO 8601, or None when not stated.
     device
-        The id as stated, or None when not stated. An empty id is refused: the device claims to
-        identify itself, and does not.
+        The id as stated, or None when not stated. What cannot be an id is none.
     readings
-        Finite numbers by name, or None.
+        Numbers by name, or None.
     """
-    if isinstance(time, str):
-        time = unix_s(time)
-        if time is None:
-            return Outcome.INVALID__SCHEMA
-    if device is not None:
-        device = str(device)
-        if not device:
-            return Outcome.INVALID__NO_DEVICE
-    return checked_fix(lat, lon, time, device, readings)
+    if lat is None or lon is None:
+        return Outcome.INVALID__NO_FIX
+    zoneless = False
+    if time is not None:
+        when = stated_time(time) if isinstance(time, str) else in_seconds(time)
+        if isinstance(when, Outcome):
+            return when
+        time, zoneless = when if isinstance(when, tuple) else (when, False)
+    return checked_fix(lat, lon, time, device_id(device), readings, zoneless=zoneless)
 
 
 def numeral(text: str) -> float | None:
@@ -165,24 +173,33 @@ def numeral(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
-def number(part: Raw) -> float | None:
-    """Return a finite number, or None for anything else, including booleans and text."""
+def is_no_value(text: str) -> bool:
+    """Return whether a text in place of a number says that there is none, as null does."""
+    return text.strip().lower() in _NO_VALUE
+
+
+def number(part: Raw) -> float:
+    """Return a finite number, or NaN for anything else, including booleans and text."""
     value = read_part(_NUMBER, part)
-    return None if isinstance(value, Outcome) else value
+    return nan if isinstance(value, Outcome) else value
+
+
+def is_stated(value: float, part: Raw) -> bool:
+    """Return whether a part states a reading: a number or null. Text, flags and objects do not."""
+    return not isnan(value) or bytes(part) == b"null"
 
 
 def measured(*fields: tuple[str, Raw, float]) -> Readings:
     """Return the readings of fields given as name, stated part and unit factor.
 
-    Whatever is not a number is left out, and so are negative numbers: several formats write -1
-    for *unknown*, and none of these quantities is ever below 0. About 0.3 µs a stated field.
+    Whatever is not a number is NaN, and so are negative numbers: several formats write -1 for
+    *unknown*, and none of these quantities is ever below 0. About 0.3 µs a stated field.
     """
     readings = {}
     for name, part, factor in fields:
         if part is not UNSTATED:
-            value = number(part)
-            if value is not None and 0.0 <= value * factor < inf:
-                readings[name] = value * factor
+            value = number(part) * factor
+            readings[name] = value if 0.0 <= value < inf else nan
     return readings or None
 
 
@@ -190,21 +207,20 @@ def numbers_in(part: Raw) -> Readings:
     """Return the numbers of an object under their own names. About 0.4 µs for three."""
     numbers = read_part(_NUMBERS, part)
     if isinstance(numbers, Outcome):
-        parts = read_part(_PARTS, part)
-        if isinstance(parts, Outcome):
-            return None
-        stated = ((name, number(value)) for name, value in parts.items())
-        numbers = {name: value for name, value in stated if value is not None}
+        numbers = {name: number(value) for name, value in parts_in(part).items()}
     return numbers or None
 
 
 def named_numbers(parts: Mapping[str, Raw]) -> dict[str, float]:
-    """Return the numbers under their names in snake case; the first of equal names wins."""
+    """Return the numbers under their names in snake case; the first of equal names wins.
+
+    Members that state no reading, see `is_stated`, are left out.
+    """
     readings: dict[str, float] = {}
     for stated_name, part in parts.items():
         if len(stated_name) <= _MAX_NAME_CHARS:
             value = number(part)
-            if value is not None:
+            if is_stated(value, part):
                 readings.setdefault(_snake(stated_name), value)
     return readings
 

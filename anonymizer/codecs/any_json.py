@@ -1,29 +1,51 @@
 """Positions in JSON of any shape: the settings say where their parts are.
 
 A number may also be written as text. A missing latitude or longitude is a wrong
-schema; null means that the device has no fix. A bad reading is left out. The payload is an object,
-or an array of objects of which each is a position.
+schema; null, and texts such as "nan", mean that the device has no fix. The payload is an object, or
+an array of objects of which each is a position.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from math import nan
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Codec, DeviceId, Readings, numeral, read, read_part, unix_s
+from anonymizer.codecs._fields import (
+    Codec,
+    Readings,
+    StatedId,
+    device_id,
+    is_no_value,
+    numeral,
+    read,
+    read_part,
+)
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
+from anonymizer.codecs.mending import starts_array
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector, written
-from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix
+from anonymizer.codecs.times import (
+    PER_SECOND,
+    Instant,
+    TimeUnit,
+    calendar_digits,
+    in_seconds,
+    stated_time,
+)
+from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix, usable
 from anonymizer.domain.outcomes import Outcome
 
-TimeUnit: TypeAlias = Literal["s", "ms", "iso8601"]
+DEVICE_LEVEL = "{device}"
+"""In a path of positions: the key of an object is the id of a device."""
 
-_PER_SECOND: Mapping[TimeUnit, float] = {"s": 1.0, "ms": 1000.0}
 _PARTS = Decoder(list[Raw])
+_N_CALENDAR_DIGITS = len("YYYYMMDDhhmmss")
+_BY_KEY = Decoder(dict[str, Raw])
+_Time: TypeAlias = Instant | Outcome | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +56,17 @@ class PositionPaths:
     ----------
     lat, lon
         WGS84 degrees. None, only for devices whose place a registry lists: there are none.
-    time, time_unit
-        When it was measured; an ISO 8601 time without an offset is UTC. None: not stated.
+    time, time_unit, time_zone
+        When it was measured, see `times`; the zone is that of texts without an offset. None: not
+        stated.
     device
         The id of the device; None: not stated.
     readings
         Numbers, by the names under which they are known.
     positions
-        An array of positions, which the other paths begin in unless they are `of_message`. None:
-        the payload itself is the position or an array of them.
+        An array of positions, which the other paths begin in unless they are `of_message`. A
+        level `{device}` stands for the keys of an object: below each are the positions of this
+        device, an array or one alone. None: the payload itself is the position or an array of them.
     where
         The messages, or positions, that count.
     accuracy
@@ -58,6 +82,7 @@ class PositionPaths:
     lon: JsonPath | None = None
     time: JsonPath | None = None
     time_unit: TimeUnit = "s"
+    time_zone: tzinfo | None = None
     device: JsonPath | None = None
     readings: Mapping[str, JsonPath] = field(default_factory=dict)
     positions: JsonPath | None = None
@@ -65,6 +90,11 @@ class PositionPaths:
     accuracy: JsonPath | None = None
     scale: float = 1.0
     halves: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        """Whether keys of an object are the ids of devices."""
+        return self.positions is not None and DEVICE_LEVEL in self.positions.parts
 
 
 def codec_of(paths: PositionPaths) -> Codec:
@@ -77,6 +107,8 @@ def codec_of(paths: PositionPaths) -> Codec:
     """
     if paths.positions is None:
         return _whole_codec(_Position(paths, of_message=None))
+    if paths.keyed:
+        return _Keyed(paths, paths.positions).decode
     return _array_codec(paths, paths.positions)
 
 
@@ -111,15 +143,18 @@ def _message(paths: PositionPaths, point: CoarsePoint) -> Any:  # noqa: ANN401  
         return written(stated)
     inside = [(path, value) for path, value in stated if not path.of_message]
     around = [(path, value) for path, value in stated if path.of_message]
-    return written([*around, (paths.positions, [written(inside)])])
+    if not paths.keyed:
+        return written([*around, (paths.positions, [written(inside)])])
+    parts = [point.pseudonym if part == DEVICE_LEVEL else part for part in paths.positions.parts]
+    return written([*around, (JsonPath(tuple(parts)), [written(inside)])])
 
 
 def _written_degrees(degrees: float, scale: float) -> float:
-    per_degree = _per_degree(scale)
+    per_degree = per_degree_of(scale)
     return degrees if per_degree == 1.0 else round(degrees * per_degree)
 
 
-def _per_degree(scale: float) -> float:
+def per_degree_of(scale: float) -> float:
     """Return the steps in a degree: whole where the scale says so, 1e7 for 1e-7."""
     per_degree = 1.0 / scale
     whole = float(round(per_degree))
@@ -129,12 +164,12 @@ def _per_degree(scale: float) -> float:
 def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
     if unit == "iso8601":
         return iso8601(unix_s)
-    return round(unix_s * 1000) if unit == "ms" else unix_s
+    return unix_s if unit == "s" else round(unix_s * PER_SECOND[unit])
 
 
 def _whole_codec(position: "_Position") -> Codec:
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
-        if not payload.lstrip().startswith(b"["):
+        if not starts_array(payload):
             return [position.read(payload)]
         parts = read(_PARTS, payload)
         if isinstance(parts, Outcome):
@@ -163,6 +198,55 @@ def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
     return decode
 
 
+class _Keyed:
+    """Codec of objects whose keys are the ids of devices."""
+
+    def __init__(self, paths: PositionPaths, positions: JsonPath) -> None:
+        at = positions.parts.index(DEVICE_LEVEL)
+        above, below = positions.parts[:at], positions.parts[at + 1 :]
+        if DEVICE_LEVEL in below:
+            raise ValueError(f"{DEVICE_LEVEL} can stand for one level alone")
+        self._around = JsonPath(above) if above else None
+        self._position = _Position(paths, of_message=False)
+        self._shared = _Position(
+            paths, of_message=True, also=self._around, also_kind=dict[str, Raw]
+        )
+        self._inside = PathReader([(JsonPath(below), Raw)]) if below else None
+
+    def decode(self, payload: bytes) -> Sequence[Fix | Outcome]:
+        """Decode the positions of each device; a bad one spoils no other."""
+        message = self._shared.values(payload)
+        if isinstance(message, Outcome):
+            return [message]
+        devices = read(_BY_KEY, payload) if self._around is None else message[-1]
+        if devices is UNSET or devices is None:
+            return [Outcome.INVALID__NO_FIX if devices is None else Outcome.INVALID__SCHEMA]
+        if isinstance(devices, Outcome):
+            return [devices]
+        found: list[Fix | Outcome] = []
+        for device, below in devices.items():
+            parts = self._parts_of(below)
+            if isinstance(parts, Outcome):
+                found.append(parts)
+                continue
+            found += [self._position.read_part(p, known=message, device=device) for p in parts]
+        return found or [Outcome.INVALID__EMPTY]
+
+    def _parts_of(self, part: Raw) -> Sequence[Raw] | Outcome:
+        """Return the positions of one device."""
+        if self._inside is not None:
+            values = self._inside.read_part(part)
+            if isinstance(values, Outcome):
+                return values
+            part = values[0]
+        if part is UNSET:
+            return Outcome.INVALID__SCHEMA
+        begin = b"n" if part is None else bytes(memoryview(part)[:1])
+        if begin == b"n":
+            return Outcome.INVALID__NO_FIX
+        return read_part(_PARTS, part) if begin == b"[" else [part]
+
+
 class _Position:
     """Reads one position, or what the positions of a message share.
 
@@ -170,12 +254,17 @@ class _Position:
     ----------
     of_message
         Of which paths: those from the message, those inside a position; None: all.
-    also
-        One further path, to an array.
+    also, also_kind
+        One further path, and the type of what is there.
     """
 
     def __init__(
-        self, paths: PositionPaths, *, of_message: bool | None, also: JsonPath | None = None
+        self,
+        paths: PositionPaths,
+        *,
+        of_message: bool | None,
+        also: JsonPath | None = None,
+        also_kind: Any = list[Raw],  # noqa: ANN401  a type
     ) -> None:
         number: Any = float | str
         sensed = dict(paths.readings)
@@ -184,15 +273,15 @@ class _Position:
         named: list[tuple[JsonPath | None, Any]] = [
             (paths.lat, number),
             (paths.lon, number),
-            (paths.time, str if paths.time_unit == "iso8601" else number),
-            (paths.device, DeviceId),
+            (paths.time, number),
+            (paths.device, StatedId),
             *((path, Raw) for path in sensed.values()),
         ]
         wanted = [
             (path if path and of_message in {None, path.of_message} else None, kind)
             for path, kind in named
         ]
-        self._reader = PathReader([*wanted, (also, list[Raw])])
+        self._reader = PathReader([*wanted, (also, also_kind)])
         where = {
             path: allowed
             for path, allowed in paths.where.items()
@@ -202,9 +291,9 @@ class _Position:
         self._has_place = paths.lat is not None and paths.lon is not None
         self._halves = paths.halves
         self._names = tuple(sensed)
-        self._per_degree = _per_degree(paths.scale)
+        self._per_degree = per_degree_of(paths.scale)
         self._reading: Decoder[Any] = Decoder(number)
-        self._time = _time_reader(paths.time_unit)
+        self._time = _time_reader(paths.time_unit, paths.time_zone)
 
     def values(self, payload: bytes) -> list[Any] | Outcome:
         """Return the stated values, UNSET for those elsewhere; `also` comes last."""
@@ -217,25 +306,27 @@ class _Position:
         values = self.values(payload)
         return values if isinstance(values, Outcome) else self._fix(values)
 
-    def read_part(self, part: Raw, *, known: list[Any] | None = None) -> Fix | Outcome:
-        """Return the position in a part of a payload, given the values that are stated outside."""
+    def read_part(
+        self, part: Raw, *, known: list[Any] | None = None, device: str | None = None
+    ) -> Fix | Outcome:
+        """Return the position in a part of a payload, given what is stated outside."""
         if self._selector and (refused := self._selector.refuses_part(part)) is not None:
             return refused
         values = self._reader.read_part(part, known=known)
-        return values if isinstance(values, Outcome) else self._fix(values)
+        return values if isinstance(values, Outcome) else self._fix(values, device)
 
-    def _fix(self, values: Sequence[Any]) -> Fix | Outcome:
-        lat, lon, time, device, *readings, _ = values
-        ts = None if time is UNSET or time is None else self._time(time)
-        if isinstance(ts, Outcome):
-            return ts
-        device = None if device is UNSET or device is None else str(device)
-        if device == "":
-            return Outcome.INVALID__NO_DEVICE
+    def _fix(self, values: Sequence[Any], of: str | None = None) -> Fix | Outcome:
+        lat, lon, time, id_, *readings, _ = values
+        when = None if time is UNSET or time is None else self._time(time)
+        if isinstance(when, Outcome):
+            return when
+        ts, zoneless = when or (None, False)
         named = self._readings(readings) if self._names else None
-        if not self._has_place:
-            return Outcome.INVALID__NO_FIX if named is None else Fix(nan, nan, ts, device, named)
-        return self._placed(lat, lon, Fix(nan, nan, ts, device, named))
+        numbers, lost = usable(named)
+        fix = Fix(nan, nan, ts, device_id(id_ if of is None else of), numbers, zoneless, lost)
+        if self._has_place:
+            return self._placed(lat, lon, fix)
+        return Outcome.INVALID__NO_FIX if fix.readings is None else fix
 
     def _placed(self, lat: Any, lon: Any, fix: Fix) -> Fix | Outcome:  # noqa: ANN401  as decoded
         """Return a fix at the stated place; NaN is a half that is not stated, where it may be."""
@@ -247,14 +338,14 @@ class _Position:
         for each in (lat, lon):
             if isinstance(each, Outcome):
                 return each
-        found = checked_fix(lat, lon, fix.ts, fix.device, fix.readings)
-        if isinstance(found, Outcome) or not (lacks_lat or lacks_lon):
+        found = checked_fix(lat, lon)
+        if isinstance(found, Outcome):
             return found
-        lat, lon = nan if lacks_lat else found.lat, nan if lacks_lon else found.lon
-        return Fix(lat, lon, fix.ts, fix.device, fix.readings)
+        lat, lon = nan if lacks_lat else lat, nan if lacks_lon else lon
+        return structs.replace(fix, lat=lat, lon=lon)
 
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
-        if stated is None:
+        if stated is None or (isinstance(stated, str) and is_no_value(stated)):
             return Outcome.INVALID__NO_FIX
         value = None if stated is UNSET else _number(stated)
         return Outcome.INVALID__SCHEMA if value is None else value / self._per_degree
@@ -266,8 +357,7 @@ class _Position:
                 continue
             value = read_part(self._reading, part)
             number = None if isinstance(value, Outcome) else _number(value)
-            if number is not None:
-                readings[name] = number
+            readings[name] = nan if number is None else number
         return readings or None
 
 
@@ -275,19 +365,32 @@ def _number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number o
     return numeral(value) if isinstance(value, str) else value
 
 
-def _time_reader(unit: TimeUnit) -> Callable[[Any], float | Outcome]:
-    """Return a function from a stated time to unix seconds."""
+def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str], _Time]:
+    """Return a function from a stated time to when it is."""
     if unit == "iso8601":
+        return lambda value: _calendar_time(value, zone)
 
-        def from_text(value: Any) -> float | Outcome:  # noqa: ANN401  as decoded: text
-            seconds = unix_s(value)
-            return Outcome.INVALID__SCHEMA if seconds is None else seconds
-
-        return from_text
-    per_second = _PER_SECOND[unit]
-
-    def from_number(value: Any) -> float | Outcome:  # noqa: ANN401  as decoded
-        seconds = _number(value)
-        return Outcome.INVALID__SCHEMA if seconds is None else seconds / per_second
+    def from_number(value: float | str) -> _Time:
+        number = _number(value)
+        if number is None:
+            return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
+        seconds = in_seconds(number, unit)
+        return Instant(seconds) if isinstance(seconds, float) else seconds
 
     return from_number
+
+
+def _calendar_time(value: float | str, zone: tzinfo | None) -> _Time:
+    """Return the time of a text, or of a number with the digits of a date and a time."""
+    if isinstance(value, str):
+        if is_no_value(value):
+            return None
+        number = numeral(value) if len(value) != _N_CALENDAR_DIGITS else None
+        if number is None:
+            return stated_time(value, zone)
+        value = number
+    digits = calendar_digits(value)
+    if digits is not None:
+        return stated_time(digits, zone)
+    seconds = in_seconds(value)
+    return Outcome.INVALID__TIME_IN_S if isinstance(seconds, float) else seconds

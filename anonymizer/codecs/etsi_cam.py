@@ -25,7 +25,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, Readings, read_part, stated_fix
+from anonymizer.codecs._fields import Readings, StatedId, read_part, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint, short_id
 from anonymizer.codecs.paths import JsonPath, PathReader
 from anonymizer.domain.fixes import Fix
@@ -94,7 +94,7 @@ def _wanted() -> list[tuple[JsonPath | None, Any]]:
     ]
     for form in _FORMS:
         other = form.station.replace("stationId", "stationID")
-        paths += [(form.station, DeviceId), (other, DeviceId), (form.kind, _Number)]
+        paths += [(form.station, StatedId), (other, StatedId), (form.kind, _Number)]
         paths += [(f"{form.place}.latitude", _Number), (f"{form.place}.longitude", _Number)]
         paths += [(path, Raw) for path in (*form.speed, *form.heading)]
     return [(JsonPath.of(path), kind) for path, kind in paths]

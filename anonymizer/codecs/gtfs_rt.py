@@ -10,7 +10,7 @@ Source: https://gtfs.org/documentation/realtime/reference/
 """
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, nan
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -19,6 +19,7 @@ from google.transit.gtfs_realtime_pb2 import FeedMessage
 from anonymizer.codecs._fields import Readings, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.gtfs_rt_json import feed_of
+from anonymizer.codecs.mending import unreadable
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -30,7 +31,7 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     try:
         feed = FeedMessage.FromString(payload)
     except DecodeError:
-        return [Outcome.INVALID__MALFORMED]
+        return [unreadable(payload)]
     # The parser does not enforce required fields, and many byte strings that are not feeds are
     # valid protobuf with unknown fields.
     if not feed.HasField("header"):
@@ -66,7 +67,7 @@ def _readings_of(position: Any) -> Readings:  # noqa: ANN401  generated, untyped
         stated["speed_mps"] = position.speed
     if position.HasField("bearing"):
         stated["heading_deg"] = position.bearing
-    return {name: value for name, value in stated.items() if 0.0 <= value < inf} or None
+    return {name: value if 0.0 <= value < inf else nan for name, value in stated.items()} or None
 
 
 def encode(point: CoarsePoint) -> bytes:

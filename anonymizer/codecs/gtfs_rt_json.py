@@ -23,9 +23,9 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
     UNSTATED,
-    DeviceId,
     Digits,
     Stated,
+    StatedId,
     measured,
     read,
     read_part,
@@ -39,14 +39,14 @@ _Time = float | Digits
 
 
 class _Position(Stated):
-    latitude: float
-    longitude: float
+    latitude: float | None
+    longitude: float | None
     speed: Raw = UNSTATED
     bearing: Raw = UNSTATED
 
 
 class _Descriptor(Stated):
-    id: DeviceId | None = None
+    id: StatedId = None
 
 
 class _Vehicle(Stated):
@@ -56,7 +56,7 @@ class _Vehicle(Stated):
 
 
 class _Entity(Stated):
-    id: DeviceId | None = None
+    id: StatedId = None
     vehicle: _Vehicle | None = None
     is_deleted: bool = False
     isDeleted: bool = False  # noqa: N815  both spellings occur, so both are fields

@@ -1,10 +1,11 @@
 """Guards around codecs: for plug-ins, and for bounds on what positions state."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 from typing import Any
 
-from anonymizer.codecs._fields import Codec
+from anonymizer.codecs._fields import Codec, device_id
+from anonymizer.codecs.times import in_seconds
 from anonymizer.domain.fixes import Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -54,17 +55,17 @@ def _sound(found: Any) -> Fix | Outcome:  # noqa: ANN401  whatever a plug-in ret
         return found if found.label[0] == "invalid" else Outcome.INVALID__SCHEMA
     if not isinstance(found, Fix):
         return Outcome.INVALID__SCHEMA
-    ts = None if found.ts is None else float(found.ts)
-    if ts is not None and not isfinite(ts):
+    if found.ts is not None and not isfinite(found.ts):
         return Outcome.INVALID__SCHEMA
-    if found.device == "":
-        return Outcome.INVALID__NO_DEVICE
-    device = None if found.device is None else str(found.device)
+    ts = None if found.ts is None else in_seconds(float(found.ts))
+    if isinstance(ts, Outcome):
+        return ts
     readings = {
-        str(name): float(value)
+        str(name): float(value) if isfinite(float(value)) else nan
         for name, value in (found.readings or {}).items()
-        if isfinite(float(value))
     }
     if isnan(found.lat) and isnan(found.lon):  # only `placeless` codecs have none
         return Outcome.INVALID__NO_FIX
-    return checked_fix(float(found.lat), float(found.lon), ts, device, readings or None)
+    return checked_fix(
+        float(found.lat), float(found.lon), ts, device_id(found.device), readings or None
+    )

@@ -17,7 +17,15 @@ from collections.abc import Sequence
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import UNSTATED, DeviceId, Stated, measured, read, stated_fix
+from anonymizer.codecs._fields import (
+    UNSTATED,
+    Stated,
+    StatedId,
+    device_id,
+    measured,
+    read,
+    stated_fix,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -28,8 +36,8 @@ class _Event(Stated):
     loc: str | None = None
     tst: str | None = None
     tsi: float | None = None
-    oper: DeviceId | None = None
-    veh: DeviceId | None = None
+    oper: StatedId = None
+    veh: StatedId = None
     spd: Raw = UNSTATED
     hdg: Raw = UNSTATED
 
@@ -55,7 +63,5 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 
 
 def _device_of(event: _Event) -> str | None:
-    if event.oper is None or event.veh is None:
-        return None
-    # If either half is empty, the id is empty and is refused.
-    return f"{event.oper}/{event.veh}" if event.oper != "" and event.veh != "" else ""
+    oper, veh = device_id(event.oper), device_id(event.veh)
+    return None if oper is None or veh is None else f"{oper}/{veh}"

@@ -21,8 +21,8 @@ from anonymizer.domain.outcomes import Outcome
 
 
 class _Tracker(Stated):
-    latitude: float
-    longitude: float
+    latitude: float | None
+    longitude: float | None
     battery_level: Raw = UNSTATED
     gps_accuracy: Raw = UNSTATED
 

@@ -26,17 +26,17 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
     UNSTATED,
-    DeviceId,
     Digits,
     Int32,
     Readings,
     Stated,
+    StatedId,
     read,
     read_part,
     stated_fix,
-    unix_s,
 )
 from anonymizer.codecs.coarse import CoarsePoint, iso8601, short_id
+from anonymizer.codecs.times import unix_s
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -55,7 +55,7 @@ class _Position(Stated):
 
 
 class _Core(Stated, rename="camel"):
-    id: DeviceId | None = None
+    id: StatedId = None
     sec_mark: Int32 | Digits | None = None
     position: _Position | None = None
     lat: Int32 | Digits | None = None

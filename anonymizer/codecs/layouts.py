@@ -10,6 +10,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from anonymizer.codecs._fields import MPS_PER_KMH
+from anonymizer.codecs.times import MOST_S
+
+LEAST_TIME_S, MOST_TIME_S = 0.0, MOST_S
+"""Between these is what a layout means by a time; others are none, or in another unit."""
 
 
 class Role(IntEnum):

@@ -21,10 +21,10 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import (
     MPS_PER_KMH,
     UNSTATED,
-    DeviceId,
     Int32,
     Readings,
     Stated,
+    StatedId,
     measured,
     number,
     read,
@@ -44,13 +44,13 @@ _STEP_M = 0.0111319
 class _Packet(Stated):
     type: str
     payload: Raw = Raw(b"null")
-    node: DeviceId | None = field(name="from", default=None)
+    node: StatedId = field(name="from", default=None)
     timestamp: float | None = None
 
 
 class _Position(Stated):
-    latitude_i: Int32
-    longitude_i: Int32
+    latitude_i: Int32 | None
+    longitude_i: Int32 | None
     time: float | None = None
     ground_speed: Raw = UNSTATED
     precision_bits: Raw = UNSTATED
@@ -73,6 +73,8 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     position = read_part(_POSITION, packet.payload)
     if isinstance(position, Outcome):
         return [position]
+    if position.latitude_i is None or position.longitude_i is None:
+        return [Outcome.INVALID__NO_FIX]
     return [
         stated_fix(
             position.latitude_i / 1e7,

@@ -1,22 +1,22 @@
 """The native format in MessagePack: the same members, or an array of such maps.
 
-`lat`, `lon` and `ts` are floats or integers, `device` text or an integer, `accuracy_m` a
-number, `readings` a map of numbers by name. Readings that are not finite are
-left out; other members are ignored. About 0.6 µs a position.
+`lat`, `lon` and `ts` are floats or integers, `device` text or an integer, `accuracy_m` a number,
+`readings` a map of numbers by name. Other members are ignored. About 0.6 µs a position.
 
 Source: https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import isfinite, nan
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
 from msgspec.msgpack import Decoder
 
-from anonymizer.codecs._fields import UNSTATED, DeviceId, Stated, stated_fix
+from anonymizer.codecs._fields import UNSTATED, Stated, StatedId, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.mending import unreadable
 from anonymizer.codecs.native import record_of
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class _Record(Stated):
-    lat: float
-    lon: float
+    lat: float | None
+    lon: float | None
     ts: float | None = None
-    device: DeviceId | None = None
+    device: StatedId = None
     accuracy_m: Raw = UNSTATED
     readings: Raw = UNSTATED
 
@@ -44,6 +44,8 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     if not payload:
         return [Outcome.INVALID__EMPTY]
     message = _read(_MESSAGE, payload)
+    if isinstance(message, Outcome):
+        return [_told(payload, message)]
     if isinstance(message, list):
         return [_fix_of_part(part) for part in message] or [Outcome.INVALID__EMPTY]
     return [_fix_of(message)]
@@ -58,6 +60,12 @@ def _read(decoder: Decoder[T], payload: bytes | Raw) -> T | Outcome:
         return Outcome.INVALID__MALFORMED
 
 
+def _told(payload: bytes, refused: Outcome) -> Outcome:
+    """Return why a whole payload is refused: many a compressed one begins with a sound number."""
+    why = unreadable(payload)
+    return why if why is Outcome.INVALID__COMPRESSED else refused
+
+
 def _fix_of_part(part: Raw) -> Fix | Outcome:
     record = _read(_RECORD, part)
     return _fix_of(record)
@@ -66,13 +74,11 @@ def _fix_of_part(part: Raw) -> Fix | Outcome:
 def _fix_of(record: _Record | Outcome) -> Fix | Outcome:
     if isinstance(record, Outcome):
         return record
-    if record.ts is not None and not isfinite(record.ts):
-        return Outcome.INVALID__SCHEMA
     readings = None if record.readings is UNSTATED else _readings_of(record.readings)
     if record.accuracy_m is not UNSTATED:
-        accuracy_m = _read(_NUMBER, record.accuracy_m)
-        if not isinstance(accuracy_m, Outcome) and 0.0 <= accuracy_m < inf:
-            readings = {"accuracy_m": accuracy_m} | (readings or {})
+        accuracy_m = _number(record.accuracy_m)
+        stated = {"accuracy_m": accuracy_m if accuracy_m >= 0.0 else nan}
+        readings = stated | (readings or {})
     return stated_fix(
         record.lat, record.lon, time=record.ts, device=record.device, readings=readings
     )
@@ -82,12 +88,12 @@ def _readings_of(part: Raw) -> dict[str, float] | None:
     parts = _read(_PARTS, part)
     if isinstance(parts, Outcome):
         return None
-    numbers = {name: _read(_NUMBER, value) for name, value in parts.items()}
-    return {
-        name: value
-        for name, value in numbers.items()
-        if not isinstance(value, Outcome) and isfinite(value)
-    } or None
+    return {name: _number(value) for name, value in parts.items()} or None
+
+
+def _number(part: Raw) -> float:
+    value = _read(_NUMBER, part)
+    return nan if isinstance(value, Outcome) or not isfinite(value) else value
 
 
 def encode(point: CoarsePoint) -> bytes:

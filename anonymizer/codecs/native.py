@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from anonymizer.codecs._fields import (
     UNSTATED,
-    DeviceId,
     Stated,
+    StatedId,
     measured,
     numbers_in,
     one_or_many,
@@ -23,10 +23,10 @@ from anonymizer.domain.outcomes import Outcome
 
 
 class _Record(Stated):
-    lat: float
-    lon: float
+    lat: float | None
+    lon: float | None
     ts: float | None = None
-    device: DeviceId | None = None
+    device: StatedId = None
     accuracy_m: Raw = UNSTATED
     readings: Raw = UNSTATED
 

@@ -23,6 +23,7 @@ from anonymizer.codecs._fields import (
     UNSTATED,
     Readings,
     Stated,
+    StatedId,
     measured,
     one_or_many,
     read_part,
@@ -37,7 +38,7 @@ CONTEXT = "https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld"
 
 class _Geometry(Stated):
     type: str | None = None
-    coordinates: Raw = Raw(b"null")
+    coordinates: Raw = UNSTATED
 
 
 class _Location(_Geometry):
@@ -59,7 +60,7 @@ class _Property(Stated):
 
 
 class _Entity(Stated):
-    id: str
+    id: StatedId
     type: str | list[str]
     location: _Location | None = None
     observed: str | _When | None = field(name="observationDateTime", default=None)
@@ -70,7 +71,7 @@ class _Entity(Stated):
 
 
 _PROPERTY = Decoder(_Property)
-_POINT = Decoder(Annotated[list[float], Meta(min_length=2, max_length=3)])
+_POINT = Decoder(Annotated[list[float | None], Meta(min_length=2, max_length=3)] | None)
 
 
 def _fix_of(entity: _Entity) -> Fix | Outcome:
@@ -82,7 +83,9 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
         return Outcome.INVALID__SCHEMA
     if geometry.type != "Point":
         return Outcome.INVALID__NOT_A_POSITION
-    point = read_part(_POINT, geometry.coordinates)
+    if geometry.coordinates is UNSTATED:
+        return Outcome.INVALID__SCHEMA
+    point = read_part(_POINT, geometry.coordinates) or Outcome.INVALID__NO_FIX
     if isinstance(point, Outcome):
         return point
     time = location.observed_at

@@ -28,6 +28,7 @@ from anonymizer.codecs._fields import (
     Codec,
     Readings,
     Stated,
+    StatedId,
     measured,
     read,
     stated_fix,
@@ -46,10 +47,10 @@ class _Kind(Stated):
 
 
 class _Location(_Kind):
-    lat: float
-    lon: float
+    lat: float | None
+    lon: float | None
     tst: float | None = None
-    topic: str | None = None
+    topic: StatedId = None
     vel: Raw = UNSTATED
     cog: Raw = UNSTATED
     batt: Raw = UNSTATED

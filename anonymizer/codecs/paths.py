@@ -261,14 +261,14 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
         return tree
     children = [(key, _node(below)) for key, below in tree.items()]
     slots = [slot for _, child in children for slot in child.slots]
-    if all(isinstance(key, int) for key, _ in children):
+    if children and all(isinstance(key, int) for key, _ in children):
         elements = [
             (key, Decoder(_or_null(child.kind)), child)
             for key, child in children
             if isinstance(key, int)
         ]
         return _Array(list[Raw], slots, elements)
-    if all(isinstance(key, ArraySearch) for key, _ in children):
+    if children and all(isinstance(key, ArraySearch) for key, _ in children):
         return _Searched(Raw, slots, [_searched(key, child) for key, child in children])
     if not all(isinstance(key, str) for key, _ in children):
         raise ValueError("a part of the message cannot be an object and an array")

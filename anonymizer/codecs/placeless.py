@@ -15,14 +15,16 @@ from anonymizer.codecs import ttn
 from anonymizer.codecs._fields import (
     UNSTATED,
     Codec,
-    DeviceId,
     Stated,
+    StatedId,
+    device_id,
+    is_stated,
     number,
     numbers_in,
-    parts_in,
     read,
 )
-from anonymizer.domain.fixes import Fix
+from anonymizer.codecs.times import in_seconds
+from anonymizer.domain.fixes import Fix, usable
 from anonymizer.domain.outcomes import Outcome
 
 _NO_POSITION = frozenset(
@@ -34,13 +36,14 @@ _NOT_READINGS = frozenset({"ts", "device", "lat", "lon", "readings"})
 
 class _Record(Stated):
     ts: float | None = None
-    device: DeviceId | None = None
+    device: StatedId = None
     readings: Raw = UNSTATED
     lat: float | None = None
     lon: float | None = None
 
 
 _RECORD = Decoder(_Record)
+_PARTS = Decoder(dict[str, Raw])
 
 
 def or_placeless(name: str, codec: Codec) -> Codec:
@@ -64,17 +67,18 @@ def or_placeless(name: str, codec: Codec) -> Codec:
 
 
 def _readings_alone(payload: bytes) -> Fix | None:
-    record = read(_RECORD, payload)
+    record, parts = read(_RECORD, payload), read(_PARTS, payload)
     if isinstance(record, Outcome) or record.lat is not None or record.lon is not None:
+        return None
+    if isinstance(parts, Outcome):
         return None
     named = {
         name: value
-        for name, part in parts_in(Raw(payload)).items()
-        if name not in _NOT_READINGS and (value := number(part)) is not None
+        for name, part in parts.items()
+        if name not in _NOT_READINGS and is_stated(value := number(part), part)
     }
     named |= numbers_in(record.readings) or {}
-    device = None if record.device is None else str(record.device)
-    return _fix_without_place(record.ts, device, named)
+    return _fix_without_place(record.ts, record.device, named)
 
 
 def _uplink_alone(payload: bytes) -> Fix | None:
@@ -83,12 +87,14 @@ def _uplink_alone(payload: bytes) -> Fix | None:
 
 
 def _fix_without_place(
-    ts: float | None, device: str | None, readings: Mapping[str, float]
+    ts: float | None, device: StatedId, readings: Mapping[str, float]
 ) -> Fix | None:
-    """Return the fix, or None if there is nothing to publish of it, or an empty device id."""
-    if not readings or device == "":
+    """Return the fix, or None if there is nothing to publish of it, or no sound time."""
+    when = None if ts is None else in_seconds(ts)
+    numbers, lost = usable(dict(readings))
+    if isinstance(when, Outcome) or numbers is None:
         return None
-    return Fix(nan, nan, ts, device, dict(readings))
+    return Fix(nan, nan, when, device_id(device), numbers, unusable=lost)
 
 
 _READERS: dict[str, Callable[[bytes], Fix | None]] = {"ttn": _uplink_alone}

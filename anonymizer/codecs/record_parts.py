@@ -17,8 +17,9 @@ import msgspec
 from msgspec import UNSET
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, numeral, unix_s
+from anonymizer.codecs._fields import DeviceId, numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
+from anonymizer.codecs.times import unix_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Attribute
 

@@ -16,14 +16,14 @@ Source: https://www.traccar.org/api-reference/, https://www.traccar.org/forward/
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from anonymizer.codecs._fields import (
     MPS_PER_KNOT,
     UNSTATED,
-    DeviceId,
     Readings,
     Stated,
+    StatedId,
     measured,
     named_numbers,
     one_or_many,
@@ -38,14 +38,14 @@ _Flag = bool | Annotated[int, Meta(ge=0, le=1)]
 
 
 class _Position(Stated, rename="camel"):
-    latitude: float | None = None
-    longitude: float | None = None
+    latitude: float | UnsetType | None = UNSET
+    longitude: float | UnsetType | None = UNSET
     fix_time: str | None = None
     fixtime: str | None = None
     valid: _Flag = True
     outdated: _Flag = False
-    device_id: DeviceId | None = None
-    deviceid: DeviceId | None = None
+    device_id: StatedId = None
+    deviceid: StatedId = None
     speed: Raw = UNSTATED
     course: Raw = UNSTATED
     accuracy: Raw = UNSTATED
@@ -53,7 +53,7 @@ class _Position(Stated, rename="camel"):
 
 
 class _Device(Stated, rename="camel"):
-    unique_id: DeviceId
+    unique_id: StatedId = None
 
 
 class _Message(_Position):
@@ -68,7 +68,7 @@ def _fix_of(message: _Message) -> Fix | Outcome:
     at = message if message.position is None else message.position
     if not at.valid or at.outdated:
         return Outcome.INVALID__NO_FIX
-    if at.latitude is None or at.longitude is None:
+    if at.latitude is UNSET or at.longitude is UNSET:
         return Outcome.INVALID__SCHEMA
     if message.device is not None:
         device: str | int | None = message.device.unique_id

@@ -22,12 +22,13 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
     Stated,
+    StatedId,
     named_numbers,
     read,
     read_part,
     stated_fix,
-    unix_s,
 )
+from anonymizer.codecs.times import unix_s
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -43,7 +44,7 @@ _COORDINATES = frozenset(key for pair in _SPELLINGS for key in pair)
 
 
 class _DeviceIds(Stated):
-    device_id: str | None = None
+    device_id: StatedId = None
 
 
 class _Uplink(Stated):
@@ -69,7 +70,7 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     return [message if isinstance(message, Outcome) else _fix_of(message)]
 
 
-def readings_of(payload: bytes) -> tuple[float | None, str | None, dict[str, float]] | None:
+def readings_of(payload: bytes) -> tuple[float | None, StatedId, dict[str, float]] | None:
     """Return time, device and readings of an uplink without a position; None if it is none."""
     message = read(_MESSAGE, payload)
     if isinstance(message, Outcome) or message.uplink_message is None or message.simulated:

@@ -1,6 +1,7 @@
 """A fix: one decoded position, before it is located on the network."""
 
 from collections.abc import Mapping
+from math import isfinite, isnan
 from typing import TypeAlias, overload
 
 import msgspec
@@ -34,6 +35,10 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
     readings
         What the device sensed there: finite numbers under the names of its format, or None.
         Names and numbers are as stated; none is published unless it is declared.
+    zoneless
+        Whether nobody said in which zone the time is, so that it was taken for UTC.
+    unusable
+        Names of readings that are stated, and no numbers that could be used.
     """
 
     lat: float
@@ -41,6 +46,8 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
     ts: float | None = None
     device: str | None = None
     readings: dict[str, float] | None = None
+    zoneless: bool = False
+    unusable: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Reveal neither place, device nor readings."""
@@ -53,17 +60,48 @@ def checked_fix(
     ts: float | None = None,
     device: str | None = None,
     readings: dict[str, float] | None = None,
+    *,
+    zoneless: bool = False,
 ) -> Fix | Outcome:
     """Return the fix, or the reason why its coordinates are invalid.
 
-    NaN and infinities are out of range. The time is checked later, against the gateway's clock.
+    Readings that are NaN are unusable. The time is checked later, against the gateway's clock.
     """
     # `check_coordinates` for one position, inlined: calls would cost a tenth of decoding.
     if not (-90.0 <= lat <= 90.0 and -180.0 <= lon <= 180.0):
-        return Outcome.INVALID__OUT_OF_RANGE
+        return outside(lat, lon)
     if lat == 0.0 and lon == 0.0:
         return Outcome.INVALID__NULL_ISLAND
-    return Fix(lat, lon, ts, device, readings)
+    readings, lost = usable(readings)
+    return Fix(lat, lon, ts, device, readings, zoneless, lost)
+
+
+def usable(
+    readings: dict[str, float] | None,
+) -> tuple[dict[str, float] | None, tuple[str, ...]]:
+    """Return the readings that are numbers, and the names of those that are NaN."""
+    if not readings or not isnan(sum(readings.values())):
+        return readings or None, ()
+    lost = tuple(name for name, value in readings.items() if isnan(value))
+    return {name: value for name, value in readings.items() if name not in lost} or None, lost
+
+
+_NO_LAT = (91.0, 90.0000001, 214.7483647)
+_NO_LON = (181.0, 180.0000001, 214.7483647)
+_NINES = tuple(10.0**n - 1 for n in range(3, 16))
+
+
+def outside(lat: float, lon: float) -> Outcome:
+    """Return why a position that is not on the earth is refused: it is a mark of no fix, or wrong.
+
+    Marks are NaN, infinities, and what formats write in both coordinates for *not available*: 91
+    and 181 in AIS, one step beyond in ETSI ITS and J2735, the largest integer of 32 bits, and -999
+    or 9999 and so on.
+    """
+    if not (isfinite(lat) and isfinite(lon)):
+        return Outcome.INVALID__NO_FIX
+    are_marks = (lat in _NO_LAT or abs(lat) in _NINES) and (lon in _NO_LON or abs(lon) in _NINES)
+    return Outcome.INVALID__NO_FIX if are_marks else Outcome.INVALID__OUT_OF_RANGE
 
 
 def check_coordinates(lat: FloatArray, lon: FloatArray) -> UInt8Array:

@@ -57,6 +57,19 @@ class Outcome(IntEnum):
     INVALID__ENCRYPTED = 25
     """Encrypted, and no key of the input opens it."""
 
+    INVALID__COMPRESSED = 33
+    """Compressed, and the input does not declare it."""
+    INVALID__NO_ZONE = 34
+    """A time without a zone or an offset that would be too old, or ahead, if it were UTC."""
+    INVALID__TIME_IN_S = 35
+    """A time in another unit than the input states: by its size it is seconds."""
+    INVALID__TIME_IN_MS = 36
+    """The same: milliseconds."""
+    INVALID__TIME_IN_US = 37
+    """The same: microseconds."""
+    INVALID__TIME_IN_NS = 38
+    """The same: nanoseconds."""
+
     # Readable, but not safe (or not possible) to publish.
     SUPPRESSED__OFF_GRAPH = 40
     """Farther from every road than the snapping limit."""

@@ -208,6 +208,11 @@ class FlowCollector(Collector):
     def _readings(self, figures: Figures) -> Iterator[Metric]:
         attributes = self._flow.view.attributes
         for name, text, counts in (
+            (
+                "readings_unusable",
+                "Readings that messages state without a usable number: null, NaN, text, negative.",
+                figures.n_unusable,
+            ),
             ("readings_clamped", "Readings outside their declared range.", figures.n_clamped),
             (
                 "readings_left_out",

@@ -14,7 +14,7 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__MALFORMED: "payloads are in another format than inputs.codec says",
     Outcome.INVALID__SCHEMA: (
         "payloads lack a field, or it has another type: inputs.codec is another format, or a path"
-        " of inputs.payload or of a stream leads nowhere"
+        " of inputs.payload or of a stream leads nowhere, or times are not in payload.time_unit"
     ),
     Outcome.INVALID__NOT_A_POSITION: (
         "the topic carries other messages than positions: narrow inputs.topic"
@@ -22,12 +22,9 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__NO_FIX: "devices report that they have no position, or a path leads to null",
     Outcome.INVALID__OUT_OF_RANGE: "latitude and longitude are exchanged, or not in degrees",
     Outcome.INVALID__NULL_ISLAND: "devices report 0, 0: their receivers have no position",
-    Outcome.INVALID__FUTURE_TIME: (
-        "times are milliseconds and read as seconds (payload.time_unit), local times without an"
-        " offset, or of clocks that are ahead"
-    ),
+    Outcome.INVALID__FUTURE_TIME: "times are of clocks that are ahead",
     Outcome.INVALID__ANCIENT_TIME: (
-        "times are of a recording, of clocks that are behind, or local times without an offset"
+        "times are of a recording, of clocks that are behind, or count days or from another year"
     ),
     Outcome.INVALID__TOO_LARGE: "messages exceed limits.max_payload_bytes, or 10,000 positions",
     Outcome.INVALID__UNKNOWN_TOPIC: (
@@ -43,6 +40,12 @@ CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__OUT_OF_DOMAIN: "values are not in the declared domain of an attribute",
     Outcome.INVALID__NOT_SELECTED: "no message has the values that `where` asks for",
     Outcome.INVALID__ENCRYPTED: "messages are encrypted, and no secret in inputs.key_file fits",
+    Outcome.INVALID__COMPRESSED: "payloads are compressed: say how in inputs.unpack",
+    Outcome.INVALID__NO_ZONE: "times have no zone, and are not UTC: state it in payload.time_zone",
+    Outcome.INVALID__TIME_IN_S: 'times are seconds: payload.time_unit = "s", or the native codec',
+    Outcome.INVALID__TIME_IN_MS: 'times are milliseconds: codec "json", payload.time_unit = "ms"',
+    Outcome.INVALID__TIME_IN_US: 'times are microseconds: codec "json", payload.time_unit = "us"',
+    Outcome.INVALID__TIME_IN_NS: 'times are nanoseconds: codec "json", payload.time_unit = "ns"',
     Outcome.SUPPRESSED__INACCURATE: (
         "positions are as vague as by radio masts: see inputs.max_accuracy_m"
     ),

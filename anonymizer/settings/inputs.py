@@ -1,10 +1,10 @@
 """Settings of the inputs of positions: mobile devices, and devices that stand still."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from anonymizer import plugins
 from anonymizer.codecs import (
@@ -14,8 +14,10 @@ from anonymizer.codecs import (
     Codec,
     Encoder,
     any_json,
+    bare_numbers,
     guard,
 )
+from anonymizer.codecs.unpacking import Packing, unpacked
 from anonymizer.settings.base import (
     EchoTopic,
     FieldName,
@@ -37,10 +39,15 @@ ANY_JSON = "json"
 _EPOCHS_OF_A_TTL = 6
 _SOURCE_OF_IDS = r"^(topic|payload|key|header:.+)$"
 _NO_SOURCE_OF_IDS = 'must be "topic" or "payload"; for Kafka "key", "header:NAME" or "payload"'
+_BINARY = frozenset({"msgpack", "gtfs_rt"})
 _OLDEST_S = {"gtfs_rt": 90.0, "gtfs_rt_json": 90.0}
 """Seconds that positions may be old by the rules of a format ("Best practices" of GTFS)."""
 _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
+
+
+def _as_tuple(stated: Any) -> Any:  # noqa: ANN401  whatever is in the file
+    return (stated,) if isinstance(stated, str) else stated
 
 
 class InputSettings(Group):
@@ -56,6 +63,17 @@ class InputSettings(Group):
     the name of an installed plug-in (entry point `anonymizer.codecs`)."""
     payload: PayloadSettings | None = None
     """Where a position is in the payloads, for `codec = "json"`."""
+    unpack: (
+        Annotated[
+            tuple[Packing, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=3)
+        ]
+        | None
+    ) = None
+    """How payloads are packed: `gzip`, `zlib`, `deflate` (without a header) or `cbor` (in place of
+    JSON), or several, the outermost first: `["gzip", "cbor"]`. None: they are not, and compressed
+    ones are counted as `compressed`."""
+    max_unpacked_bytes: Annotated[int, Field(ge=16)] = 1_048_576
+    """A payload that unpacks to more is refused as too large."""
     key_file: Path | None = None
     """A file of the secrets with which OwnTracks encrypts, one on each line; each is tried. Not
     set: encrypted messages are refused."""
@@ -166,16 +184,22 @@ class InputSettings(Group):
             return self
         if self.payload is None:
             raise ValueError(f'payload: codec = "{ANY_JSON}" needs at least payload.lat and lon')
-        if (self.payload.lat is None) != (self.payload.lon is None):
-            raise ValueError("payload: lat and lon must be given together")
         if self.payload.lat is None and self.registry is None:
             raise ValueError("payload: lat and lon are needed, unless there is a registry")
-        if self.payload.join_s is not None and (
-            self.payload.time is None or self.payload.lat is None or self.kind != "mobile"
-        ):
+        if self.payload.join_s is not None and (self.payload.lat is None or self.kind != "mobile"):
             raise ValueError("payload: join_s needs lat, lon and time, and is for mobile devices")
-        if (self.device_from == "payload") != (self.payload.device is not None):
-            raise ValueError('payload: device is for device_from = "payload", which needs it')
+        if self.payload.bare and not (
+            self.device_from == "topic" and self.topic.endswith(("/+", "/#")) and not self.within
+        ):
+            raise ValueError(
+                "payload: bare needs a topic that names the device and ends in + or #, no within"
+            )
+        names = (self.payload.device is not None) + self.payload.paths.keyed
+        if names != (self.device_from == "payload"):
+            raise ValueError(
+                "payload: device, or a level {device} of positions, is for device_from ="
+                ' "payload", which needs one of them'
+            )
         try:
             any_json.codec_of(self.payload.paths)
         except ValueError as error:
@@ -183,7 +207,21 @@ class InputSettings(Group):
         return self
 
     @model_validator(mode="after")
+    def _packed_payloads_are_read_alone(self) -> Self:
+        if self.unpack is None:
+            return self
+        if self.payload is not None and self.payload.bare:
+            raise ValueError("unpack: bare numbers are not packed")
+        if "cbor" in self.unpack[:-1] or ("cbor" in self.unpack and self.codec in _BINARY):
+            raise ValueError("unpack: cbor is the innermost, and stands for JSON")
+        if self.echo is not None:
+            raise ValueError("echo: packed messages cannot be written")
+        return self
+
+    @model_validator(mode="after")
     def _the_format_can_be_written(self) -> Self:
+        if self.echo is not None and self.payload is not None and self.payload.bare:
+            raise ValueError("echo: bare numbers cannot be written")
         if self.echo is None:
             return self
         if self.kind == "public":
@@ -193,7 +231,7 @@ class InputSettings(Group):
             raise ValueError(f"echo: messages of this codec cannot be written, only of {known}")
         of_topic = self.codec in NAMED_BY_TOPIC
         if self.payload is not None:
-            of_topic = self.payload.device is None
+            of_topic = self.device_from != "payload"
             try:
                 any_json.encoder_of(self.payload.paths)
             except ValueError as error:
@@ -247,7 +285,15 @@ class InputSettings(Group):
             installed.
         """
         codec = self._whole_codec(secrets)
+        if self.unpack is not None:
+            codec = unpacked(codec, self.unpack, max_bytes=self.max_unpacked_bytes)
         return guard.only_within(codec, self.within) if self.within else codec
+
+    def make_bare_codecs(self) -> Mapping[str, Codec] | None:
+        """Return the codecs by the last level of topics, None if no level says what is read."""
+        if self.payload is None or not self.payload.bare:
+            return None
+        return bare_numbers.codecs_of(self.payload.paths)
 
     def _whole_codec(self, secrets: Sequence[bytes]) -> Codec:
         if self.payload is not None:

@@ -1,7 +1,7 @@
 """Settings of payloads of any shape: paths into JSON, and the messages that count."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -11,10 +11,12 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
+    model_validator,
 )
 
 from anonymizer.codecs.any_json import PositionPaths
 from anonymizer.codecs.paths import Conditions, JsonPath
+from anonymizer.codecs.times import TimeUnit, zone_of
 from anonymizer.settings.base import FieldName, Group, Positive
 
 _MOST_LEVELS = 32
@@ -70,6 +72,11 @@ def conditions(where: Where) -> Conditions:
     }
 
 
+def _is_zone(stated: str) -> str:
+    zone_of(stated)
+    return stated
+
+
 class PayloadSettings(Group):
     """Where a position is in the payloads of an input with `codec = "json"`.
 
@@ -90,18 +97,26 @@ class PayloadSettings(Group):
     """Path of the time of the position. None: the time of its arrival."""
     join_s: Positive | None = None
     """For latitude and longitude in separate messages: they are one position if their times, in
-    seconds, are no farther apart. It needs `time`. A message that completes no position counts as
-    superseded. None: every message states both."""
-    time_unit: Literal["s", "ms", "iso8601"] = "s"
-    """`s` and `ms`: seconds or milliseconds since 1970. `iso8601`: text; without an offset it is
-    UTC."""
+    seconds, are no farther apart. It needs `time`, or `bare`. A message that completes no position
+    counts as superseded. None: every message states both."""
+    bare: bool = False
+    """Payloads are numbers alone, and the last level of the topic says which: `lat = "latitude"`
+    for `cars/{device}/latitude`, read by the topic `cars/{device}/+`. They have no times, so
+    `join_s` is for those of arrival. Other levels are counted as `not_selected`."""
+    time_unit: TimeUnit = "s"
+    """`s`, `ms`, `us`, `ns`: seconds, milliseconds and so on since 1970. `iso8601`: text, or digits
+    as 20270115080000."""
+    time_zone: Annotated[str, Field(max_length=64), AfterValidator(_is_zone)] | None = None
+    """Of times without an offset, for `iso8601`: `+05:30`, or a name such as `Europe/Helsinki`.
+    None: they are UTC, and counted as `no_zone` where that makes them too old, or ahead."""
     device: PayloadPath | None = None
     """Path of the device id, for `device_from = "payload"`."""
     readings: dict[FieldName, PayloadPath] = Field(default={})
     """Paths of numbers, by the names that `[[readings]]` declares."""
     positions: PayloadPath | None = None
     """Path of an array of positions in the message. The other paths then begin in each of them,
-    or in the message if they begin with `$.`. None: the payload is a position, or an array of
+    or in the message if they begin with `$.`. `{device}` stands for the keys of an object that are
+    the ids of devices: `data.{device}.points`. None: the payload is a position, or an array of
     them."""
     where: Where = Field(default={})
     """Only messages with these values count, by path: `{ "_type" = "location", "fix" = [2, 3] }`.
@@ -109,6 +124,26 @@ class PayloadSettings(Group):
     accuracy: PayloadPath | None = None
     """Path of the accuracy in metres, for `inputs.max_accuracy_m`; `echo` writes the radius there.
     None: no field states it."""
+
+    @model_validator(mode="after")
+    def _declarations_fit_each_other(self) -> Self:
+        if (self.lat is None) != (self.lon is None):
+            raise ValueError("lat and lon must be given together")
+        if self.time_zone is not None and self.time_unit != "iso8601":
+            raise ValueError('time_zone is for time_unit = "iso8601"')
+        if self.bare and not self._are_two_keys_alone:
+            raise ValueError("bare needs lat, lon and join_s alone, one key each")
+        if self.join_s is not None and self.time is None and not self.bare:
+            raise ValueError("join_s needs lat, lon and time, and is for mobile devices")
+        return self
+
+    @property
+    def _are_two_keys_alone(self) -> bool:
+        others = (self.time, self.device, self.positions, self.accuracy)
+        has_others = bool(self.readings or self.where) or any(each is not None for each in others)
+        keys = (self.paths.lat, self.paths.lon)
+        plain = all(key is not None and len(key.parts) == 1 for key in keys)
+        return plain and self.join_s is not None and not has_others
 
     @property
     def paths(self) -> PositionPaths:
@@ -122,6 +157,7 @@ class PayloadSettings(Group):
             lon=path(self.lon),
             time=path(self.time),
             time_unit=self.time_unit,
+            time_zone=None if self.time_zone is None else zone_of(self.time_zone),
             device=path(self.device),
             readings={name: JsonPath.of(stated) for name, stated in self.readings.items()},
             positions=path(self.positions),

@@ -1,20 +1,30 @@
 """Short messages of every format, written for these tests, with the expected result of each."""
 
 import json
+from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
 EMPTY = Outcome.INVALID__EMPTY
 MALFORMED = Outcome.INVALID__MALFORMED
-NO_DEVICE = Outcome.INVALID__NO_DEVICE
 NO_FIX = Outcome.INVALID__NO_FIX
 NOT_A_POSITION = Outcome.INVALID__NOT_A_POSITION
 NULL_ISLAND = Outcome.INVALID__NULL_ISLAND
 ENCRYPTED = Outcome.INVALID__ENCRYPTED
 OUT_OF_RANGE = Outcome.INVALID__OUT_OF_RANGE
 SCHEMA = Outcome.INVALID__SCHEMA
+
+
+def plain(found: Iterable[Fix | Outcome]) -> list[Fix | Outcome]:
+    """Return what was decoded without what is noted beside it: bad readings, a missing zone."""
+    return [
+        structs.replace(each, unusable=(), zoneless=False) if isinstance(each, Fix) else each
+        for each in found
+    ]
 
 
 class Sample(NamedTuple):
@@ -49,14 +59,17 @@ def _native() -> list[tuple[str, Any, list[Fix | Outcome]]]:
             Fix(1.5, -2.0, readings={"a": 1.0}), Fix(1.5, -2.0),
         ]),
         ("integer id", {**at, "device": 7}, [Fix(1.5, -2.0, None, "7")]),
-        ("empty id", {**at, "device": ""}, [NO_DEVICE]),
-        ("flag as id", {**at, "device": True}, [SCHEMA]),
-        ("fraction as id", {**at, "device": 1.5}, [SCHEMA]),
-        ("endless id", {**at, "device": 10**30}, [SCHEMA]),
+        ("empty id", {**at, "device": ""}, [Fix(1.5, -2.0)]),
+        ("flag as id", {**at, "device": True}, [Fix(1.5, -2.0)]),
+        ("fraction as id", {**at, "device": 1.5}, [Fix(1.5, -2.0)]),
+        ("endless id", {**at, "device": 10**30}, [Fix(1.5, -2.0)]),
         ("text as latitude", {"lat": "1.5", "lon": 2}, [SCHEMA]),
         ("flag as latitude", {"lat": True, "lon": 2}, [SCHEMA]),
         ("no longitude", {"lat": 1}, [SCHEMA]),
+        ("null longitude", {"lat": 1, "lon": None}, [NO_FIX]),
         ("text as time", {**at, "ts": "9"}, [SCHEMA]),
+        ("a clock that was never set", {**at, "ts": 0}, [Fix(1.5, -2.0)]),
+        ("milliseconds", {**at, "ts": 1800000000000}, [Outcome.INVALID__TIME_IN_MS]),
         ("beyond the pole", {"lat": 90.1, "lon": 0}, [OUT_OF_RANGE]),
         ("beyond the date line", {"lat": 0, "lon": -180.1}, [OUT_OF_RANGE]),
         ("corner", {"lat": -90, "lon": 180}, [Fix(-90.0, 180.0)]),
@@ -110,7 +123,9 @@ def _hfp() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("departure", {"DEP": at}, [Fix(60.25, 24.5, 1709105879.634)]),
         ("whole seconds", {"VP": {**at, "tst": None}}, [Fix(60.25, 24.5, 1709105879.0)]),
         ("no operator", {"VP": {**at, "oper": None, "veh": 9}}, [Fix(60.25, 24.5, 1709105879.634)]),
-        ("empty vehicle", {"VP": {**at, "oper": 12, "veh": ""}}, [NO_DEVICE]),
+        ("empty vehicle", {"VP": {**at, "oper": 12, "veh": ""}}, [
+            Fix(60.25, 24.5, 1709105879.634),
+        ]),
         ("no position", {"VP": {**at, "lat": None, "long": None}}, [NO_FIX]),
         ("half a position", {"VP": {"lat": 60.25}}, [NO_FIX]),
         ("not available", {"VP": {**at, "loc": "N/A"}}, [NO_FIX]),
@@ -159,7 +174,10 @@ def _traccar() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("forwarded, invalid", {"position": {**at, "valid": False}, "device": device}, [NO_FIX]),
         ("odd flag", {**at, "valid": 2}, [SCHEMA]),
         ("not a time", {**at, "fixTime": "soon"}, [SCHEMA]),
-        ("nameless tracker", {"position": at, "device": {"uniqueId": ""}}, [NO_DEVICE]),
+        ("nameless tracker", {"position": at, "device": {"uniqueId": ""}}, [
+            Fix(52.5, 13.5, 1770710400.0),
+        ]),
+        ("null", {**at, "latitude": None}, [NO_FIX]),
         ("no position", {"devices": []}, [SCHEMA]),
         ("no longitude", {"latitude": 52.5}, [SCHEMA]),
     ]  # fmt: skip
@@ -208,7 +226,7 @@ def _gtfs_rt_json() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("entity, deleted", {**entity, "isDeleted": True}, [NOT_A_POSITION]),
         ("nameless entity", {"vehicle": {"position": at}}, [Fix(30.25, -97.5)]),
         ("empty names", {"id": "", "vehicle": {"position": at, "vehicle": {"id": ""}}}, [
-            NO_DEVICE,
+            Fix(30.25, -97.5),
         ]),
         ("feed without time", {"header": {}, "entity": [{"vehicle": {"position": at}}]}, [
             Fix(30.25, -97.5),
@@ -309,7 +327,9 @@ def _j2735() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("infinite text", _bsm(old("inf", "1")), [SCHEMA]),
         ("not an int32", _bsm(new(10**400, 1)), [SCHEMA]),
         ("no payload", {"metadata": {}}, [SCHEMA]),
-        ("empty id", _bsm(old(40.5, -105.25, id="")), [NO_DEVICE]),
+        ("empty id", _bsm(old(40.5, -105.25, id="")), [
+            Fix(40.5, -105.25, 1525190663.694),
+        ]),
     ]  # fmt: skip
 
 
@@ -497,7 +517,7 @@ def _ngsi_ld() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("one coordinate", {**vehicle, "location": {**point, "coordinates": [1]}}, [SCHEMA]),
         ("text", {**vehicle, "location": {**point, "coordinates": ["1", 2]}}, [SCHEMA]),
         ("swapped", {**vehicle, "location": {**point, "coordinates": [40, 100]}}, [OUT_OF_RANGE]),
-        ("nameless", {**vehicle, "id": "", "location": point}, [NO_DEVICE]),
+        ("nameless", {**vehicle, "id": "", "location": point}, [Fix(40.5, -3.25)]),
         ("nothing", {}, [SCHEMA]),
     ]  # fmt: skip
 

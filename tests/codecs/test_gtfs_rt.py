@@ -8,10 +8,10 @@ from google.transit.gtfs_realtime_pb2 import FeedMessage
 
 from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
 from tests.codecs.samples import (
     EMPTY,
     MALFORMED,
-    NO_DEVICE,
     NO_FIX,
     NOT_A_POSITION,
     NULL_ISLAND,
@@ -80,12 +80,15 @@ def test_readings_are_the_finite_numbers_that_the_feed_states() -> None:
     ]
 
 
-@pytest.mark.parametrize("wild", [math.nan, math.inf, -math.inf, 90.5])
-def test_coordinates_outside_the_earth_are_out_of_range(wild: float) -> None:
+@pytest.mark.parametrize(
+    ("wild", "reason"),
+    [(math.nan, NO_FIX), (math.inf, NO_FIX), (-math.inf, NO_FIX), (90.5, OUT_OF_RANGE)],
+)
+def test_coordinates_outside_the_earth_are_refused(wild: float, reason: Outcome) -> None:
     message = feed()
     add_vehicle(message, wild, 1.0)
     add_vehicle(message, 1.0, wild * 2)
-    assert decode(message.SerializeToString()) == [OUT_OF_RANGE, OUT_OF_RANGE]
+    assert decode(message.SerializeToString()) == [reason, reason]
 
 
 def test_an_incomplete_position_does_not_spoil_the_others() -> None:
@@ -105,7 +108,7 @@ def test_an_id_that_is_not_utf8_is_refused() -> None:
 def test_a_vehicle_with_empty_names_has_no_device() -> None:
     message = feed()
     add_vehicle(message, 1.0, 2.0, entity="", vehicle="")
-    assert decode(message.SerializeToString()) == [NO_DEVICE]
+    assert decode(message.SerializeToString()) == [Fix(1.0, 2.0)]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_what_a_plug_in_raises_costs_its_own_message() -> None:
         (Outcome.PUBLISHED, Outcome.INVALID__SCHEMA),
         ("a text", Outcome.INVALID__SCHEMA),
         (structs.replace(FIX, ts=nan), Outcome.INVALID__SCHEMA),
-        (structs.replace(FIX, device=""), Outcome.INVALID__NO_DEVICE),
+        (structs.replace(FIX, ts=1.8e12), Outcome.INVALID__TIME_IN_MS),
         (structs.replace(FIX, lat=nan, lon=nan), Outcome.INVALID__NO_FIX),
     ],
 )
@@ -40,7 +40,7 @@ def test_what_it_returns_is_checked_like_a_payload(found: object, outcome: Outco
 
 def test_a_sound_position_goes_through_without_numbers_that_are_none() -> None:
     (fix,) = guarded(lambda _: [FIX])(b"x")
-    assert fix == structs.replace(FIX, readings={"speed_mps": 3.0})
+    assert fix == structs.replace(FIX, readings={"speed_mps": 3.0}, unusable=("odd",))
     (bare,) = guarded(lambda _: [structs.replace(FIX, ts=None, device=None, readings=None)])(b"x")
     assert bare == structs.replace(FIX, ts=None, device=None, readings=None)
 

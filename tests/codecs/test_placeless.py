@@ -50,7 +50,7 @@ def test_a_payload_with_a_position_is_decoded_by_its_codec() -> None:
         ({"name": "a"}, Outcome.INVALID__SCHEMA),
         ({"lat": 60.0, "no2": 1}, Outcome.INVALID__SCHEMA),
         ({"ts": "now", "no2": 1}, Outcome.INVALID__SCHEMA),
-        ({"device": "", "no2": 1}, Outcome.INVALID__SCHEMA),
+        ({"ts": 1.8e12, "no2": 1}, Outcome.INVALID__SCHEMA),
         ({"lat": 91, "lon": 1, "readings": {"no2": 1}}, Outcome.INVALID__OUT_OF_RANGE),
         ([], Outcome.INVALID__EMPTY),
         ([{"no2": 1}], Outcome.INVALID__SCHEMA),

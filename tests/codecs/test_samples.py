@@ -5,12 +5,12 @@ import pytest
 from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from tests.codecs.samples import SAMPLES, Sample
+from tests.codecs.samples import SAMPLES, Sample, plain
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.codec}: {s.about}")
 def test_each_message_yields_its_fixes_or_the_reason_for_refusal(sample: Sample) -> None:
-    assert CODECS[sample.codec](sample.payload) == sample.expected
+    assert plain(CODECS[sample.codec](sample.payload)) == sample.expected
 
 
 def test_every_codec_has_accepted_and_refused_samples() -> None:

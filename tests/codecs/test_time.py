@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.codecs._fields import unix_s
+from anonymizer.codecs.times import unix_s
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timedelta(minutes=m)))
@@ -54,7 +54,19 @@ def test_nanoseconds_are_cut_to_microseconds() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "now", "2016-12-31T23:59:60Z", "2017-13-01T00:00:00Z", "\ud800"]
+    "text",
+    [
+        "",
+        "now",
+        "2017-13-01T00:00:00Z",
+        "2017-01-01T24:00:01Z",
+        "2017-01-01T00:00:61Z",
+        "\ud800",
+        "01/15/2027 08:00:00 AM",
+        "15.01.2027 08:00",
+        "Fri, 15 Jan 2027 08:00:00 GMT",
+        "46402.33",
+    ],
 )
 def test_text_that_is_not_a_time_gives_none(text: str) -> None:
     assert unix_s(text) is None

@@ -18,8 +18,19 @@ def test_a_fix_is_on_the_earth_and_not_at_null_island(lat: float, lon: float) ->
         assert fix == (
             Fix(lat, lon, 5.0, "a", {"x": 1.0}) if lat or lon else Outcome.INVALID__NULL_ISLAND
         )
+    elif not (math.isfinite(lat) and math.isfinite(lon)):
+        assert fix == Outcome.INVALID__NO_FIX
     else:
         assert fix == Outcome.INVALID__OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon"),
+    [(91, 181), (90.0000001, 180.0000001), (-999, -999), (999.0, -9999), (214.7483647,) * 2],
+)
+def test_what_formats_write_for_not_available_is_no_fix(lat: float, lon: float) -> None:
+    assert checked_fix(lat, lon) == Outcome.INVALID__NO_FIX
+    assert checked_fix(lat, 25.0) == checked_fix(60.0, lon) == Outcome.INVALID__OUT_OF_RANGE
 
 
 degrees = st.sampled_from([0.0, 90.0, -90.1, 180.0, -180.1]) | st.floats()
@@ -31,7 +42,9 @@ def test_arrays_of_coordinates_are_checked_by_the_same_rule(
 ) -> None:
     lat, lon = np.array(rows, np.float64).reshape(-1, 2).T
     fixes = [checked_fix(*row) for row in rows]
-    expected = [Outcome.HELD if isinstance(fix, Fix) else fix for fix in fixes]
+    # A row of a trace has a position: what is none on the earth is out of range.
+    beside = {Outcome.INVALID__NO_FIX: Outcome.INVALID__OUT_OF_RANGE}
+    expected = [Outcome.HELD if isinstance(fix, Fix) else beside.get(fix, fix) for fix in fixes]
     assert check_coordinates(lat, lon).tolist() == expected
 
 

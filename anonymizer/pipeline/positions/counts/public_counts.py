@@ -65,8 +65,8 @@ class Figures:
         public the first is None: less the second, it would show that a device is in a zone.
     n_fixed_devices
         Cloaked fixed devices present.
-    n_clamped, n_left_out
-        By declared reading; see `GroupReadings`.
+    n_unusable, n_clamped, n_left_out
+        By declared reading; see `Decoder` and `GroupReadings`.
     n_without_room
         Devices that are hidden because there is no room for their zones; rounded up in public.
     n_followed, n_below_k
@@ -98,6 +98,7 @@ class Figures:
     n_devices_on_graph: int
     n_newcomers: int
     n_fixed_devices: int
+    n_unusable: IntArray
     n_clamped: IntArray
     n_left_out: IntArray
     n_without_room: int
@@ -126,6 +127,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_devices_on_graph=view.n_devices_on_graph,
         n_newcomers=view.n_newcomers,
         n_fixed_devices=view.n_fixed_devices,
+        n_unusable=view.n_unusable,
         n_clamped=view.n_clamped,
         n_left_out=view.n_left_out,
         n_without_room=flow.device_zones.n_left_out if flow.device_zones else 0,
@@ -229,6 +231,7 @@ class PublicCounts:
             n_devices_on_graph=down(figures.n_devices_on_graph),
             n_newcomers=down(figures.n_newcomers),
             n_fixed_devices=down(figures.n_fixed_devices),
+            n_unusable=figures.n_unusable - figures.n_unusable % step,
             n_clamped=figures.n_clamped - figures.n_clamped % step,
             n_left_out=figures.n_left_out - figures.n_left_out % step,
             n_without_room=up(figures.n_without_room),

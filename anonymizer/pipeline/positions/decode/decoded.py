@@ -46,6 +46,9 @@ class Decoded:
         Whether the ids of each position's input change, shape (n,); None: those of none do.
     input
         Index of the input of each position, shape (n,); None: nobody asks.
+    zoneless
+        Whether the time of each was taken for UTC because nobody said otherwise, shape (n,); None:
+        that of none was.
     accuracy_m
         Stated accuracy of each position, metres, NaN for none, shape (n,); None: none states one.
     message
@@ -71,6 +74,7 @@ class Decoded:
     accuracy_m: FloatArray | None = None
     message: IntArray | None = None
     hearsay: BoolArray | None = None
+    zoneless: BoolArray | None = None
 
     def device(self, row: int) -> str:
         """Return the device id of a position."""
@@ -139,6 +143,7 @@ def _joined(parts: Sequence[Decoded]) -> Decoded:
         _stated([part.accuracy_m for part in parts], parts),
         _message(parts),
         _hearsay(parts),
+        _zoneless(parts),
     )
 
 
@@ -174,6 +179,17 @@ def _hearsay(parts: Sequence[Decoded]) -> BoolArray | None:
 def _id_changes(parts: Sequence[Decoded]) -> BoolArray | None:
     known = [part.id_changes for part in parts if part.id_changes is not None]
     return np.concatenate(known) if known else None
+
+
+def _zoneless(parts: Sequence[Decoded]) -> BoolArray | None:
+    if all(part.zoneless is None for part in parts):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(len(part.sender), np.bool_) if part.zoneless is None else part.zoneless
+            for part in parts
+        ]
+    )
 
 
 def _input(parts: Sequence[Decoded]) -> Int32Array | None:

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
-from anonymizer.codecs import Codec
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -47,6 +47,7 @@ class _Rows(NamedTuple):
     ts: FloatArray
     lat: FloatArray
     lon: FloatArray
+    zoneless: BoolArray
     reading_row: IntArray
     reading_attribute: IntArray
     reading_value: FloatArray
@@ -57,12 +58,17 @@ class _Rows(NamedTuple):
         row_of[index] = np.arange(len(index))
         row = row_of[self.reading_row]
         order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
-        columns = [column[index] for column in self[:7]]
-        return _Rows._make([*columns, row[order], *(column[order] for column in self[8:])])
+        columns = [column[index] for column in self[:_N_OF_POSITIONS]]
+        of_readings = (column[order] for column in self[_N_OF_POSITIONS + 1 :])
+        return _Rows._make([*columns, row[order], *of_readings])
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""
         return "_Rows(...)"
+
+
+_N_OF_POSITIONS = _Rows._fields.index("reading_row")
+"""The other columns are of readings."""
 
 
 def _joined(parts: Sequence[_Rows]) -> _Rows:
@@ -89,13 +95,15 @@ class _Lists:
     ts: list[float] = field(default_factory=list)
     lat: list[float] = field(default_factory=list)
     lon: list[float] = field(default_factory=list)
+    zoneless: list[bool] = field(default_factory=list)
     reading_row: list[int] = field(default_factory=list)
     reading_attribute: list[int] = field(default_factory=list)
     reading_value: list[float] = field(default_factory=list)
 
     def rows(self) -> _Rows:
         """Return them as columns."""
-        types = (np.int64, np.int32, np.bool_, np.int64, *[np.float64] * 3, *_READING_TYPES)
+        of_positions = (np.int64, np.int32, np.bool_, np.int64, *[np.float64] * 3, np.bool_)
+        types = (*of_positions, *_READING_TYPES)
         columns = (getattr(self, name) for name in _Rows._fields)
         return _Rows._make(np.array(items, of) for items, of in zip(columns, types, strict=True))
 
@@ -120,8 +128,13 @@ class Decoder:
         """What messages came to; those of valid positions are not counted here."""
         self._n_declared = len(attribute_of)
         self._attribute_of = with_motion(attribute_of)
+        self.n_unusable: IntArray = np.zeros(self._n_declared, np.int64)
+        """By declared reading: how many were stated, and were no number that could be used."""
         self._shares = IdShares(kept_s=ids_kept_s)
-        self._halves = [Halves(route.join_s) if route.join_s else None for route in router.routes]
+        self._halves = [
+            Halves(route.join_s, by_arrival=route.bare is not None) if route.join_s else None
+            for route in router.routes
+        ]
         self._router = router
         self._limits = limits
         self._ledger = ledger
@@ -171,7 +184,7 @@ class Decoder:
             times_s.append(arrived_s[batch_of[rows.message]])
             parts.append(rows._replace(message=rows.message + n_messages))
             n_messages += len(batch_of)
-        everything, at_s = _joined(parts), np.concatenate(times_s)
+        everything, at_s = self._with_numbers(_joined(parts)), np.concatenate(times_s)
         treatment = self._treatment_of[everything.input]
         of = []
         for each in Treatment:
@@ -190,10 +203,22 @@ class Decoder:
             decoded.input, decoded.message = rows.input, rows.message
             decoded.accuracy_m = accuracy_m
             decoded.hearsay = rows.is_claim if rows.is_claim.any() else None
+            if rows.zoneless.any():
+                decoded.zoneless = rows.zoneless
             if self._ids_change.any():
                 decoded.id_changes = self._ids_change[rows.input]
             of.append(decoded)
         return DecodedTick(of, receipts)
+
+    def _with_numbers(self, rows: _Rows) -> _Rows:
+        """Return rows without the readings that are no numbers; count these."""
+        usable = ~np.isnan(rows.reading_value)
+        if usable.all():
+            return rows
+        lost = rows.reading_attribute[~usable]
+        self.n_unusable += np.bincount(lost, minlength=len(self._attribute_of))[: self._n_declared]
+        of_readings = (column[usable] for column in rows[_N_OF_POSITIONS:])
+        return _Rows._make([*rows[:_N_OF_POSITIONS], *of_readings])
 
     def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:
         """Return the positions of some messages, in order of arrival."""
@@ -219,7 +244,14 @@ class Decoder:
                 if sender == UNKNOWN:
                     index, n = self.senders.found(delivery.topic)  # noqa: PLW2901  not stored
                 self._decode(
-                    delivery, left, stated, message=i, topic=sender, input_=index, n_chars=n
+                    delivery,
+                    left,
+                    stated,
+                    message=i,
+                    topic=sender,
+                    input_=index,
+                    n_chars=n,
+                    at_s=float(at_s[i]),
                 )
             rows = _joined([rows, self._numbered(left.rows(), stated, names)])
             rows = rows.taken(np.argsort(rows.message, kind="stable"))
@@ -231,9 +263,10 @@ class Decoder:
         sender = topic[at["message"]]
         input_ = self.senders.input_of(sender)
         is_claim = self.senders.n_chars_of(sender) == OF_PAYLOAD
+        zoneless = np.zeros(len(at), np.bool_)  # numbers have no zone
         rows = _Rows(
             at["message"].astype(np.int64), input_, is_claim, sender, at["ts"], at["lat"],
-            at["lon"], *(found.readings[name] for name in READING.names or ()),
+            at["lon"], zoneless, *(found.readings[name] for name in READING.names or ()),
         )  # fmt: skip
         if not is_claim.any():
             return rows
@@ -275,6 +308,7 @@ class Decoder:
         topic: int,
         input_: int,
         n_chars: int,
+        at_s: float,
     ) -> None:
         """Append the valid positions of one message, settle the others.
 
@@ -290,14 +324,16 @@ class Decoder:
         halves = self._halves[input_]
         if not is_claim and (topic == UNKNOWN or route.places is not None or halves is not None):
             device = self._router.device(delivery.topic)
-        fixes = self._fixes(route.codec, delivery.payload)
+        fixes = self._fixes(route, delivery)
         self._ledger.receive(len(fixes) - 1)
         for fix in fixes:
             if is_claim and isinstance(fix, Fix):
                 device = fix.device or ""
                 n_chars = len(device)
-            if halves is not None and device and isinstance(fix, Fix):
-                fix = halves.joined(device, fix)  # noqa: PLW2901  the position instead of its half
+            # Nobody knows how old a retained half without a time is.
+            is_dated = isinstance(fix, Fix) and not (delivery.retained and fix.ts is None)
+            if halves is not None and device and isinstance(fix, Fix) and is_dated:
+                fix = halves.joined(device, fix, at_s=at_s)  # noqa: PLW2901  instead of its half
             checked = self._checked(fix, route, device, n_chars, retained=delivery.retained)
             if not isinstance(checked, Fix):
                 self._ledger.settle(checked)
@@ -321,18 +357,21 @@ class Decoder:
             return Outcome.INVALID__RETAINED
         if route.places is not None and device in route.places:
             lat, lon = route.places[device]
-            return Fix(lat, lon, fix.ts, fix.device, fix.readings)
+            return structs.replace(fix, lat=lat, lon=lon)
         return Outcome.INVALID__NO_FIX if isnan(fix.lat) else fix
 
     def _append(self, fix: Fix, out: _Lists, *, message: int, input_: int, sender: int) -> None:
         if fix.readings:
             self._take_readings(fix.readings, out)
+        if fix.unusable:
+            self._take_readings(dict.fromkeys(fix.unusable, nan), out)
         out.message.append(message)
         out.input.append(input_)
         out.sender.append(sender)
         out.ts.append(nan if fix.ts is None else fix.ts)
         out.lat.append(fix.lat)
         out.lon.append(fix.lon)
+        out.zoneless.append(fix.zoneless)
 
     def _take_readings(self, readings: Mapping[str, float], out: _Lists) -> None:
         """Append the declared readings of the position that will be appended next."""
@@ -343,11 +382,11 @@ class Decoder:
                 out.reading_attribute.append(attribute)
                 out.reading_value.append(value)
 
-    def _fixes(self, codec: Codec, payload: bytes) -> Sequence[Fix | Outcome]:
-        """Return the positions of a payload, or the one reason to reject it as a whole."""
-        if len(payload) > self._limits.max_payload_bytes:
+    def _fixes(self, route: Route, delivery: Delivery) -> Sequence[Fix | Outcome]:
+        """Return the positions of a message, or the one reason to reject it as a whole."""
+        if len(delivery.payload) > self._limits.max_payload_bytes:
             return (Outcome.INVALID__TOO_LARGE,)
-        fixes = codec(payload)
+        fixes = route.decode(delivery.topic, delivery.payload)
         return fixes if len(fixes) <= self._limits.max_positions else (Outcome.INVALID__TOO_LARGE,)
 
     def _within_shares(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
-from anonymizer.codecs.layouts import Role
+from anonymizer.codecs.layouts import LEAST_TIME_S, MOST_TIME_S, Role
 from anonymizer.domain.arrays import IntArray, RecordArray
 from anonymizer.pipeline.name_hashes import Bytes
 from anonymizer.pipeline.positions.decode.json_values import (
@@ -146,6 +146,7 @@ def _value(
 ) -> tuple[int, int]:
     """Read the value of a member, return as `_object` does."""
     role, char = member["role"], stream[at] if at < end else SPACE
+    is_declared = member["attribute"] >= 0
     may_be_number = role == _TIME and char != LOWER_N
     may_be_number |= role == _READING and starts_number(char)
     if may_be_number or role in (_LAT, _LON):
@@ -156,10 +157,13 @@ def _value(
             position["lon"] = value
         elif role == _TIME:
             position["ts"] = value
-        elif member["attribute"] >= 0:
+            at = at if LEAST_TIME_S < value < MOST_TIME_S else -1
+        elif is_declared and is_noted(readings, n_readings, n, member["attribute"]):
+            at = -1
+        elif is_declared:
             value *= member["factor"]
-            if value >= 0:
-                n_readings = note(readings, n_readings, n, member["attribute"], value)
+            value = value if value >= 0 else _NAN
+            n_readings = note(readings, n_readings, n, member["attribute"], value)
     elif role in (_DEVICE, _DEVICE_OR_NUMBER) and char != LOWER_N:
         at, position["start"], position["end"] = device(stream, at, end, role == _DEVICE_OR_NUMBER)
     elif role == _KIND:
@@ -168,6 +172,9 @@ def _value(
             at = -1
     else:
         at = skipped(stream, at, end)
+        if role == _READING and is_declared:
+            at = -1 if is_noted(readings, n_readings, n, member["attribute"]) else at
+            n_readings = note(readings, n_readings, n, member["attribute"], _NAN)
     return at, n_readings
 
 
@@ -183,7 +190,6 @@ def _readings(
     n_readings: int,
 ) -> tuple[int, int]:
     """Read an object of numbers, return as `_object` does. A declared one must not be repeated."""
-    first = n_readings
     separator = COMMA if at < end and stream[at] == OPEN_OBJECT else SPACE
     while separator == COMMA:
         start = space_end(stream, at + 1, end)
@@ -191,7 +197,7 @@ def _readings(
         at = after_colon(stream, stop, end)
         value, at = number(stream, at, end)
         found = name_index(stream[start + 1 : stop - 1], names, name_end)
-        if at < 0 or is_noted(readings[first:n_readings], found):
+        if at < 0 or is_noted(readings, n_readings, n, found):
             return -1, n_readings
         if found >= 0:
             n_readings = note(readings, n_readings, n, found, value)

@@ -11,7 +11,7 @@ References
 import numpy as np
 
 from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
-from anonymizer.codecs.layouts import Role
+from anonymizer.codecs.layouts import LEAST_TIME_S, MOST_TIME_S, Role
 from anonymizer.domain.arrays import IntArray, RecordArray
 from anonymizer.pipeline.name_hashes import Bytes
 from anonymizer.pipeline.positions.decode.json_values import text_code
@@ -103,6 +103,7 @@ def _map(
             position["lon"], at = _number(stream, at, end)
         elif role == _TIME and not is_nil:
             position["ts"], at = _number(stream, at, end)
+            at = at if LEAST_TIME_S < position["ts"] < MOST_TIME_S else -1
         elif role == _DEVICE_OR_NUMBER and not is_nil:
             start = at + 1 + (at < end and stream[at] == _TEXT8)
             _, _, at = _text(stream, at, end)
@@ -110,6 +111,13 @@ def _map(
             at = at if at > start else -1
         elif role == _READINGS:
             at, n_readings = _readings(stream, at, end, names, name_end, n, readings, n_readings)
+        elif role == _READING and members[which]["attribute"] >= 0:
+            value, at = _number(stream, at, end)
+            value *= members[which]["factor"]
+            attribute = members[which]["attribute"]
+            at = -1 if is_noted(readings, n_readings, n, attribute) else at
+            value = value if value >= 0 else _NAN
+            n_readings = note(readings, n_readings, n, attribute, value)
         else:
             at = _skipped(stream, at, end)
         if at < 0:
@@ -131,7 +139,6 @@ def _readings(
     n_readings: int,
 ) -> tuple[int, int]:
     """Read a map of numbers, return as `_map` does. A declared one must not be repeated."""
-    first = n_readings
     n_members, at = _count(stream, at, end, _MAP, _MAP16, _MAP32)
     for _ in range(n_members):
         start = at + 1 + (at < end and stream[at] == _TEXT8)
@@ -140,7 +147,7 @@ def _readings(
         if at < 0:
             return -1, n_readings
         found = name_index(stream[start:stop], names, name_end)
-        if is_noted(readings[first:n_readings], found):
+        if is_noted(readings, n_readings, n, found):
             return -1, n_readings
         if found >= 0:
             n_readings = note(readings, n_readings, n, found, value)

@@ -3,6 +3,8 @@
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -30,37 +32,46 @@ class Halves:
     ----------
     within_s
         How far apart the times of the two halves of a position may be.
+    by_arrival
+        Whether they state no times, so that those of their arrival count. These are of the clock
+        of this process, and so no state outlives it.
     """
 
-    def __init__(self, within_s: float) -> None:
-        self._within_s = within_s
+    def __init__(self, within_s: float, *, by_arrival: bool = False) -> None:
+        self._within_s, self._by_arrival = within_s, by_arrival
         self._kept: dict[str, _Kept] = {}
         self._before: dict[str, _Kept] = {}
         self._turned_s = -inf
 
-    def joined(self, device: str, fix: Fix) -> Fix | Outcome:
+    def joined(self, device: str, fix: Fix, *, at_s: float = 0.0) -> Fix | Outcome:
         """Return the position that a message completes, with the time of the later half.
 
         A message that completes none counts as superseded: a later one tells where the device is.
         """
-        if fix.ts is None:
+        ts = at_s if self._by_arrival else fix.ts
+        if ts is None:
             return Outcome.INVALID__SCHEMA
         kept = self._kept.pop(device, None) or self._before.pop(device, _Kept())
-        if not isnan(fix.lat) and fix.ts >= kept.lat_ts:
-            kept = kept._replace(lat=fix.lat, lat_ts=fix.ts)
-        if not isnan(fix.lon) and fix.ts >= kept.lon_ts:
-            kept = kept._replace(lon=fix.lon, lon_ts=fix.ts)
+        if not isnan(fix.lat) and ts >= kept.lat_ts:
+            kept = kept._replace(lat=fix.lat, lat_ts=ts)
+        if not isnan(fix.lon) and ts >= kept.lon_ts:
+            kept = kept._replace(lon=fix.lon, lon_ts=ts)
         self._kept[device] = kept
         if len(self._kept) > _MOST:
             del self._kept[next(iter(self._kept))]
-        is_newest = fix.ts == max(kept.lat_ts, kept.lon_ts)
+        is_newest = ts == max(kept.lat_ts, kept.lon_ts)
         if not is_newest or not abs(kept.lat_ts - kept.lon_ts) <= self._within_s:
             return Outcome.SUPPRESSED__SUPERSEDED
-        return Fix(kept.lat, kept.lon, fix.ts, fix.device, fix.readings)
+        if self._by_arrival:  # the next latitude may come before the next longitude
+            del self._kept[device]
+        return structs.replace(fix, lat=kept.lat, lon=kept.lon)
 
     def state(self) -> list[Any]:
         """Return all that changes."""
-        return [self._turned_s, *(list(each.items()) for each in (self._before, self._kept))]
+        kept: tuple[dict[str, _Kept], ...] = (
+            ({}, {}) if self._by_arrival else (self._before, self._kept)
+        )
+        return [self._turned_s, *(list(each.items()) for each in kept)]
 
     def restore(self, state: list[Any]) -> None:
         """Go on from a state."""

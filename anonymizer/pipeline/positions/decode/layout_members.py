@@ -44,12 +44,14 @@ def name_index(name: Bytes, names: Bytes, name_end: IntArray) -> int:
 
 
 @inner_kernel
-def is_noted(readings: RecordArray, attribute: int) -> bool:
-    """Return whether there is already a reading of this attribute."""
-    found = False
-    for i in range(len(readings)):
-        found |= readings[i]["attribute"] == attribute
-    return found
+def is_noted(readings: RecordArray, n: int, row: int, attribute: int) -> bool:
+    """Return whether the last position, `row`, has a reading of this attribute among the `n`."""
+    at = n - 1
+    while at >= 0 and readings[at]["row"] == row:
+        if readings[at]["attribute"] == attribute:
+            return True
+        at -= 1
+    return False
 
 
 @inner_kernel

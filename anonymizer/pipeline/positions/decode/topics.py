@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
-from anonymizer.domain.fixes import Places
+from anonymizer.domain.fixes import Fix, Places
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.settings.base import is_field
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Route(NamedTuple):
 
     `device` is None if the input takes it from the payload, and empty if the topic names none.
     `places` are those of the input's registry, None if it has none. `join_s` is how far apart the
-    halves of a position may be, 0 if positions come whole.
+    halves of a position may be, 0 if positions come whole. `bare` are the codecs of numbers alone,
+    by the last level of their topic, None if payloads are no such numbers.
     """
 
     codec: Codec
@@ -44,6 +46,14 @@ class Route(NamedTuple):
     treatment: Treatment = Treatment.MOBILE
     places: Places | None = None
     join_s: float = 0.0
+    bare: Mapping[str, Codec] | None = None
+
+    def decode(self, topic: str, payload: bytes) -> Sequence[Fix | Outcome]:
+        """Return what a message states."""
+        if self.bare is None:
+            return self.codec(payload)
+        codec = self.bare.get(topic.rpartition("/")[2])
+        return (Outcome.INVALID__NOT_SELECTED,) if codec is None else codec(payload)
 
     def __repr__(self) -> str:
         """Reveal no device."""
@@ -85,7 +95,9 @@ class TopicRouter:
         self._patterns = [(i.topic.split("/"), i.device_from) for i in inputs]
         self.routes = [_route(i, registries, secrets) for i in inputs]
         """The route of each input, without a device."""
-        self.layouts = [None if i.registry or i.within else LAYOUTS.get(i.codec) for i in inputs]
+        self.layouts = [
+            None if i.registry or i.within or i.unpack else LAYOUTS.get(i.codec) for i in inputs
+        ]
         """The usual message of each input, if there is a compiled reader for it."""
         self.ids_change = [bool(i.ids_live_s) for i in inputs]
         """Whether the ids of each input are declared to change."""
@@ -126,7 +138,8 @@ def _route(
     codec = settings.make_codec(secrets.get(settings.key_file, ()) if settings.key_file else ())
     places = None if settings.registry is None else registries.get(settings.registry, {})
     join_s = settings.payload.join_s or 0.0 if settings.payload else 0.0
-    return Route(codec, None, Treatment.of(settings), places, join_s)
+    bare = settings.make_bare_codecs()
+    return Route(codec, None, Treatment.of(settings), places, join_s, bare)
 
 
 def _matches(pattern: list[str], levels: list[str]) -> bool:

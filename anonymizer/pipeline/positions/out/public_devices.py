@@ -62,7 +62,9 @@ class PublicDevices:
 
         `since`, `now`: unix seconds between which the tick was open.
         """
-        outcome = timeliness(decoded.ts, behind_s=self.presence.max_behind_s, now=now)
+        outcome = timeliness(
+            decoded.ts, behind_s=self.presence.max_behind_s, now=now, zoneless=decoded.zoneless
+        )
         ts = date_the_undated(decoded.ts, decoded.sender, since=since, now=now)
         timely = outcome == Outcome.HELD
         if self._inputs is not None and decoded.input is not None:

@@ -85,8 +85,9 @@ class FlowView:
 
     `n_newcomers`: those of `n_devices_on_graph`, which count towards k, that wait for a group.
     `hidden_to_k`: see `LightAudit.hidden_to_k`. `oldest_s`: age of the oldest pseudonym in the last
-    release. `n_clamped`, `n_left_out`: readings outside their range, and groups without a published
-    reading, by attribute. `silent`: why nothing is published although positions arrive.
+    release. `n_unusable`, `n_clamped`, `n_left_out`: readings that were no numbers, readings
+    outside their range, and groups without a published reading, by attribute. `silent`: why nothing
+    is published although positions arrive.
     """
 
     n_devices: int
@@ -96,6 +97,7 @@ class FlowView:
     hidden_to_k: FloatArray
     oldest_s: float
     attributes: Sequence[str]
+    n_unusable: IntArray
     n_clamped: IntArray
     n_left_out: IntArray
     silent: Reason | None
@@ -292,6 +294,7 @@ class PositionFlow:
             oldest_s=self.ages.oldest_s,
             attributes=mobile.engine.readings.names,
             n_fixed_devices=0 if fixed is None else len(fixed.devices),
+            n_unusable=self._decoder.n_unusable.copy(),
             n_clamped=np.sum(clamped, axis=0),
             n_left_out=np.sum([each.n_left_out for each in readings], axis=0),
             silent=self.silence.why(self._main.engine.operator, self._monotonic),

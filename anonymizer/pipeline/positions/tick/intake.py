@@ -354,13 +354,22 @@ def matching_with(
     return MapMatching(locate, zone_places(zoned, secret=secret), zoned.network)
 
 
-def timeliness(ts: FloatArray, *, behind_s: FloatArray | float, now: float) -> UInt8Array:
+def timeliness(
+    ts: FloatArray,
+    *,
+    behind_s: FloatArray | float,
+    now: float,
+    zoneless: BoolArray | None = None,
+) -> UInt8Array:
     """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
 
-    `ts`, `now`: unix seconds; `behind_s`: how old positions may be.
+    `ts`, `now`: unix seconds; `behind_s`: how old positions may be; `zoneless`: see `Decoded`.
     """
     stated = np.where(np.isnan(ts), now, ts)
-    return classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=behind_s)
+    outcome = classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=behind_s)
+    if zoneless is not None:
+        outcome[zoneless & (outcome != Outcome.HELD)] = Outcome.INVALID__NO_ZONE
+    return outcome
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

@@ -30,7 +30,7 @@ class MoverLimits:
         ages = [each.oldest_s(behind_s, ttl_s=presence.ttl_s) for each in self._inputs]
         if decoded.input is not None and any(age_s != behind_s for age_s in ages):
             behind_s = np.array(ages)[decoded.input]
-        outcome = timeliness(decoded.ts, behind_s=behind_s, now=now)
+        outcome = timeliness(decoded.ts, behind_s=behind_s, now=now, zoneless=decoded.zoneless)
         if decoded.accuracy_m is not None and decoded.input is not None:
             vague = decoded.accuracy_m > self._max_accuracy_m[decoded.input]
             outcome[vague & (outcome == Outcome.HELD)] = Outcome.SUPPRESSED__INACCURATE

@@ -1,0 +1,139 @@
+"""Times as devices state them: numbers in a unit, and texts like ISO 8601.
+
+- A time of 1970 or before is none: clocks that were never set state 0, the year 1, or -1.
+- A number whose size is that of another unit is refused, and the reason names the unit: from 1973
+  to 5138 seconds have 9 to 11 digits, milliseconds 12 to 14, and so on.
+- Text may leave out the separators (AIS: `YYYYMMDDhhmmss`), and say 24:00 or the leap second :60,
+  which is the second after :59. Other forms (day first, 12 hours, names of months) are refused:
+  what they mean differs from country to country.
+- A text without an offset is in the zone that the settings state, else in UTC. As nobody said so,
+  such a time is `zoneless`: if it is not plausible, the missing zone is the reason that is given.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from math import isfinite
+from typing import Literal, NamedTuple, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from anonymizer.domain.outcomes import Outcome
+
+NumberUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
+TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns", "iso8601"]
+
+PER_SECOND: Mapping[NumberUnit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_LEAST_S, MOST_S = 1e8, 1e11
+"""Seconds since 1970 of March 1973 and November 5138."""
+_REASON: Mapping[NumberUnit, Outcome] = {
+    "s": Outcome.INVALID__TIME_IN_S,
+    "ms": Outcome.INVALID__TIME_IN_MS,
+    "us": Outcome.INVALID__TIME_IN_US,
+    "ns": Outcome.INVALID__TIME_IN_NS,
+}
+_DAY_S = 86_400
+_ODD = re.compile(
+    r"(\d{4})[-/.]?(\d\d)[-/.]?(\d\d)[T _]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?"
+    r" ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?(?: (?:UTC|GMT)|\[[A-Z0-9/_+-]+\])?",
+    re.ASCII | re.IGNORECASE,
+)
+_OFFSET = re.compile(r"([+-])(\d\d):?([0-5]\d)?", re.ASCII)
+
+
+class Instant(NamedTuple):
+    """A time: unix seconds, and whether its text had no zone and none was given."""
+
+    unix_s: float
+    zoneless: bool = False
+
+
+def instant(text: str, zone: tzinfo | None = None) -> Instant | None:
+    """Return the time that a text states, None if it is not one. About 0.5 µs.
+
+    `zone` is that of texts without an offset. Digits below the microsecond are cut off. In the hour
+    that clocks repeat in autumn, a local time is its first occurrence.
+    """
+    more_s = 0
+    try:
+        stated = datetime.fromisoformat(text)
+    except ValueError:
+        found = _ODD.fullmatch(text.strip())
+        if found is None:
+            return None
+        iso, more_s = _iso_of(found)
+        try:
+            stated = datetime.fromisoformat(iso)
+        except ValueError:
+            return None
+    zoneless = stated.tzinfo is None and zone is None
+    if stated.tzinfo is None:
+        stated = stated.replace(tzinfo=zone or UTC)
+    # For an aware time this is a plain difference of two instants: no platform calls, and no
+    # overflow, whatever the year and the offset.
+    return Instant(stated.timestamp() + more_s, zoneless)
+
+
+def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
+    """Return the unix seconds of a text, see `instant`."""
+    found = instant(text, zone)
+    return None if found is None else found.unix_s
+
+
+def _iso_of(found: "re.Match[str]") -> tuple[str, int]:
+    """Return a text for `datetime`, and the seconds by which the time is later."""
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    second, fraction, more_s = second or "00", fraction or "0", 0
+    if hour == "24" and not int(minute + second + fraction):
+        hour, more_s = "00", _DAY_S
+    elif second == "60":
+        second, more_s = "59", 1
+    zone = "Z" if (zone or "").upper() in {"Z", "UTC", "GMT"} else zone or ""
+    return f"{year}-{month}-{day}T{hour}:{minute}:{second}.{fraction}{zone}", more_s
+
+
+def zone_of(text: str) -> tzinfo:
+    """Return the zone that settings state: `UTC`, an offset `+05:30`, or a name of the IANA.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    found = _OFFSET.fullmatch(text)
+    if text.upper() in {"UTC", "Z"}:
+        return UTC
+    if found is not None:
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+        return timezone(-offset if found[1] == "-" else offset)
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be UTC, an offset as +05:30, or a name as Europe/Helsinki") from None
+
+
+def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
+    """Return the unix seconds of a number; None if it means that there is no time, or the reason.
+
+    Only numbers of a size that no time has in `unit` are refused.
+    """
+    if not (isfinite(number) and number > 0):
+        return None
+    for other, per_second in PER_SECOND.items():
+        if _LEAST_S * per_second <= number < MOST_S * per_second:
+            return number / per_second if other == unit else _REASON[other]
+    seconds = number / PER_SECOND[unit]
+    return seconds if seconds < MOST_S else Outcome.INVALID__FUTURE_TIME
+
+
+def stated_time(text: str, zone: tzinfo | None = None) -> Instant | Outcome | None:
+    """Return the time that a text states; None if it means that there is none, or the reason."""
+    found = instant(text, zone)
+    if found is None:
+        return Outcome.INVALID__SCHEMA
+    return found if found.unix_s > 0 else None
+
+
+def calendar_digits(number: float) -> str | None:
+    """Return the text of a number that is a time of the form YYYYMMDDhhmmss, None if it is none."""
+    text = str(int(number)) if 1e13 <= number < 1e14 and number == int(number) else ""
+    return text if text and instant(text) is not None else None
