@@ -142,8 +142,8 @@ def _joined(parts: Sequence[Decoded]) -> Decoded:
         _input(parts),
         _stated([part.accuracy_m for part in parts], parts),
         _message(parts),
-        _hearsay(parts),
-        _zoneless(parts),
+        _marks([part.hearsay for part in parts], parts),
+        _marks([part.zoneless for part in parts], parts),
     )
 
 
@@ -167,29 +167,21 @@ def _message(parts: Sequence[Decoded]) -> IntArray | None:
     return np.concatenate([each + n for each, n in zip(known, n_before, strict=False)])
 
 
-def _hearsay(parts: Sequence[Decoded]) -> BoolArray | None:
-    if all(part.hearsay is None for part in parts):
+def _marks(columns: Sequence[BoolArray | None], parts: Sequence[Decoded]) -> BoolArray | None:
+    """Return the columns of all parts as one, False in those that have none."""
+    if all(column is None for column in columns):
         return None
-    none = [np.zeros(len(part.sender), np.bool_) for part in parts]
     return np.concatenate(
-        [n if part.hearsay is None else part.hearsay for part, n in zip(parts, none, strict=True)]
+        [
+            np.zeros(len(part.sender), np.bool_) if column is None else column
+            for column, part in zip(columns, parts, strict=True)
+        ]
     )
 
 
 def _id_changes(parts: Sequence[Decoded]) -> BoolArray | None:
     known = [part.id_changes for part in parts if part.id_changes is not None]
     return np.concatenate(known) if known else None
-
-
-def _zoneless(parts: Sequence[Decoded]) -> BoolArray | None:
-    if all(part.zoneless is None for part in parts):
-        return None
-    return np.concatenate(
-        [
-            np.zeros(len(part.sender), np.bool_) if part.zoneless is None else part.zoneless
-            for part in parts
-        ]
-    )
 
 
 def _input(parts: Sequence[Decoded]) -> Int32Array | None:
