@@ -1,12 +1,14 @@
 """One scenario for every method: vehicles with their positions, records and tolls, and sensors.
 
 A vehicle reports where it is, states now and then what it is and how fast it really drives, and
-pays toll where its trip ends. `anonymizer init --all` writes the settings that receive this.
+pays toll at the borders of sections and where its trip ends.
+`anonymizer init --all` writes the settings that receive this.
 Everything is a pure function of network, seed and time.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 import msgspec
@@ -17,7 +19,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.ports import Outgoing
 from simulator.encoding import positions_to, topic_level
 from simulator.fleet import FleetSource
-from simulator.record_fleet import ALERTS, FAULTS, Vehicles
+from simulator.record_fleet import ALERTS, FAULTS, TYPES, Vehicles
 from simulator.reports import Reports, Turns
 from simulator.sensors import SensorNetwork
 from simulator.traffic import REFRESH_S, Traffic
@@ -32,6 +34,15 @@ _KM_PER_TANK = 500.0
 _WARM_C, _OVERHEATED_C, _COLD_C = 88.0, 22.0, -25.0
 _MOST_KMH = 160.0
 _MOST_BRAKINGS = 60.0
+_ROWS, _COLUMNS = 4, 8
+"""Sections of the toll roads, from south to north and from west to east."""
+SECTIONS = tuple(
+    f"{'SN'[2 * row // _ROWS]}{1 + column // 2}-0{1 + row % 2 * 2 + column % 2}0"
+    for row in range(_ROWS)
+    for column in range(_COLUMNS)
+)
+_NOWHERE = -1
+_DAY_S = 86_400.0
 _STREAM = 0x616C6C
 
 
@@ -45,6 +56,8 @@ class Said:
         Index of the vehicle, and when to publish in seconds of playing, shape (m,).
     topic, time, body
         The topic of each, the field that states its time, and all other fields.
+    begins_s
+        Second of the day at which playing begins; None: as the clock has it.
     """
 
     device: IntArray
@@ -52,6 +65,7 @@ class Said:
     topic: Sequence[str]
     time: Sequence[str]
     body: Sequence[dict[str, Any]]
+    begins_s: float | None = None
     ts: None = None
 
     def __len__(self) -> int:
@@ -63,7 +77,7 @@ class Said:
         topic, time, body = (
             [each[row] for row in rows.tolist()] for each in (self.topic, self.time, self.body)
         )
-        return type(self)(self.device[rows], self.due_s[rows], topic, time, body)
+        return type(self)(self.device[rows], self.due_s[rows], topic, time, body, self.begins_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -188,6 +202,8 @@ class Scenario:
         alerted = rng.random(n_vehicles) < 0.1 + 0.01 * self._brakings
         self._alert = np.where(alerted, kind, 0)
         self._trip_km = np.zeros(n_vehicles)
+        self._section = np.full(n_vehicles, _NOWHERE)
+        self._begins_s = begins_s
         self._slot = self._traffic.fleet["slot"].copy()
         self._n_reports = np.arange(n_vehicles)  # so that they do not send records in step
         self._every = max(1, round(PART_EVERY_S * rate_hz))
@@ -237,7 +253,8 @@ class Scenario:
         km = mps * self._interval_s / 1000
         self._trip_km[vehicle] += km
         self._fuel_km[vehicle] += km
-        left = self._left(vehicle)
+        section = self._sections_at(reports.lat, reports.lon)
+        left = self._left(vehicle, section)
         self._n_reports[vehicle] += 1
         turn, rest = np.divmod(self._n_reports[vehicle], self._every)
         rows: list[int] = []
@@ -245,34 +262,47 @@ class Scenario:
         for row in np.flatnonzero(left | (rest == 0)).tolist():
             of = int(vehicle[row])
             if left[row]:
-                told.append(self._exit(of, float(reports.lat[row]), float(reports.lon[row])))
+                told.append(self._exit(of, SECTIONS[self._section[of]]))
                 rows.append(row)
             if rest[row] == 0:
                 parts = self._parts(of, float(mps[row]), registers=turn[row] % 2 == 0)
                 told += parts
                 rows += [row] * len(parts)
+        self._section[vehicle] = section
         topic, time, body = ([each[i] for each in told] for i in range(3))
-        return Said(vehicle[rows], reports.due_s[rows], topic, time, body)  # type: ignore[arg-type]
+        return Said(
+            vehicle[rows],
+            reports.due_s[rows],
+            topic,  # type: ignore[arg-type]
+            time,  # type: ignore[arg-type]
+            body,  # type: ignore[arg-type]
+            self._begins_s,
+        )
 
-    def _left(self, vehicle: IntArray) -> BoolArray:
-        """Return whose trip has ended since its last report."""
-        slot = self._traffic.fleet["slot"][vehicle]
-        left: BoolArray = slot != self._slot[vehicle]
+    def _sections_at(self, lat: FloatArray, lon: FloatArray) -> IntArray:
+        """Return the index of the section at each place, shape (n,)."""
+        row, column = (
+            np.clip(n * (x - low) / span, 0, n - 1).astype(np.int64)
+            for n, x, (low, span) in zip((_ROWS, _COLUMNS), (lat, lon), self._area, strict=True)
+        )
+        return _COLUMNS * row + column
+
+    def _left(self, vehicle: IntArray, section: IntArray) -> BoolArray:
+        """Return who has left its section, or ended its trip, since its last report."""
+        slot, before = self._traffic.fleet["slot"][vehicle], self._section[vehicle]
+        left: BoolArray = (before != _NOWHERE) & (
+            (slot != self._slot[vehicle]) | (section != before)
+        )
         self._slot[vehicle] = slot
         return left
 
-    def _exit(self, vehicle: int, lat: float, lon: float) -> tuple[str, str, dict[str, Any]]:
-        """Return the exit of a vehicle that leaves here, and begin its next trip."""
-        north, east = (
-            min(max((x - low) / span, 0.0), 0.999)
-            for x, (low, span) in zip((lat, lon), self._area, strict=True)
-        )
-        section = f"{'SN'[int(2 * north)]}{1 + int(2 * east)}-0{1 + int(4 * east) % 2}0"
-        price = _PER_KM[self._vehicles.type[vehicle]]
-        toll = max(_LEAST_TOLL, round(float(self._trip_km[vehicle]) * price, 2))
+    def _exit(self, vehicle: int, section: str) -> tuple[str, str, dict[str, Any]]:
+        """Return the exit of a vehicle that leaves a section, and begin its next trip."""
+        kind = int(self._vehicles.type[vehicle])
+        toll = max(_LEAST_TOLL, round(float(self._trip_km[vehicle]) * _PER_KM[kind], 2))
         self._trip_km[vehicle] = 0.0
-        topic = f"toll/exit/{self._level[vehicle]}"
-        return topic, "exit_time", {"section_id": section, "toll_money": toll}
+        body = {"section_id": section, "toll_money": toll, "vehicle_type": TYPES[kind]}
+        return f"toll/exit/{self._level[vehicle]}", "exit_time", body
 
     def _parts(
         self, vehicle: int, mps: float, *, registers: bool
@@ -299,6 +329,21 @@ class Scenario:
 
 def _encoded(said: Said, ts: FloatArray) -> list[Outgoing]:
     return [
-        Outgoing(topic, msgspec.json.encode({time: round(at, 3), **body}))
-        for topic, time, body, at in zip(said.topic, said.time, said.body, ts.tolist(), strict=True)
+        Outgoing(topic, msgspec.json.encode({time: round(at, 3), **_local(time, at, due), **body}))
+        for topic, time, body, at, due in zip(
+            said.topic, said.time, said.body, ts.tolist(), _hours(said, ts).tolist(), strict=True
+        )
     ]
+
+
+def _hours(said: Said, ts: FloatArray) -> FloatArray:
+    """Return the seconds of the day where the vehicles drive, shape (n,)."""
+    return (ts if said.begins_s is None else said.begins_s + said.due_s) % _DAY_S
+
+
+def _local(time: str, at: float, second: float) -> dict[str, str]:
+    """Return when an exit was by the clock of the scenario, as a local time without an offset."""
+    if time != "exit_time":
+        return {}
+    midnight = datetime.fromtimestamp(at // _DAY_S * _DAY_S, UTC).replace(tzinfo=None)
+    return {"left_at": (midnight + timedelta(seconds=second)).isoformat(timespec="seconds")}

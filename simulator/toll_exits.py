@@ -300,6 +300,7 @@ inputs = []
 name = "toll"
 model = "kaca"
 per = "record"
+trucks_only = true
 window_s = 86_400.0
 utc_offset_h = 8.0
 lateness_s = 1800.0
@@ -310,6 +311,7 @@ promise = { k = 5 }
 name = "exit"
 topic = "toll/exit/{vehicle}"
 time = "exit_time"
+where = { vehicle_class = ["11", "12", "13", "14", "15", "16"] }
 tells = ["section_region", "time_period", "avg_toll"]
 
 [[streams.attributes]]

@@ -53,7 +53,7 @@ class ReportedValues:
     marker
         The text that means "no value".
     from_time
-        Whether it is the minute of the local day, derived from the time of the part.
+        Whether it is the minute of the local day: of the time at `path`, else of the part.
     path
         Where it is in the payload; None: under its name.
     is_open
@@ -114,7 +114,7 @@ class PartReader:
         self._selector = Selector(format_.where) if format_.where else None
         wanted: list[tuple[JsonPath | None, Any]] = [
             (
-                None if r.from_time else r.path or JsonPath((r.attribute.name,)),
+                r.path if r.from_time else r.path or JsonPath((r.attribute.name,)),
                 float | str if r.attribute.numeric else DeviceId,
             )
             for r in reported
@@ -122,10 +122,18 @@ class PartReader:
         if format_.vehicle is not None:
             wanted.append((format_.vehicle, DeviceId))
         self._reader = PathReader([*wanted, (format_.time, float | str)])
-        self._coders = [
-            (_TIME, _minute_coder(format_.utc_offset_s)) if r.from_time else (slot, _value_coder(r))
-            for slot, r in enumerate(reported)
-        ]
+        minute = _minute_coder(format_.utc_offset_s)
+
+        def minute_at(stated: Any) -> int | Outcome:  # noqa: ANN401  as decoded
+            seconds = self._seconds(stated)
+            return Outcome.INVALID__SCHEMA if seconds is None else minute(seconds)
+
+        self._coders: list[tuple[int, _Coder]] = []
+        for slot, r in enumerate(reported):
+            if r.from_time:
+                self._coders.append((_TIME, minute) if r.path is None else (slot, minute_at))
+            else:
+                self._coders.append((slot, _value_coder(r)))
         self._is_open = any(r.is_open for r in reported)
         self._pack = Struct(f"<{len(reported)}i").pack
 
@@ -208,8 +216,8 @@ def texts_of(cells: bytes, *, n_attributes: int) -> list[str | None]:
     return _TEXTS.decode(cells[4 * n_attributes :])
 
 
-def _minute_coder(utc_offset_s: float) -> _Coder:
-    def minute(ts: float) -> int | Outcome:
+def _minute_coder(utc_offset_s: float) -> Callable[[float], int]:
+    def minute(ts: float) -> int:
         # The remainder of a float can be rounded up to the divisor itself.
         return min(int((ts + utc_offset_s) % 86_400 // 60), 1439)
 

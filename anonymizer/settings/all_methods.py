@@ -130,12 +130,13 @@ name = "fault"
 role = "sensitive"
 values = ["none", "tyres", "brakes", "battery", "engine"]
 
-## KACA: exits from toll roads, clustered by section and time. The toll API answers from these
-## windows: GET /api/analytics/truck/exit-hourly-flow-k-anonymized
+## KACA: exits of trucks from toll roads, clustered by section and time. The toll API answers from
+## these windows: GET /api/analytics/truck/exit-hourly-flow-k-anonymized
 [[streams]]
 name = "toll"
 model = "kaca"
 per = "record"
+trucks_only = true
 window_s = 300.0
 lateness_s = 10.0
 language = "en"
@@ -145,16 +146,23 @@ promise = { k = 5 }
 name = "exit"
 topic = "toll/exit/{vehicle}"
 time = "exit_time"
+where = { vehicle_type = "truck" }
 tells = ["section_region", "time_period", "avg_toll"]
 
 [[streams.attributes]]
 name = "section_region"
 path = "section_id"
-values = ["N1-010", "N1-020", "N2-010", "N2-020", "S1-010", "S1-020", "S2-010", "S2-020"]
+values = [
+  "N1-010", "N1-020", "N1-030", "N1-040", "N2-010", "N2-020", "N2-030", "N2-040",
+  "N3-010", "N3-020", "N3-030", "N3-040", "N4-010", "N4-020", "N4-030", "N4-040",
+  "S1-010", "S1-020", "S1-030", "S1-040", "S2-010", "S2-020", "S2-030", "S2-040",
+  "S3-010", "S3-020", "S3-030", "S3-040", "S4-010", "S4-020", "S4-030", "S4-040",
+]
 label = "prefix"
 
 [[streams.attributes]]
 name = "time_period"
+path = "left_at"                        # the hour where the vehicles drive
 values = "time_of_day"
 label = "hours"
 

@@ -16,11 +16,11 @@ from anonymizer.settings.payloads import PayloadPath
 
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
-COUNT_FIELD = "truck_count"
-"""Field of the number of vehicles of a class, in messages of `kaca`; named by the toll API."""
+COUNT_FIELD, TRUCKS_FIELD = "vehicle_count", "truck_count"
+"""Fields of the number of vehicles of a class, in messages of `kaca`: all of them, and trucks."""
 RESERVED = {
     *("stream", "window", "class", "of", "message", "k", "count", "own", "qis", "sensitive"),
-    *("measures", "k_anonymized", "algorithm", COUNT_FIELD),
+    *("measures", "k_anonymized", "algorithm", COUNT_FIELD, TRUCKS_FIELD),
 }
 """Fields that a message uses for the class itself."""
 
@@ -49,8 +49,8 @@ class AttributeSettings(Group):
     the part invalid. `any`: every text of up to 64 characters is a category, so that a new one
     needs no restart. The domain of a window is what occurs in it, in alphabetical order. Whatever a
     source states can then be published in a class: only for sources that state no names of persons.
-    `time_of_day`: the minute of the local day, taken from the time of the part; not a field of the
-    payload."""
+    `time_of_day`: the minute of the local day, taken from the time at `path`; without one, from
+    that of the part."""
     hierarchy: Path | None = None
     """A file of `;`-separated lines, leaf first, or a JSON file of trees by attribute.
     None: no hierarchy."""

@@ -168,6 +168,10 @@ class StreamSettings(Group):
     """`vehicle`: the parts of a vehicle in a window are joined into one record. `record`: each
     part is a record, for example an exit from a motorway, up to 100 of a vehicle in a window; k
     still counts vehicles."""
+    trucks_only: bool = False
+    """Whether all vehicles of the stream are trucks, because its sources select them (`where`) or
+    nobody else reports there. Classes of `kaca`, and the toll API, then state `truck_count`; else
+    it is null, and `vehicle_count` counts all vehicles."""
     window_s: Positive = 300.0
     """Length of a window, in event time."""
     utc_offset_h: Annotated[float, Field(ge=-14, le=14)] = 0.0
@@ -285,11 +289,15 @@ class StreamSettings(Group):
             if place == its
         ]
 
+    def n_trucks(self, n_vehicles: int) -> int | None:
+        """Return how many of the vehicles of a class are trucks, None if nobody said."""
+        return n_vehicles if self.trucks_only else None
+
     def _places(self, source: SourceSettings) -> dict[int, tuple[Step, ...]]:
         """Return where each value that classes tell is in the payloads, by attribute."""
         return {
             i: ("the time of day",)
-            if a.time_of_day
+            if a.time_of_day and a.path is None
             else ((a.name,) if a.path is None else JsonPath.of(a.path).parts)
             for i, a in enumerate(self.attributes)
             if a.name in source.tells and a.role != "measure"

@@ -21,8 +21,8 @@ from anonymizer.web.schemas import (
 )
 
 Lang: TypeAlias = Literal["zh", "en"]
-SHOWN = ("section_region", "time_period", "truck_count", "avg_toll")
-"""Names that a stream must publish so that the toll API can answer from it."""
+SHOWN = ("section_region", "time_period", "avg_toll")
+"""Names of the attributes that a stream must publish so that the toll API can answer from it."""
 MOST_K = 1000
 MOST_ROWS = 10_000
 _HUNDRED = 100.0
@@ -113,7 +113,7 @@ def _fields_of(stream: Stream) -> list[str]:
     settings = stream.settings
     time_of = {name: source.time for source in settings.sources for name in source.tells}
     return [
-        str(JsonPath.of(time_of[a.name] if a.time_of_day else a.path or (a.name,)))
+        str(JsonPath.of(a.path or (time_of[a.name] if a.time_of_day else (a.name,))))
         for a in settings.attributes
         if a.role == "qi"
     ]

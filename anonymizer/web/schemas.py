@@ -15,7 +15,7 @@ class Unanswered(BaseModel):
 
 
 class TollClass(BaseModel):
-    """Trucks that left motorways in one region and one part of the day: never fewer than k."""
+    """Vehicles that left motorways in one region and one part of the day: never fewer than k."""
 
     section_region: str = Field(
         description="Common prefix of the ids of the motorway sections, followed by 区域 (` area`"
@@ -27,10 +27,16 @@ class TollClass(BaseModel):
         " period passes midnight if the second hour is not above the first.",
         examples=["下午时段(12-18)"],
     )
-    truck_count: int = Field(
+    truck_count: int | None = Field(
         description="Number of trucks. A truck counts once in each published class of each window,"
         " so over several days these are truck-days, not different trucks. In each window, at"
-        " least k of them are different trucks.",
+        " least k of them are different trucks. null if other vehicles may be among those of the"
+        " stream.",
+        ge=0,
+        examples=[12],
+    )
+    vehicle_count: int = Field(
+        description="Number of vehicles of any kind, counted in the same way.",
         ge=0,
         examples=[12],
     )

@@ -30,7 +30,7 @@ from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.window_model import Asked, WindowModel, form_classes
 from anonymizer.settings import AttributeSettings
-from anonymizer.settings.stream_attributes import COUNT_FIELD
+from anonymizer.settings.stream_attributes import COUNT_FIELD, TRUCKS_FIELD
 
 _DAY_MINUTES = 1440.0
 
@@ -142,7 +142,7 @@ class Clustering(WindowModel):
             fields: dict[str, Any] = {
                 qi.name: column[c] for qi, column in zip(self.stream.schema.qis, texts, strict=True)
             }
-            fields[COUNT_FIELD] = n_vehicles
+            fields |= {COUNT_FIELD: n_vehicles, TRUCKS_FIELD: settings.n_trucks(n_vehicles)}
             fields |= {name: mean_of(total) for name, total in totals[c].items()}
             own = n_vehicles
             if (

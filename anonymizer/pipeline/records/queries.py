@@ -22,7 +22,7 @@ from anonymizer.algorithms.records.generalized_values import (
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import mean_of
 from anonymizer.pipeline.records.store_port import PublishedWindow, ReleaseStore
-from anonymizer.settings.stream_attributes import COUNT_FIELD
+from anonymizer.settings.stream_attributes import COUNT_FIELD, TRUCKS_FIELD
 
 MOST_RELEASES = 1000
 """Greatest number of releases in one answer."""
@@ -131,6 +131,7 @@ class Queries:
             qi.name: text(value, language)
             for qi, value in zip(self.stream.schema.qis, cell.values, strict=True)
         }
+        row[TRUCKS_FIELD] = self.stream.settings.n_trucks(cell.n_persons)
         row[COUNT_FIELD] = cell.n_persons
         for measure, total in zip(self.stream.measures, cell.totals, strict=True):
             row[measure.name] = mean_of(total)

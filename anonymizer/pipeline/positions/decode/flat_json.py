@@ -146,24 +146,17 @@ def _value(
 ) -> tuple[int, int]:
     """Read the value of a member, return as `_object` does."""
     role, char = member["role"], stream[at] if at < end else SPACE
-    is_declared = member["attribute"] >= 0
-    may_be_number = role == _TIME and char != LOWER_N
-    may_be_number |= role == _READING and starts_number(char)
-    if may_be_number or role in (_LAT, _LON):
+    if role in (_LAT, _LON) or (role == _TIME and char != LOWER_N):
         value, at = number(stream, at, end)
         if role == _LAT:
             position["lat"] = value
         elif role == _LON:
             position["lon"] = value
-        elif role == _TIME:
+        else:
             position["ts"] = value
             at = at if LEAST_TIME_S < value < MOST_TIME_S else -1
-        elif is_declared and is_noted(readings, n_readings, n, member["attribute"]):
-            at = -1
-        elif is_declared:
-            value *= member["factor"]
-            value = value if value >= 0 else _NAN
-            n_readings = note(readings, n_readings, n, member["attribute"], value)
+    elif role == _READING and member["attribute"] >= 0:
+        at, n_readings = _reading(stream, at, end, member, n, readings, n_readings)
     elif role in (_DEVICE, _DEVICE_OR_NUMBER) and char != LOWER_N:
         at, position["start"], position["end"] = device(stream, at, end, role == _DEVICE_OR_NUMBER)
     elif role == _KIND:
@@ -172,10 +165,30 @@ def _value(
             at = -1
     else:
         at = skipped(stream, at, end)
-        if role == _READING and is_declared:
-            at = -1 if is_noted(readings, n_readings, n, member["attribute"]) else at
-            n_readings = note(readings, n_readings, n, member["attribute"], _NAN)
     return at, n_readings
+
+
+@inlined_kernel
+def _reading(
+    stream: Bytes,
+    at: int,
+    end: int,
+    member: np.void,
+    n: int,
+    readings: RecordArray,
+    n_readings: int,
+) -> tuple[int, int]:
+    """Read a declared reading, NaN if it is no number; return as `_object` does."""
+    attribute, value = member["attribute"], _NAN
+    if is_noted(readings, n_readings, n, attribute):
+        return -1, n_readings
+    if at < end and starts_number(stream[at]):
+        value, at = number(stream, at, end)
+        value *= member["factor"]
+        value = value if value >= 0 else _NAN
+    else:
+        at = skipped(stream, at, end)
+    return at, note(readings, n_readings, n, attribute, value)
 
 
 @inner_kernel
