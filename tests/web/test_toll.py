@@ -113,9 +113,10 @@ async def test_the_request_of_the_seed_is_answered_in_its_shape(
     assert len(rows) > 20
     for row in rows:
         assert list(row) == [
-            "section_region", "time_period", "truck_count", "avg_toll", "k_anonymized", "algorithm",
+            "section_region", "time_period", "truck_count", "vehicle_count", "avg_toll",
+            "k_anonymized", "algorithm",
         ]  # fmt: skip
-        assert row["truck_count"] >= 5
+        assert row["vehicle_count"] == row["truck_count"] >= 5
         assert re.fullmatch(r".+区域", row["section_region"])
         assert re.fullmatch(r".*时段\(\d\d-\d\d\)", row["time_period"])
         members = [each for each in office.sent[0] if covers(row, each)]

@@ -102,7 +102,9 @@ def test_each_class_is_true_of_the_exits_it_is_made_of(rig: Rig) -> None:
         number = class_number[json.dumps(message["qis"], sort_keys=True)]
         inside = np.flatnonzero(class_of == number)
         trucks = set(records.person[inside].tolist())
-        assert message["truck_count"] == message["k"] == len(trucks) >= K
+        assert (
+            message["truck_count"] == message["vehicle_count"] == message["k"] == len(trucks) >= K
+        )
         n_own = len(set(records.person[inside[own[inside]]].tolist()))
         assert n_own >= message["own"] == n_own // K * K >= K
         assert message["count"] == len(inside)

@@ -19,6 +19,7 @@ MIDNIGHT_S = datetime(2023, 1, 2, 16, tzinfo=UTC).timestamp()
 TOLL: dict[str, Any] = {
     "name": "toll",
     "model": "kaca",
+    "trucks_only": True,
     "method": "auto",
     "per": "record",
     "window_s": DAY_S,
