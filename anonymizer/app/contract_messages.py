@@ -271,9 +271,10 @@ NETWORK_PART = MessageKind(
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
             "part": {"type": "integer", "minimum": 0},
+            "of": {"type": "integer", "minimum": 1, "description": "As `parts` of the network."},
             "features": _features(_NODE, _ROAD),
         },
-        *("type", "network", "part", "features"),
+        *("type", "network", "part", "of", "features"),
     ),
 )
 COUNTS = MessageKind(
@@ -345,11 +346,14 @@ TRIPS = MessageKind(
 )
 CELLS = MessageKind(
     "Cells",
-    "The cells of counts or trips, as GeoJSON boxes.",
+    "The cells of counts or trips, as GeoJSON boxes. What does not fit into one message is on the "
+    "topics behind this one, /1 and so on.",
     _object(
         {
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
+            "part": {"type": "integer", "minimum": 0},
+            "of": {"type": "integer", "minimum": 2},
             "features": _features(_CELL),
         },
         *("type", "network", "features"),

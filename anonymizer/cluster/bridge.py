@@ -202,6 +202,7 @@ class Bridge:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
+        self._outflow = Outflow(self._out, self.passed, OtherForms.asked_for(settings))
         self._receiver: Receiver | None = None
         self._keeper: ReleaseKeeper | None = None
         self._lost, self._lost_at = "", 0.0
@@ -266,7 +267,7 @@ class Bridge:
             options,
             self._topics.out,
             group=f"{self._settings.kafka.group}.bridges",
-            pass_on=Outflow(self._out, self.passed, OtherForms.asked_for(self._settings)).publish,
+            pass_on=self._outflow.publish,
         )
         for inflow in self._inflows.values():
             inflow.sender = sender
@@ -415,6 +416,7 @@ class Bridge:
             f"waits for Kafka: {self._lost}": bool(self._lost),
             f"kafka: has taken nothing for {waited_s:.0f} s": waited_s > _STUCK_S,
             "kafka: too much waits for it": self.passed.is_paused,
+            self._outflow.problem: bool(self._outflow.problem),
         }
         return [problem for problem, there_is in problems.items() if there_is]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from anonymizer.app.gateway.input_watch import InputWatch
+from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import TickSettings
@@ -25,7 +26,7 @@ class Readiness:
     ----------
     tick
         Settings of the ticks.
-    flow, link, zones, backlog, records, watch
+    flow, link, zones, backlog, records, watch, unsent
         The parts; None: the gateway has none.
     stopping
         Returns whether the gateway ends.
@@ -41,11 +42,12 @@ class Readiness:
         backlog: Backlog | None,
         records: "Recorder | None",
         watch: InputWatch,
+        unsent: Unsent,
         stopping: Callable[[], bool],
     ) -> None:
         self._tick, self._flow, self._link = tick, flow, link
         self._zones, self._backlog, self._records = zones, backlog, records
-        self._watch, self._stopping = watch, stopping
+        self._watch, self._unsent, self._stopping = watch, unsent, stopping
 
     def why_dead(self) -> list[str]:
         """Return why the process should be started anew; empty: it lives."""
@@ -73,7 +75,7 @@ class Readiness:
             problems.append(self._records.session.problem)
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
-        problems += self._watch.problems
+        problems += [*self._watch.problems, *self._unsent.problems]
         if self._stopping():
             problems.append("stopping")
         return problems
