@@ -26,6 +26,7 @@ from anonymizer.cli import (
     tune,
 )
 from anonymizer.cli import serve as releases
+from anonymizer.cli.terminal import printable
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
 from experiments import commands as experiments
 
@@ -116,5 +117,5 @@ def main() -> None:
 
 def _fail(message: str, *, code: int) -> NoReturn:
     if message:
-        typer.echo(f"anonymizer: {' '.join(message.split())}", err=True)
+        typer.echo(printable(f"anonymizer: {' '.join(message.split())}"), err=True)
     sys.exit(code)
