@@ -223,7 +223,8 @@ WHY_SILENT = MessageKind(
     "Why positions arrive and none is published, in one sentence; nothing is retained otherwise.",
     {"type": "string"},
     "fewer devices are present than a group needs (2 to 10, by density): nothing is published until"
-    " more come, or lower adka.k_values",
+    " more come, or, for less protection, write k_values = [5, 2, 2] and k_floor = 2 in [adka] and"
+    " restart",
     "text/plain",
 )
 _GEOMETRY = _object({"type": {"type": "string"}, "coordinates": {"type": "array"}}, "type")

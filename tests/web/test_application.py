@@ -43,7 +43,7 @@ async def test_a_gateway_without_problems_is_healthy_and_ready(site: Site) -> No
     for path in ("/healthz", "/readyz"):
         answer = await site.client.get(path)
         assert answer.status_code == 200
-        assert answer.json() == {"status": "ok", "problems": []}
+        assert answer.json() == {"status": "ok", "problems": [], "notes": []}
 
 
 async def test_a_gateway_without_its_broker_is_healthy_but_not_ready(site: Site) -> None:

@@ -56,6 +56,10 @@ class Readiness:
         patience_s = self._tick.interval_s + self._tick.drain_s + _STALLED_S
         return [f"no tick for {silent_s:.0f} s"] if silent_s > patience_s else []
 
+    def notes(self) -> list[str]:
+        """Return what may be as it should be, or not: no message has arrived yet."""
+        return self._watch.notes
+
     def why_not_ready(self) -> list[str]:
         """Return what is wrong; empty: nothing is."""
         problems = self.why_dead()
