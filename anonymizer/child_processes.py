@@ -32,6 +32,22 @@ def ending_with_parent(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, *command]
 
 
+def ending(code: int) -> str:
+    """Return how a process ended, in words, by its exit code."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+    why = {
+        "SIGKILL": ": killed by somebody, mostly because memory ran out",
+        "SIGSEGV": ": a crash in compiled code",
+        "SIGABRT": ": a crash in compiled code, or memory ran out",
+    }
+    return f"{name}{why.get(name, '')}"
+
+
 def end_with_parent() -> None:
     """End this process, which `multiprocessing` has started, at once when its parent ends."""
     parent = multiprocessing.parent_process()
