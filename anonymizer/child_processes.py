@@ -8,6 +8,7 @@ leaves a process beside it that waits for the end of standard input. It imports 
 standard library, so that it starts in hundredths of a second.
 """
 
+import faulthandler
 import multiprocessing
 import os
 import select
@@ -49,7 +50,11 @@ def ending(code: int) -> str:
 
 
 def end_with_parent() -> None:
-    """End this process, which `multiprocessing` has started, at once when its parent ends."""
+    """End this process, which `multiprocessing` has started, at once when its parent ends.
+
+    If it crashes, it writes to standard error where.
+    """
+    faulthandler.enable(2)
     parent = multiprocessing.parent_process()
     if parent is not None:
 

@@ -27,6 +27,7 @@ from anonymizer.cli import (
 )
 from anonymizer.cli import serve as releases
 from anonymizer.cli.terminal import printable
+from anonymizer.crashes import trace_crashes
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
 from experiments import commands as experiments
 
@@ -96,6 +97,7 @@ def main() -> None:
     Exit codes: 0 done, 1 a promise or bar failed or the disk of the store did, 2 bad input or
     settings, 130 interrupted.
     """
+    trace_crashes()
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # without a last search of all objects it ends half a second sooner
     try:

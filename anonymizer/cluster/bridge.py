@@ -13,6 +13,7 @@ import time
 from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -38,6 +39,7 @@ from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, topics_of
+from anonymizer.crashes import CRASHES
 from anonymizer.errors import SettingsError
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs, log_quarantined
@@ -71,6 +73,8 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
     cannot be used, ask for what there is not in a cluster, or for no bridge.
     """
     configure_logs(settings.log)
+    if settings.streams or "path" in settings.store.model_fields_set:
+        CRASHES.remember(Path(f"{settings.store.path}.{name}"))
     check_cluster(settings)
     if not reads_mqtt(settings):
         raise SettingsError(

@@ -210,6 +210,8 @@ CASES = [
     Case("EvidenceMissing", {_EVIDENCE_AT: "1x3000"}, True, at="49h"),
     Case("EvidenceMissing", {_EVIDENCE_AT: "0x3000"}, False, at="49h"),
     Case("EvidenceMissing", {_EVIDENCE_AT: "1x3000"}, False, at="47h"),
+    Case("Crashed", {"anonymizer_crashes_total": "2+0x55 3+0x20"}, True),
+    Case("Crashed", {"anonymizer_crashes_total": "2+0x80"}, False),
     Case("AccountingOutOfBalance", {"anonymizer_accounting_imbalance": "-1+0x80"}, True),
     Case(
         "AccountingOutOfBalance",

@@ -65,6 +65,7 @@ def environment(deployed: Deployed, folder: Path, version: str) -> dict[str, str
     }
     assert moved.keys() <= found.keys()
     more = {"BROKER__VERSION": version, "HTTP__PORT": "0", "HTTP__TOKEN": TOKEN}
+    more["STORE__PATH"] = str(folder / "store.sqlite")
     return found | moved | {f"ANONYMIZER__{name}": value for name, value in more.items()}
 
 

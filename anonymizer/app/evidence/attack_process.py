@@ -114,11 +114,6 @@ class AttackProcess:
                 process.stdin.close()
             process.stdout.close()
 
-    @property
-    def exit_code(self) -> int | None:
-        """Exit code, negative for a signal; None while it runs."""
-        return self._process.poll()
-
     def kill(self) -> None:
         """End the process, whatever it does."""
         self._process.kill()
