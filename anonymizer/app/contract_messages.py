@@ -223,7 +223,8 @@ WHY_SILENT = MessageKind(
     "Why positions arrive and none is published, in one sentence; nothing is retained otherwise.",
     {"type": "string"},
     "fewer devices are present than a group needs (2 to 10, by density): nothing is published until"
-    " more come, or lower adka.k_values",
+    " more come, or, for less protection, write k_values = [5, 2, 2] and k_floor = 2 in [adka] and"
+    " restart",
     "text/plain",
 )
 _GEOMETRY = _object({"type": {"type": "string"}, "coordinates": {"type": "array"}}, "type")
@@ -271,9 +272,10 @@ NETWORK_PART = MessageKind(
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
             "part": {"type": "integer", "minimum": 0},
+            "of": {"type": "integer", "minimum": 1, "description": "As `parts` of the network."},
             "features": _features(_NODE, _ROAD),
         },
-        *("type", "network", "part", "features"),
+        *("type", "network", "part", "of", "features"),
     ),
 )
 COUNTS = MessageKind(
@@ -345,11 +347,14 @@ TRIPS = MessageKind(
 )
 CELLS = MessageKind(
     "Cells",
-    "The cells of counts or trips, as GeoJSON boxes.",
+    "The cells of counts or trips, as GeoJSON boxes. What does not fit into one message is on the "
+    "topics behind this one, /1 and so on.",
     _object(
         {
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
+            "part": {"type": "integer", "minimum": 0},
+            "of": {"type": "integer", "minimum": 2},
             "features": _features(_CELL),
         },
         *("type", "network", "features"),

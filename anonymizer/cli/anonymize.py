@@ -12,10 +12,10 @@ from anonymizer.cli.columns import takes_options
 from anonymizer.extras import extras_of_method, require
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from anonymizer.app.anonymize.release_report import AnonymizeReport
+    from anonymizer.cli.terminal import Terminal
 
 
 @takes_options(
@@ -65,11 +65,10 @@ def anonymize(
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
     require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
-    from rich.console import Console
-
     from anonymizer.app.anonymize.plan import declared_of, make_plan
     from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
     from anonymizer.app.anonymize.table_anonymization import anonymize as run
+    from anonymizer.cli.terminal import Terminal
     from anonymizer.files.tables import read_table
 
     places = ReleasePaths(
@@ -81,7 +80,7 @@ def anonymize(
         formulas=formulas,
     )
     declared, plan = declared_of(options), make_plan(options)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with console.status("reading the table"):
         read = read_table(table, list(dict.fromkeys([*declared.columns, *plan.measures])))
     with _progress(console, plan.time_budget_s) as report_progress:
@@ -95,7 +94,7 @@ def anonymize(
 
 @contextmanager
 def _progress(
-    console: "Console", budget_s: float
+    console: "Terminal", budget_s: float
 ) -> Iterator[Callable[[str, float, float | None], None]]:
     """Yield a function that shows the step, the time budget used so far, and the loss so far."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -35,6 +35,8 @@ def stream_summary(report: "AuditReport", title: str, *, why_left_out: str) -> T
         )
     if report.left_out:
         table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
+    if report.failed:
+        table.add_row("failed", escape(", ".join(report.failed)))
     return table
 
 

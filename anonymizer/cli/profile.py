@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from anonymizer.app.table_options import AT_RISK, ColumnOptions
 from anonymizer.cli.audit import write_json
 from anonymizer.cli.columns import Many, names, option_of
+from anonymizer.cli.terminal import Terminal
 from anonymizer.errors import InputError
 from anonymizer.extras import require
 
@@ -69,7 +69,7 @@ def profile(
     if not asked:
         raise InputError(f"{table}: has no column to look at")
     declared = Declared(qis=asked, sensitive=sensitive, id=id_, markers=missing or DEFAULT_MARKERS)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with console.status("looking at columns") as status:
         found = profile_of(
             read,

@@ -114,7 +114,7 @@ def check(
     if settings.inputs:
         for line in _coverage_lines(network, settings, trace):
             typer.echo(line)
-        for line in _ids_lines(settings):
+        for line in (*_protection_lines(network, settings), *_ids_lines(settings)):
             typer.echo(line)
 
 
@@ -141,6 +141,21 @@ def _windows_lines(settings: "Settings") -> Iterator[str]:
             )
         else:
             yield f"{both}; each value is in one of them, so intersecting them leaves no less"
+
+
+def _protection_lines(network: "RoadNetwork", settings: "Settings") -> Iterator[str]:
+    """Say which k is published, and what the zones hold."""
+    from anonymizer.app.gateway.coverage import n_inside
+    from anonymizer.pipeline.positions.tick.silence import published_k
+
+    adka = settings.adka
+    yield f"k: {published_k(adka)}"
+    if overruled := [k for k in dict.fromkeys(adka.k_values) if k < adka.k_floor]:
+        told = ", ".join(map(str, overruled))
+        yield f"warning: adka.k_floor = {adka.k_floor} overrules {told} of adka.k_values"
+    for number, zone in enumerate(settings.zones, start=1):
+        n = n_inside(zone.shape, network)
+        yield f"zones (no. {number}): {n:,} nodes of the network are in it"
 
 
 def _ids_lines(settings: "Settings") -> Iterator[str]:

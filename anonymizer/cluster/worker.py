@@ -51,6 +51,7 @@ from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.cluster.transactions import Transactions
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
+from anonymizer.crashes import CRASHES
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
@@ -86,6 +87,7 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     check_options(settings)
     secret = worker_secret(settings)
     _make_private(state_dir)
+    CRASHES.remember(state_dir / name)
     startup = Startup(settings.http) if settings.http.enabled else None
     if startup is not None:
         _serve_in_thread(startup.server)

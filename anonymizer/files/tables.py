@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def reading(
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
     """Write a table in the format of an ending; equal tables give equal bytes.
 
-    Unless `formulas` is set, a cell of a csv that a spreadsheet would run (`=HYPERLINK(...)`)
+    Unless `formulas` is set, a cell or name of a csv that a spreadsheet runs (`=HYPERLINK(...)`)
     begins with an apostrophe, which `without_escapes` takes away. Numbers are written as they are.
     """
     if form == ".parquet":
@@ -122,6 +123,7 @@ def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: boo
         return
     if not formulas:
         frame = frame.with_columns(_escaped(name) for name in frame.select(cs.string()).columns)
+        frame = frame.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
     frame = frame.with_columns(cs.temporal().dt.to_string("iso:strict"))  # polars has no durations
     if form == ".csv":
         frame.write_csv(file)
@@ -141,7 +143,10 @@ def without_escapes(table: TextTable) -> TextTable:
     """Return a csv that `write_table` has written, with its cells as they were."""
     if _form(table.path) == ".parquet":
         return table
-    return TextTable(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
+    frame = table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1"))
+    names = {name: re.sub(_ESCAPED, r"\1", name) for name in frame.columns}
+    is_clear = len(set(names.values())) == len(names)
+    return TextTable(table.path, frame.rename(names) if is_clear else frame)
 
 
 def ending(path: Path) -> str:

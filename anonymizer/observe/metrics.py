@@ -14,6 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from anonymizer.crashes import CRASHES
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
 from anonymizer.pipeline.positions.counts.public_counts import Figures, exact_figures
@@ -258,10 +259,19 @@ class FlowCollector(Collector):
             yield family
 
 
+class CrashCollector(Collector):
+    """Prometheus collector of the crashes of this service."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield their number."""
+        text = "Crashes in compiled code, over all restarts of this service."
+        yield CounterMetricFamily("anonymizer_crashes", text, value=CRASHES.n)
+
+
 def new_registry(*collectors: Collector) -> CollectorRegistry:
     """Return a registry of these collectors and of metrics of the process."""
     registry = CollectorRegistry()
-    for collector in collectors:
+    for collector in (*collectors, CrashCollector()):
         registry.register(collector)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

@@ -19,6 +19,7 @@ from anonymizer.transport.connecting import (
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.mqtt import PahoControl
 from anonymizer.transport.mqtt_session import REST_S, Session, SessionMemory
+from anonymizer.transport.packet_sizes import PacketSizes
 from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
 from anonymizer.transport.quarantine import OnQuarantined, Quarantine
 from anonymizer.transport.unsettled import Receipts
@@ -103,7 +104,10 @@ class MqttLink:
         self._failure: Exception | None = None
         self._max_payload_bytes = max_payload_bytes
         receipts = Receipts()
-        self._memory = SessionMemory(receipts, ExactlyOnce(receipts), Quarantine(on_quarantined))
+        self._sizes = PacketSizes()
+        self._memory = SessionMemory(
+            receipts, ExactlyOnce(receipts), Quarantine(on_quarantined), self._sizes
+        )
         self._receiving = True
         self._reading = True
         self.counts = LinkCounts()
@@ -163,6 +167,15 @@ class MqttLink:
     def takes(self, message: Outgoing) -> bool:
         """Return whether the broker takes messages of this size; True while that is not known."""
         return not self.connected or self._session is None or self._session.takes(message)
+
+    def part_bytes(self, topic: str) -> int:
+        """Return the largest payload, for a topic, of what can be cut into parts."""
+        return self._sizes.part_bytes(topic)
+
+    @property
+    def most_bytes(self) -> int:
+        """Size of the largest message, with topic and headers, that the broker takes."""
+        return self._sizes.most_bytes
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries to the broker; unknown receipts are ignored.

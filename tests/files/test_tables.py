@@ -138,6 +138,17 @@ def test_no_spreadsheet_runs_a_cell_and_it_is_read_back_as_it_was(
     assert b"\n=HYPERLINK(1),0" in written.getvalue()
 
 
+@pytest.mark.parametrize("form", [".csv", ".csv.gz"])
+def test_no_spreadsheet_runs_a_name_either(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"out{form}"
+    frame = pl.DataFrame({name: ["x"] for name in [*RUN, "a=1", "'quoted'"]})
+    with path.open("wb") as file:
+        write_table(file, frame, form)
+    written = pl.read_csv(path, infer_schema=False)
+    assert not [name for name in written.columns if name[0] in "=+-@\t\r"]
+    assert without_escapes(TextTable(path, written)).frame.columns == frame.columns
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [("Name", "; did you mean name?"), ("agee", "; did you mean age?"), ("x", "")],

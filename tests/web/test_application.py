@@ -43,7 +43,7 @@ async def test_a_gateway_without_problems_is_healthy_and_ready(site: Site) -> No
     for path in ("/healthz", "/readyz"):
         answer = await site.client.get(path)
         assert answer.status_code == 200
-        assert answer.json() == {"status": "ok", "problems": []}
+        assert answer.json() == {"status": "ok", "problems": [], "notes": []}
 
 
 async def test_a_gateway_without_its_broker_is_healthy_but_not_ready(site: Site) -> None:
@@ -51,7 +51,8 @@ async def test_a_gateway_without_its_broker_is_healthy_but_not_ready(site: Site)
     assert (await site.client.get("/healthz")).status_code == 200
     answer = await site.client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json() == {"status": "failing", "problems": ["broker: not connected"]}
+    problems = ["broker: not connected"]
+    assert answer.json() == {"status": "failing", "problems": problems, "notes": []}
     site.unready.clear()
     assert (await site.client.get("/readyz")).status_code == 200
 

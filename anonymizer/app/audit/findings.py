@@ -96,6 +96,8 @@ class AuditReport(_Part):
     left_out
         Attacks that need the auditor's map, if it was not given; `values of NAME` also if the
         settings do not declare the attribute or the trace lacks its readings.
+    failed
+        Attacks that ended with an error, or were not reached, and why: nothing is known of them.
     """
 
     mode: Mode
@@ -110,6 +112,7 @@ class AuditReport(_Part):
     regions: RegionStatistics
     findings: tuple[Finding, ...]
     left_out: tuple[str, ...]
+    failed: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Finding, ...]:

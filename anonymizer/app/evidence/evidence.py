@@ -429,7 +429,7 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
     left_out: tuple[str, ...] = ()
     figures: dict[str, str] = {}
     if isinstance(report, AuditReport):
-        kind, left_out = "positions", report.left_out
+        kind, left_out = "positions", (*report.left_out, *report.failed)
         across = report.regions.extent_m_mean
         figures = {
             "mode": report.mode,

@@ -20,6 +20,7 @@ from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
 from anonymizer.app.gateway.services import Service, Services
+from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer
 from anonymizer.app.live_map.rates import SPAN_S
@@ -176,9 +177,10 @@ class Gateway:
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._backlog = _backlog(settings, key=key)
         self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
+        self._unsent = Unsent(self._publishing)
         self._network_topics = (
-            NetworkTopics(settings, network, self._link)
-            if settings.inputs and not settings.in_kafka
+            NetworkTopics(settings, network, self._link, self._unsent)
+            if settings.inputs and isinstance(self._link, MqttLink)
             else None
         )
         self._current = (
@@ -221,6 +223,7 @@ class Gateway:
             backlog=self._backlog,
             records=self.records,
             watch=self._watch,
+            unsent=self._unsent,
             stopping=lambda: self._phase is not _Phase.SERVING,
         )
         self._reports = OwnReports(
@@ -300,6 +303,11 @@ class Gateway:
         if self._zones:
             await self._zones.until_connected()
         await self._link.run()
+
+    def _publishing(self) -> dict[str, MqttLink]:
+        """Return the connections to a broker that publish, by what they publish."""
+        links = {"positions": self._link, "classes": self.records and self.records.output}
+        return {what: link for what, link in links.items() if isinstance(link, MqttLink)}
 
     def _link_counts(self) -> dict[str, LinkCounts]:
         """Return the counts of all connections."""
@@ -393,8 +401,14 @@ class Gateway:
         yield Service("viewer", self._viewer.run)
         if self._network_topics:
             yield Service("network topics", self._network_topics.run)
-        if self._current:
-            current = self._current_topic(self._current)
+        if self._current and isinstance(self._link, MqttLink):
+            current = CurrentTopic(
+                self._settings.current,
+                self._current,
+                self._link,
+                self._unsent,
+                now=self._published_now,
+            )
             yield Service("current topic", current.run, last=current.close)
         yield Service("own reports", self._reports.run, last=self._report_at_the_end)
         yield Service("link", self._receive, close=self._link.close)
@@ -406,9 +420,6 @@ class Gateway:
             yield Service("streets", self._streets.run)
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
-
-    def _current_topic(self, groups: CurrentGroups) -> CurrentTopic:
-        return CurrentTopic(self._settings.current, groups, self._link, now=self._published_now)
 
     def _published_now(self) -> float:
         """Return the time of a message that would be published now."""
@@ -434,6 +445,7 @@ class Gateway:
     async def _watch_input(self) -> None:
         while True:
             self._watch.look(time.monotonic())
+            self._unsent.look(time.monotonic())
             await asyncio.sleep(_LOOK_S)
 
     def _connections(self) -> list[InputArrivals]:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ from anonymizer.algorithms.positions.safe_counts import CellTally, SafeFigures, 
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import PART_BYTES, Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.counts.private_counts import PrivateCounts
 
@@ -198,10 +198,13 @@ class SafeMessages:
         ]
 
 
-def cells_message(topic: str, n_cells: int, network: RoadNetwork, *, version: str) -> Outgoing:
-    """Return the retained message that says where the cells are: GeoJSON, a box for each.
+def cells_messages(
+    topic: str, n_cells: int, network: RoadNetwork, *, version: str, part_bytes: int = PART_BYTES
+) -> list[Outgoing]:
+    """Return the retained messages that say where the cells are: GeoJSON, a box for each.
 
-    It is behind `topic`, that of the figures about the cells; `n_cells` is a power of two.
+    They are behind `topic`, that of the figures about the cells; `n_cells` is a power of two. The
+    first is on `/cells`; of what needs more than `part_bytes`, the rest is on `/cells/1` and so on.
 
     Notes
     -----
@@ -232,8 +235,23 @@ def cells_message(topic: str, n_cells: int, network: RoadNetwork, *, version: st
             strict=True,
         )
     ]
-    body = {"type": "FeatureCollection", "network": version, "features": features}
-    return Outgoing(f"{topic}/cells", msgspec.json.encode(body), retain=True)
+    room = part_bytes - len(_cells_body(version, [], n_cells, n_cells))
+    each = max(1, room // max(len(msgspec.json.encode(feature)) + 1 for feature in features))
+    parts = [features[first : first + each] for first in range(0, len(features), each)]
+    return [
+        Outgoing(
+            f"{topic}/cells/{i}" if i else f"{topic}/cells",
+            _cells_body(version, part, i, len(parts)),
+            retain=True,
+        )
+        for i, part in enumerate(parts)
+    ]
+
+
+def _cells_body(version: str, features: Sequence[dict[str, Any]], part: int, n_parts: int) -> bytes:
+    head = {"type": "FeatureCollection", "network": version}
+    several = {"part": part, "of": n_parts} if n_parts > 1 else {}
+    return msgspec.json.encode({**head, **several, "features": features})
 
 
 def _rounded(values: FloatArray, step: float) -> "list[float | msgspec.UnsetType]":
