@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.settings import Settings
 
 _LOOK_S = 1.0
+_MOST_HOURS = 24
+"""Hours that end at one tick, where the clock is put forward."""
 
 
 class EndedHour(NamedTuple):
@@ -77,7 +80,8 @@ class StreetWatch:
         presence = settings.presence
         self._every_s, self._keys, self._zones = settings.counts.streets_s, keys, zones
         self._finder = finder
-        self._passages = LivePassages(every_s=self._every_s, gap_s=presence.ttl_s, most=most)
+        self._begin = partial(LivePassages, every_s=self._every_s, gap_s=presence.ttl_s, most=most)
+        self._passages = self._begin()
         self._known_after_s = presence.ttl_s + settings.oldest_s
         self._next: int | None = None
         self._largest = LargestK()
@@ -94,6 +98,11 @@ class StreetWatch:
         """
         if len(located.withdrawn_key):
             self._passages.forget(located.withdrawn_key.view(np.int64))
+        now = located.event_s + wall_ahead_s
+        present = math.floor(now / self._every_s)
+        if self._next is None or self._next > present + 1:
+            # The clock was put back: those hours come again, with reports of another time.
+            self._next, self._passages = present + 1, self._begin()
         rows = np.flatnonzero(located.node >= 0)
         positions = located.positions
         lat, lon, heading = positions.lat[rows], positions.lon[rows], positions.heading
@@ -101,16 +110,12 @@ class StreetWatch:
         on = np.flatnonzero(road >= 0)
         device, ts = self._devices(positions.slot[rows[on]]), positions.ts[rows[on]] + wall_ahead_s
         self._passages.add(device, ts, lat[on], lon[on], road[on])
-        now = located.event_s + wall_ahead_s
-        present = math.floor(now / self._every_s)
         self._largest.promise(self.k, range(present, present + 1))
-        if self._next is None:
-            self._next = present + 1
-        ended: list[EndedHour] = []
-        while now >= (self._next + 1) * self._every_s + self._known_after_s:
-            ended.append(self._end(self._next))
-            self._next += 1
-        return ended
+        first = self._next
+        after = math.floor((now - self._known_after_s) / self._every_s)
+        self._next = max(first, after)
+        # A clock that was put forward has passed hours in which nothing can have been reported.
+        return [self._end(hour) for hour in range(first, min(after, first + _MOST_HOURS))]
 
     def _end(self, hour: int) -> EndedHour:
         if self._zones is not None and self._zones.silent:

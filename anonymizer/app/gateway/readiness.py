@@ -77,6 +77,8 @@ class Readiness:
             problems.append("store: cannot be used, so records wait at the broker")
         if self._records and self._records.session.problem:
             problems.append(self._records.session.problem)
+        if self._records:
+            problems += self._records.problems
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
         problems += [*self._watch.problems, *self._unsent.problems]

@@ -12,6 +12,7 @@ import structlog
 
 from anonymizer.algorithms.records.attributes import Branch
 from anonymizer.app.gateway.kept_session import KeptSession
+from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
 from anonymizer.observe.logs import log_quarantined
@@ -114,6 +115,7 @@ class Recorder:
         self._n_sessions_lost = 0
         self._withdrawn: set[str] = set()
         self._log = structlog.get_logger()
+        self._refused = RefusedParts(time.monotonic)
         self.usable = True
         """Whether the store can be used. If not, records wait, and the flow is out of date."""
         self._begin(*self._open())
@@ -226,6 +228,11 @@ class Recorder:
             for state in self.flow.states
         ]
         return [*of_streams, ("records", self.flow.unmatched, 0)]
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps streams from publishing, see `RefusedParts`."""
+        return self._refused.problems(self.ledgers)
 
     def warm_up(self) -> None:
         """Compile the kernels before the first window, on an empty one."""

@@ -51,7 +51,15 @@ from anonymizer.algorithms.positions.spanning_forest import (
     planar_coordinates,
     road_metres,
 )
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
+from anonymizer.domain.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    check_indices,
+    digest_of,
+    starts_of,
+)
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release
@@ -202,6 +210,8 @@ class SessionCloak:
     parked_s
         Devices that have stayed near one node for this long when a group is formed are company
         for each other alone. None: for all.
+    formed_under
+        Digest of the settings under which groups are formed.
     beat_s
         How often a group of the smallest places publishes; others as `beat_of` says. 0: at every
         tick in which a member reports.
@@ -211,8 +221,8 @@ class SessionCloak:
 
     Notes
     -----
-    No state outlives the process: after a restart there are new groups with new pseudonyms,
-    made with a new key.
+    A gateway keeps no state of it: after a restart there are new groups with new pseudonyms, made
+    with a new key. A cluster does, see `restore`.
     """
 
     reciprocal = True
@@ -232,6 +242,7 @@ class SessionCloak:
         company: Company = Company(),  # noqa: B008  immutable
         parked_s: float | None = None,
         serials: Serials = Serials(),  # noqa: B008  immutable
+        formed_under: bytes = b"",
     ) -> None:
         self._network = network
         self._parked_s = parked_s
@@ -246,6 +257,10 @@ class SessionCloak:
         self._k_extra = k_extra
         self._cell_of = _epoch_cells(network, epochs.n_cells)
         self._point_of = np.stack(planar_coordinates(network), axis=1)
+        self._meaning = digest_of(
+            formed_under, *levels, self._cell_of, network.first_arc_of, network.neighbour_of
+        )
+        """Of everything by which a group and its places mean what they do."""
         self._cell_ends_at: FloatArray | None = None
         self._serials = serials
         self._n_formed = 0
@@ -265,6 +280,7 @@ class SessionCloak:
         """Return what changes from tick to tick."""
         groups = {name: getattr(self._groups, name) for name in LastingGroups.__slots__}
         return {
+            "meaning": self._meaning,
             "cell_ends_at": self._cell_ends_at,
             "n_formed": self._n_formed,
             "place_of": self._place_of,
@@ -273,12 +289,28 @@ class SessionCloak:
         }
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
-        self._cell_ends_at = state["cell_ends_at"]
+        """Go on from a state; if groups and places meant something else in it, without its groups.
+
+        The same members in regions of other places would be a second release about them, which can
+        be intersected with the first. New groups are formed after the settling time.
+
+        Raises
+        ------
+        ValueError
+            If it is no state on this network.
+        """
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
         self._shown_of = state["shown_of"]
-        self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
+        check_indices(self._place_of, self._network.n_nodes)
+        check_indices(self._shown_of, self._network.n_nodes)
+        if state["meaning"] == self._meaning:
+            self._cell_ends_at = state["cell_ends_at"]
+            self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
+            check_indices(self._groups.member, len(self._place_of))
+        else:
+            self._cell_ends_at, self._groups = None, NO_GROUPS
+            self._shown_of = np.full(len(self._place_of), _NOWHERE, np.int32)
         self._ttl_s = np.inf
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
         self._index()

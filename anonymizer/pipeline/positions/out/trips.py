@@ -75,6 +75,10 @@ class TripsMessage(msgspec.Struct, frozen=True):
     """Empty if fewer than k devices made trips."""
 
 
+_MOST_WINDOWS = 24
+"""Windows that end at one tick, where the clock is put forward."""
+
+
 class LargestK:
     """The largest k that was promised while each window was under way."""
 
@@ -186,6 +190,8 @@ class TripWindows:
         ended already.
         """
         present = math.floor(now / self._every_s)
+        if self._next > present + 1:  # the clock was put back
+            self.withdraw(np.zeros(0, np.uint64), everybody=True)
         if self._trips is None:
             self._trips = LiveTrips(self._rule, begins_s=now)
             # Trips of the window before the first that is published may have begun unseen.
@@ -203,7 +209,8 @@ class TripWindows:
         window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
         return [
             EndedTrips(each, self._largest.end(each, self._k), self._trips_of(each, refused))
-            for each in range(window, self._next)
+            # Where the clock was put forward, nobody travelled in the windows that it passed.
+            for each in range(window, min(self._next, window + _MOST_WINDOWS))
         ]
 
     def _keep(self, ended: Sequence[EndedTrip]) -> None:

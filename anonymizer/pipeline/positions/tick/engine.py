@@ -39,6 +39,8 @@ class EngineParameters:
         Returns the operator that forms the groups, given what names the devices.
     groups_last
         Whether a group publishes for longer than its members report.
+    formed_under
+        See `meaning.formed_under`.
     """
 
     make_operator: "Callable[[Keys], Operator]"
@@ -48,6 +50,7 @@ class EngineParameters:
     form: Literal["group", "device"]
     contract: Contract | None
     time_step_s: float
+    formed_under: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -226,7 +226,8 @@ class Fleet:
         inputs: InputCounts | None = None,
     ) -> None:
         most = parameters.admission.presence.max_devices
-        self.devices = DeviceTable(secret=secret, max_devices=most)
+        under = parameters.engine.formed_under
+        self.devices = DeviceTable(secret=secret, max_devices=most, under=under)
         self.engine = PositionEngine(
             parameters.engine, zoned.network, ledger, keys=self.devices.keys
         )
