@@ -12,7 +12,7 @@ from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks.publication import geojson
-from anonymizer.pipeline.positions.counts.public_counts import public_step
+from anonymizer.pipeline.positions.counts.public_ledger import public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
