@@ -82,6 +82,12 @@ class ToldWindow(msgspec.Struct, frozen=True, gc=False):
     k: int
     n_cells: int
     trips: list[ToldTrips]
+    more: int | None = None
+
+    @property
+    def most_more(self) -> int:
+        """How many more devices there may be than a class says."""
+        return self.k - 1 if self.more is None else self.more
 
 
 @dataclass(slots=True, repr=False)

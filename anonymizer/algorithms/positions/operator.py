@@ -15,6 +15,7 @@ from anonymizer.algorithms.positions.cloaks import Cloak, SessionCloak
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.demands import Demands
 from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.map_matching import OFF_GRAPH
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.verification import (
@@ -265,6 +266,10 @@ def hidden_among(release: Release, n_at: Int32Array, *, reciprocal: bool) -> Int
     return np.add.reduceat(inside, release.first_node_of[:-1])
 
 
+UNMOVED = -2
+"""Added to `OFF_GRAPH` or `IN_ZONE`: the device counts where it was, as if it were silent."""
+
+
 class Newest(NamedTuple):
     """What a batch of positions changed.
 
@@ -294,8 +299,13 @@ def take_newest(
     since: FloatArray | None = None,
 ) -> Newest:
     """Move devices to the newest of their positions; parameters as for `CloakingOperator.tick`."""
-    outcome = density.advance(slot, ts, node, since=since)
+    outcome = density.advance(slot, moving(ts, node), node, since=since)
     return newest_of(outcome, slot, ts, node, stand_in=stand_in)
+
+
+def moving(ts: FloatArray, node: Int32Array) -> FloatArray:
+    """Return the times by which positions move their devices, same shape; `UNMOVED`: not at all."""
+    return np.where(node < UNMOVED, -np.inf, ts)
 
 
 def newest_of(
@@ -310,6 +320,8 @@ def newest_of(
 
     `outcome` is as `DensityMap.advance` returns it, and refined in place.
     """
+    outcome[node == UNMOVED + OFF_GRAPH] = Outcome.SUPPRESSED__OFF_GRAPH
+    outcome[node == UNMOVED + IN_ZONE] = Outcome.SUPPRESSED__PRIVACY_ZONE
     moved = np.flatnonzero(outcome == Outcome.HELD)
     on_graph = node[moved] >= 0
     outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH

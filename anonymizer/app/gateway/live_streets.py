@@ -141,7 +141,7 @@ class StreetWatch:
         self._largest.restore(state["promised"])
 
 
-def hour_file(hour: EndedHour, streets: Streets, *, every_s: float) -> bytes:
+def hour_file(hour: EndedHour, streets: Streets, *, every_s: float, secret: bytes | None) -> bytes:
     """Return the traffic of an hour of which all passages are known, as GeoJSON.
 
     Raises
@@ -152,14 +152,16 @@ def hour_file(hour: EndedHour, streets: Streets, *, every_s: float) -> bytes:
     if hour.passages is None:
         raise ValueError("the passages of this hour are not known")
     hours = range(hour.number, hour.number + 1)
-    shown = safe_hours(hour.passages.passages(), hours, streets, k=hour.k, every_s=every_s)
+    shown = safe_hours(
+        hour.passages.passages(), hours, streets, k=hour.k, every_s=every_s, secret=secret
+    )
     return feature_collection(*shown)
 
 
 class LiveStreets:
     """Publishes what `anonymizer traffic` makes, each hour once, of the gateway's positions.
 
-    `settings`, `network`, `keys`, `zones`: see `StreetWatch`.
+    `settings`, `network`, `keys`, `zones`: see `StreetWatch`; `secret`: of the thresholds.
 
     Attributes
     ----------
@@ -175,12 +177,15 @@ class LiveStreets:
         network: RoadNetwork,
         keys: Callable[[Int32Array], NDArray[np.uint64]],
         zones: DeviceZones | None = None,
+        *,
+        secret: bytes = b"",
     ) -> None:
         self._every_s = settings.counts.streets_s
         self._streets = streets_of(network)
         finder = StreetFinder(network, self._streets, limit_m=settings.network.snap_limit_m)
         self._watch = StreetWatch(settings, finder, keys, zones)
         self._ended: SimpleQueue[EndedHour] = SimpleQueue()
+        self._secret, self._k_extra = secret, settings.region.k_extra
         self._log = structlog.get_logger()
         self.newest: bytes | None = None
         self.n_hours: Counter[str] = Counter()
@@ -188,6 +193,7 @@ class LiveStreets:
     def adopt(self, settings: Settings) -> None:
         """Ask for the k of these settings from now on; of no hour for less than before."""
         self._watch.adopt(settings)
+        self._k_extra = settings.region.k_extra
 
     def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
         """Take in the positions of a tick; see `StreetWatch.see`."""
@@ -209,7 +215,11 @@ class LiveStreets:
             if hour.passages is not None:
                 try:
                     self.newest = await asyncio.to_thread(
-                        hour_file, hour, self._streets, every_s=self._every_s
+                        hour_file,
+                        hour,
+                        self._streets,
+                        every_s=self._every_s,
+                        secret=self._secret if self._k_extra else None,
                     )
                     why = PUBLISHED
                 except GuaranteeError:

@@ -262,11 +262,15 @@ def lane_stages(
             n_sources=settings.cluster.n_parts,
             topic=settings.topics.counts,
             k_extra=settings.region.k_extra,
+            secret=secret,
             noise=noise,
         )
 
     def make_streets() -> LaneStreets:
-        return LaneStreets(settings, streets_of(network))
+        return LaneStreets(settings, streets_of(network), secret=secret)
+
+    def make_trips() -> LaneTrips:
+        return LaneTrips(settings, network, secret=secret)
 
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
@@ -284,7 +288,7 @@ def lane_stages(
             counts=make_counts() if counts.enabled and number == COUNTING_LANE else None,
             current=LaneCurrent(settings, number) if has_current else None,
             collected=make_collected() if has_current and number == COLLECTING_LANE else None,
-            trips=LaneTrips(settings, network) if has_trips and number == TRIPS_LANE else None,
+            trips=make_trips() if has_trips and number == TRIPS_LANE else None,
             streets=make_streets() if counts.streets_s and number == STREETS_LANE else None,
             pseudonyms=Pseudonyms(secret, under),
             n_sources=settings.cluster.n_parts,

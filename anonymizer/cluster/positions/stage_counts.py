@@ -50,11 +50,14 @@ class LaneCounts:
         n_sources: int,
         topic: str = "cloaked/counts",
         k_extra: int = 0,
+        secret: bytes = b"",
         noise: Noise | None = None,
     ) -> None:
         self._topic, self._every_s = topic, settings.every_s
         version = network_version(network)
-        self._safe = SafeMessages(settings, topic=topic, version=version, k_extra=k_extra)
+        self._safe = SafeMessages(
+            settings, topic=topic, version=version, k_extra=k_extra, secret=secret
+        )
         self._cells = cells_messages(topic, settings.cells, network, version=version)
         self._budget = HeldBudget(plan_of(settings), held_s=held_s_of(settings))
         self._private = None

@@ -102,6 +102,8 @@ class LaneTrips:
         The whole settings.
     network
         With coordinates.
+    secret
+        Of the thresholds.
 
     Attributes
     ----------
@@ -109,10 +111,10 @@ class LaneTrips:
         Windows so far that were published.
     """
 
-    def __init__(self, settings: Settings, network: RoadNetwork) -> None:
+    def __init__(self, settings: Settings, network: RoadNetwork, *, secret: bytes = b"") -> None:
         self._k = promised_k(settings)
         version = network_version(network)
-        self._messages = TripMessages(settings, network, version=version)
+        self._messages = TripMessages(settings, network, version=version, secret=secret)
         self._n_cells = n_cells_of(network, settings.counts.k)
         self._cells = cells_messages(settings.topics.trips, self._n_cells, network, version=version)
         self._windows = SourceWindows(

@@ -17,7 +17,7 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import TransportError
 from anonymizer.networks.publication import geojson, parts
-from anonymizer.pipeline.positions.counts.public_counts import public_step
+from anonymizer.pipeline.positions.counts.public_ledger import public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled

@@ -11,6 +11,7 @@ import numpy as np
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.safe_counts import CellTally, SafeFigures, figures
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
@@ -69,7 +70,9 @@ class CountsMessage(msgspec.Struct, frozen=True):
     n_cells: int
     """Number of cells of the network; they are retained on the topic behind this one, `/cells`."""
     counts: Sequence[CellCounts]
-    """Empty if fewer than k devices were seen."""
+    """Empty if fewer than k devices were seen, or up to `more`."""
+    more: int | msgspec.UnsetType = msgspec.UNSET
+    """There may be so many devices more than a figure says; unset: k - 1. See `region.k_extra`."""
 
 
 class CountingFlow:
@@ -79,8 +82,9 @@ class CountingFlow:
     ----------
     private
         Makes counts with differential privacy. None: safe counts.
-    k_extra
-        Devices in each figure beyond the k of the settings; of safe counts.
+    k_extra, secret
+        Devices in each figure beyond the k of the settings, and the key of the thresholds; of safe
+        counts.
     keys, kept_s, slack_s
         See `CountedDevices`.
 
@@ -99,6 +103,7 @@ class CountingFlow:
         topic: str = "cloaked/counts",
         private: PrivateCounts | None = None,
         k_extra: int = 0,
+        secret: bytes = b"",
         keys: Keys = slots_as_keys,
         kept_s: float = math.inf,
         slack_s: float = 0.0,
@@ -107,7 +112,9 @@ class CountingFlow:
         self._devices = CountedDevices(settings, network, keys=keys, kept_s=kept_s, slack_s=slack_s)
         self._topic = topic
         self._private = private
-        self._safe = SafeMessages(settings, topic=topic, version=version, k_extra=k_extra)
+        self._safe = SafeMessages(
+            settings, topic=topic, version=version, k_extra=k_extra, secret=secret
+        )
         self._encode = msgspec.json.Encoder().encode
 
     def set_k_extra(self, k_extra: int) -> None:
@@ -140,7 +147,7 @@ class CountingFlow:
             return []
         if self._private is None:
             self.n_intervals[""] += 1
-            return [self._safe.message(ended.tally(), ended.end_s + wall_ahead_s)]
+            return [self._safe.message(ended.tally(), ended.end_s, wall_ahead_s=wall_ahead_s)]
         body = self._private.message(
             ended.cell, ended.before, ended.key, end_s=ended.end_s, ahead_s=wall_ahead_s
         )
@@ -156,31 +163,45 @@ class CountingFlow:
 class SafeMessages:
     """Makes the messages of safe counts.
 
-    `k_extra`: devices in each figure beyond the k of the settings.
+    `k_extra`: devices in each figure beyond the k of the settings; `secret`: of the thresholds.
     """
 
     def __init__(
-        self, settings: "CountSettings", *, topic: str, version: str, k_extra: int = 0
+        self,
+        settings: "CountSettings",
+        *,
+        topic: str,
+        version: str,
+        k_extra: int = 0,
+        secret: bytes = b"",
     ) -> None:
         self.k_extra = k_extra
+        self._secret = secret
         self._topic = topic
         self._settings = settings
         self._version = version
         self._encode = msgspec.json.Encoder().encode
 
-    def message(self, counted: CellTally, end_s: float) -> Outgoing:
-        """Return the message about an interval that ends at `end_s`, unix seconds as published."""
+    def message(self, counted: CellTally, end_s: float, *, wall_ahead_s: float = 0.0) -> Outgoing:
+        """Return the message about an interval that ends at `end_s`, unix seconds.
+
+        `wall_ahead_s` is added to published times.
+        """
         settings = self._settings
         # So many in each figure, and in each difference of two.
         k = settings.k + self.k_extra
+        number = round(end_s / settings.every_s)
+        secret = self._secret if self.k_extra else None
+        thresholds = SecretThresholds(secret, interval=number)
         body = CountsMessage(
             v=FORM_VERSION,
-            time=round(end_s, 3),
+            time=round(end_s + wall_ahead_s, 3),
             interval_s=settings.every_s,
             network=self._version,
             k=k,
             n_cells=settings.cells,
-            counts=self._counts(figures(counted, k)),
+            counts=self._counts(figures(counted, k, thresholds)),
+            more=thresholds.most_more(k) if self.k_extra else msgspec.UNSET,
         )
         return Outgoing(self._topic, self._encode(body))
 

@@ -138,7 +138,8 @@ class PositionEngine:
         )
         if located.hidden.any():
             suppress_hidden(result.outcome, located.hidden)
-            self.readings.forget(slot[located.hidden])
+            if located.event_s < located.now:  # which zone it was in is known late
+                self.readings.forget(slot[located.hidden])
         values = None
         if self.readings.names:
             since = located.now - self.operator.holds_s

@@ -19,8 +19,13 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.algorithms.positions.trust import Claims
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger, TickPart, part_of
+from anonymizer.pipeline.accounting import Ledger, TickPart, among, part_of
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.positions.counts.contributors import (
+    Contributors,
+    counter_of,
+    counter_of_attribute,
+)
 from anonymizer.pipeline.positions.decode.decoded import Decoded, InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
@@ -41,6 +46,22 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.positions.adka import DensityRule
     from anonymizer.settings import DeviceZoneSettings, InputSettings, PresenceSettings
 
+_IS_OLD = among((Outcome.LATE, Outcome.DUPLICATE))
+_IS_IMPLAUSIBLE = among(
+    (
+        Outcome.LATE,
+        Outcome.INVALID__FUTURE_TIME,
+        Outcome.INVALID__ANCIENT_TIME,
+        Outcome.INVALID__NO_ZONE,
+        Outcome.INVALID__TIME_IN_S,
+        Outcome.INVALID__TIME_IN_MS,
+        Outcome.INVALID__TIME_IN_US,
+        Outcome.INVALID__TIME_IN_NS,
+        Outcome.SUPPRESSED__IMPLAUSIBLE_JUMP,
+        Outcome.SUPPRESSED__INACCURATE,
+        Outcome.SUPPRESSED__AGE_UNKNOWN,
+    )
+)
 _DEVICES_PER_ZONES = 100
 """Of so many devices that may be present, one may have zones of its own."""
 
@@ -80,8 +101,10 @@ class Admission:
         readings: GroupReadings,
         lasting: Lasting,
         inputs: InputCounts | None = None,
+        contributors: Contributors | None = None,
     ) -> None:
         self.presence, self._ledger = parameters.presence, ledger
+        self._contributors = contributors
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
         self._limits = MoverLimits(parameters.inputs)
@@ -115,10 +138,28 @@ class Admission:
         since, now
             Unix seconds between which the tick was open.
         """
-        return self.intake.locate(self._admitted(decoded, since=since, now=now), now=now)
+        positions, slot, ts = self._admitted(decoded, since=since, now=now)
+        located = self.intake.locate(positions, now=now)
+        row = decoded.reading_row
+        if len(row):
+            # What a device says in a zone or off the roads is as unknown as if it were silent.
+            unheard = np.isin(slot[row], located.positions.slot[located.node < 0])
+            self._readings.note(
+                row[~unheard],
+                decoded.reading_attribute[~unheard],
+                decoded.reading_value[~unheard],
+                slot=slot,
+                ts=ts,
+            )
+        return located
 
-    def _admitted(self, decoded: Decoded, *, since: float, now: float) -> Positions:
-        """Return the admitted positions, tagged with their arrival times; note their readings."""
+    def _admitted(
+        self, decoded: Decoded, *, since: float, now: float
+    ) -> tuple[Positions, Int32Array, FloatArray]:
+        """Return the admitted positions, tagged with their arrival times.
+
+        And the slot and time of each position, `NO_SLOT` for those that are not admitted.
+        """
         outcome = self._limits.plausible(decoded, self.presence, now=now)
         slot = np.full(len(outcome), NO_SLOT, np.int32)
         timely = np.flatnonzero(outcome == Outcome.HELD)
@@ -132,14 +173,8 @@ class Admission:
             slot[elsewhere], outcome[elsewhere] = NO_SLOT, Outcome.SUPPRESSED__OFF_GRAPH
         ts = date_the_undated(decoded.ts, slot, since=since, now=now)
         self._distrust(decoded, slot, ts, outcome, now=now)
-        if len(decoded.reading_row):
-            self._readings.note(
-                decoded.reading_row,
-                decoded.reading_attribute,
-                decoded.reading_value,
-                slot=slot,
-                ts=ts,
-            )
+        if self._contributors is not None:
+            self._note(self._contributors, decoded, slot, outcome)
         if decoded.id_changes is not None:
             self.intake.ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
         kept = outcome == Outcome.HELD
@@ -151,7 +186,26 @@ class Admission:
         heading = None if decoded.heading is None else decoded.heading[kept]
         node = None if decoded.node is None else decoded.node[kept]
         found = Positions(*(column[kept] for column in columns))
-        return found._replace(heading=heading, node=node)
+        return found._replace(heading=heading, node=node), slot, ts
+
+    def _note(
+        self, contributors: Contributors, decoded: Decoded, slot: Int32Array, outcome: UInt8Array
+    ) -> None:
+        """Note whose positions are not believed, and whose readings are out of range."""
+        implausible = np.flatnonzero(_IS_IMPLAUSIBLE[outcome])
+        if len(implausible):
+            input_ = np.full(len(outcome), -1, np.int32) if decoded.input is None else decoded.input
+            contributors.note_senders(
+                decoded.senders,
+                decoded.sender[implausible],
+                counter_of(outcome[implausible], input_[implausible]),
+                decoded.names,
+            )
+        if len(decoded.reading_row):
+            of, attribute = slot[decoded.reading_row], decoded.reading_attribute
+            outside = self._readings.are_outside(attribute, decoded.reading_value)
+            outside &= of != NO_SLOT
+            contributors.note(of[outside], counter_of_attribute(attribute[outside]))
 
     def _distrust(
         self,
@@ -224,6 +278,7 @@ class Fleet:
         *,
         secret: bytes,
         inputs: InputCounts | None = None,
+        has_public_figures: bool = False,
     ) -> None:
         most = parameters.admission.presence.max_devices
         under = parameters.engine.formed_under
@@ -231,6 +286,14 @@ class Fleet:
         self.engine = PositionEngine(
             parameters.engine, zoned.network, ledger, keys=self.devices.keys
         )
+        self.contributors = None
+        if has_public_figures:
+            self.contributors = Contributors(
+                self.devices,
+                delay_s=parameters.admission.intake.trips.latency_s,
+                kept_s=self.engine.operator.pace.longest_ttl_s,
+                most_devices=most,
+            )
         self._admission = Admission(
             parameters.admission,
             matching_with(zoned, snap_limit_m=parameters.snap_limit_m, secret=secret),
@@ -239,6 +302,7 @@ class Fleet:
             readings=self.engine.readings,
             lasting=self.engine.operator,
             inputs=inputs,
+            contributors=self.contributors,
         )
         self.device_zones = self._admission.device_zones
         self._demands = None
@@ -284,10 +348,20 @@ class Fleet:
         )
         return part_of(messages, message_of_member, tick.release, tick.carried)
 
+    def contribute(self, located: LocatedPositions, tick: TickRelease) -> None:
+        """Let the devices of a tick contribute to public counters; before `forget`."""
+        if self.contributors is not None:
+            old = np.flatnonzero(_IS_OLD[tick.outcome])
+            self.contributors.note(located.positions.slot[old], counter_of(tick.outcome[old]))
+            self.contributors.tick(located)
+
     def forget(self, tick: TickRelease, *, now: float) -> Int32Array:
         """Forget the devices that are gone after a tick; return their slots."""
         present = self.engine.operator.density.is_known
-        return self._admission.forget(tick.freed, now=now, present=present)
+        freed = self._admission.forget(tick.freed, now=now, present=present)
+        if self.contributors is not None:
+            self.contributors.free(freed)
+        return freed
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
