@@ -100,6 +100,8 @@ class Outcome(IntEnum):
     """The declaration of the stream changed while the part waited for its window to close."""
     SUPPRESSED__OVER_SHARE = 56
     """One vehicle or topic had sent more than its share."""
+    SUPPRESSED__REPEATED = 57
+    """Another record of the vehicle, drawn at random, stands for it in this window."""
 
     @property
     def label(self) -> tuple[str, str]:

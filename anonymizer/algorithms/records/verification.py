@@ -24,6 +24,7 @@ class PromisePart(StrEnum):
     """A part of a promise, as `Promise` names it."""
 
     K = "k"
+    ONE_EACH = "one_each"
     D = "d"
     L = "l"
     MAX_SHARE = "max_share"
@@ -37,7 +38,8 @@ class PromisePart(StrEnum):
 class Violation:
     """A part of the promise that a class breaks.
 
-    `attribute` is the name of the one concerned; those of a source joined by ` + `; empty for k.
+    `attribute` is the name of the one concerned; those of a source joined by ` + `; empty for k and
+    `ONE_EACH`: a person of the class has several records, here or in other classes.
     """
 
     class_number: int
@@ -73,7 +75,8 @@ def verify_classes(
     found: list[Violation] = []
     number, dense = np.unique(class_of[kept], return_inverse=True)
     of, person = dense.astype(np.int64), records.person[kept]
-    if len(np.unique(person)) == len(person):
+    is_repeated = np.bincount(person)[person] > 1
+    if not is_repeated.any():
         person = person[:0]
     crowd = _persons(of, np.zeros_like(of), person)
     n_persons = crowd.n_persons
@@ -82,6 +85,7 @@ def verify_classes(
         found.extend(Violation(int(c), part, attribute) for c in number[fails])
 
     note(PromisePart.K, "", n_persons < promise.k)
+    note(PromisePart.ONE_EACH, "", np.bincount(of, is_repeated) > 0)
     for attribute, column in zip(schema.qis, records.qi.T, strict=True):
         held = _persons(of, column[kept].astype(np.int64), person)
         note(PromisePart.D, attribute.name, _n_real(held, attribute, len(number)) < promise.d)

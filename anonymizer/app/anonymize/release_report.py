@@ -161,14 +161,15 @@ class AnonymizeReport(_Part):
     n_published
         Rows of the release.
     suppressed
-        Suppressed rows, by reason: `no_identifier`, `limit` (chosen under the suppression limit, so
-        that the others lose less), `promise` (no class with them keeps it).
+        Suppressed rows, by reason: `no_identifier`, `repeated` (of a person for whom another row
+        stands), `limit` (chosen under the suppression limit, so that the others lose less),
+        `promise` (no class with them keeps it).
     n_classes, class_size
         Equivalence classes.
     k
         Fewest distinct persons of a class; rows where no identifier is declared.
     gcp, gcp_published
-        Information loss over all rows with an identifier, where a suppressed one counts 1; over the
+        Information loss over one row of each person, where a suppressed one counts 1; over the
         published rows alone.
     dm
         Discernibility: the sum of the squared class sizes.

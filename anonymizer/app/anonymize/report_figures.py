@@ -48,8 +48,12 @@ def report_of(
     model: Model,
     formed: FormedClasses,
     n_withheld: int,
+    n_repeated: int,
 ) -> AnonymizeReport:
-    """Measure and attack the release of a table; `n_withheld` means were left out."""
+    """Measure and attack the release of a table.
+
+    `n_withheld` means were left out, and `n_repeated` rows of persons who have another one.
+    """
     class_of = publication.class_of
     share = plan.prefer_share if plan.prefer_share < 1 else HALF
     records, schema = coded.records, coded.schema
@@ -60,9 +64,10 @@ def report_of(
     )
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
-    n_without = coded.n_rows - records.n
+    n_without = coded.n_rows - records.n - n_repeated
     suppressed = {
         "no_identifier": n_without,
+        "repeated": n_repeated,
         "limit": formed.n_chosen,
         "promise": found.n_suppressed - formed.n_chosen,
     }

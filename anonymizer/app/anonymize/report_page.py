@@ -29,6 +29,7 @@ figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; border-radiu
 
 _LEFT_OUT = {
     "no_identifier": "without an identifier",
+    "repeated": "further rows of a person",
     "limit": "chosen under the suppression limit, so that the others lose less",
     "promise": "that fit in no class",
 }
