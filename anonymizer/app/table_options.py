@@ -194,6 +194,15 @@ class TableOptions(ColumnOptions):
             least=1,
         ),
     ] = None
+    k_extra: Annotated[
+        int,
+        Option(
+            "So many people of a class may be made up by an adversary: without any of them, the "
+            "others meet every criterion. A class has so many more people and, where d is 2 or "
+            "more, values.",
+            least=0,
+        ),
+    ] = 0
     cost: Annotated[
         CostName, Option("Information loss to minimize; `taxonomy` publishes hierarchy labels.")
     ] = "range"
@@ -336,6 +345,10 @@ class AuditOptions(ColumnOptions):
             "Largest distance of a sensitive attribute's distribution from the table's.", least=0
         ),
     ] = None
+    k_extra: Annotated[
+        int,
+        Option("Without any so many people of a class, the others meet every criterion.", least=0),
+    ] = 0
     own: Annotated[
         int,
         Option(

@@ -141,8 +141,9 @@ def _anonymize(
     if both := [name for name in plan.measures if name in declared.qis]:
         raise SettingsError(f"measure: on Spark, {both[0]} cannot be a quasi-identifier, too")
     seconds: dict[str, float] = {}
-    table = _prepared(frame, declared, plan)
-    n_rows = frame.count()
+    named = _prepared(frame, declared, plan)
+    table = _one_row_each(named, plan.seed)
+    n_rows, n_named = frame.count(), named.count()
     with _timed(seconds, "survey", clock):
         job = _job(table, declared, plan, clock, rows_per_range)
         n = int(job.survey.columns[declared.qis[0]].count.sum())
@@ -176,7 +177,11 @@ def _anonymize(
             found,
             job,
             n_rows=n_rows,
-            suppressed={"no_identifier": n_rows - n, "promise": n_left},
+            suppressed={
+                "no_identifier": n_rows - n_named,
+                "repeated": n_named - n,
+                "promise": n_left,
+            },
             n_ranges=division.n_ranges,
             n_met=n_met,
             seconds=seconds,
@@ -214,6 +219,20 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> Spark
     unnamed = ["", MISSING, *declared.markers]
     person = sql.when(~named.isin(unnamed), sql.xxhash64(named))
     return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
+
+
+def _one_row_each(table: SparkFrame, seed: int) -> SparkFrame:
+    """Return one row of each person, drawn by the seed and the content of the rows alone."""
+    from pyspark.sql import Window  # noqa: PLC0415  an extra
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+
+    if PERSON not in table.columns:
+        return table
+    rows = Window.partitionBy(PERSON)
+    drawn = sql.pmod(sql.xxhash64(sql.lit(seed), sql.col(PERSON)), sql.count("*").over(rows))
+    at = sql.row_number().over(rows.orderBy(*table.columns)) - 1
+    numbered = table.withColumn("_at", at).withColumn("_drawn", drawn)
+    return numbered.where("_at = _drawn").drop("_at", "_drawn")
 
 
 def _job(

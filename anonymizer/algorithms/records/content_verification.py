@@ -60,11 +60,25 @@ def _holds(
 def _is_diverse(
     values: Sequence[str | float | None], promise: Promise, edges: Sequence[float]
 ) -> bool:
-    """Return whether a list has l values, and the entropy."""
+    """Return whether a list has l values and the entropy, whoever of the margin leaves."""
     shown = [v if v is None or not edges else bisect_right(edges, v) for v in values]
     times = Counter(shown)
-    if len(times.keys() - {None}) < promise.l:
+    margin = promise.margin
+    real = sorted(n for value, n in times.items() if value is not None)
+    if len(_without(real, margin if promise.l > 1 else 0)) < promise.l:
         return False
-    n = len(values)
-    entropy = sum(t / n * log(n / t) for t in times.values())
-    return entropy >= log(promise.entropy_l) - _TOLERANCE
+    left = _without(sorted(times.values()), margin)
+    n = sum(left)
+    entropy = sum(t / n * log(n / t) for t in left)
+    return n > 0 and entropy >= log(promise.entropy_l) - _TOLERANCE
+
+
+def _without(times: Sequence[int], margin: int) -> list[int]:
+    """Return rising frequencies when `margin` persons with the rarest values leave."""
+    left = []
+    for n in times:
+        gone = min(n, margin)
+        margin -= gone
+        if n > gone:
+            left.append(n - gone)
+    return left

@@ -37,7 +37,9 @@ def one_row_each(
     share = np.random.default_rng(seed).random(len(there))
     drawn = (np.cumsum(times) - times)[there] + (share * times[there]).astype(np.int64)
     own = np.sort(order[drawn])
-    records = replace(coded.records.only(own), person=numbered(person[own][:, None]))
+    records = replace(
+        coded.records.only(own), person=numbered(person[own][:, None]).astype(np.int32)
+    )
     one_each = replace(
         coded,
         records=records,

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.attacks import own_rows
 from anonymizer.algorithms.attacks.linkability import Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import Published
 from anonymizer.algorithms.kaca.class_statistics import summarize
@@ -19,6 +18,7 @@ from anonymizer.algorithms.records.verification import PromisePart, verify_class
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measured
 from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
+from anonymizer.app.audit.table_people import heavy_persons, owned_rows
 from anonymizer.app.audit.table_risks import company_of, risk_findings
 from anonymizer.app.audit.table_utility import model_utility, utility_of
 from anonymizer.app.table_options import AT_RISK, LabelForm
@@ -111,7 +111,8 @@ def audit_table(
         *_soundness(case, labels or {}),
         *_promised(banded, case.class_of, reached, promise),
         *_attacks(case, promise),
-        *_own_rows(banded.records, case.class_of, banded.schema, n_own=n_own, seed=seed),
+        *heavy_persons(banded.records, case.class_of, banded.schema),
+        *owned_rows(banded.records, case.class_of, banded.schema, promise, n_own=n_own, seed=seed),
         *_risks(case, labels or {}, population, at_risk),
     )
     return TableAuditReport(
@@ -399,31 +400,6 @@ def _attacks(case: _Case, promise: Promise) -> Iterator[Finding]:
             holds=alike.n_classes == 0 if promise.l >= 2 else None,
             required=promise.l >= 2,
         )
-
-
-def _own_rows(
-    records: Records, class_of: Int32Array, schema: Schema, *, n_own: int, seed: int
-) -> Iterator[Finding]:
-    """Attack as somebody who has some of the rows; the control has none."""
-    if not n_own:
-        return
-    person, sensitive = records.person, records.sensitive
-    who = np.unique(person[class_of >= 0])
-    own = np.random.default_rng(seed).permutation(who)[:n_own]
-    attacks = {
-        "own rows: none": own_rows.in_its_class(class_of, person, sensitive, 0),
-        f"own rows: {n_own} drawn": own_rows.of_own(
-            class_of, person, sensitive, np.isin(person, own)
-        ),
-        f"own rows: {n_own} in its class": own_rows.in_its_class(
-            class_of, person, sensitive, n_own
-        ),
-    }
-    for attack, found in attacks.items():
-        others: dict[str, Figure] = {"persons_min": found.persons_min, "n_alone": found.n_alone}
-        yield Finding(attack=attack, figures=others)
-        for attribute, n_read in zip(schema.sensitive, found.n_read, strict=True):
-            yield Finding(attack=attack, attribute=attribute.name, figures={"n_people": n_read})
 
 
 def _direction(schema: Schema, leak: Leak) -> str:
