@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.criteria import class_keeps
@@ -111,12 +112,8 @@ def test_every_method_makes_classes_with_their_margin(
     assert not verify_classes(table, SCHEMA, promise, class_of)
 
 
-def features_of(model: str) -> list[object]:
-    if model != "kaca":
-        return []
-    from anonymizer.algorithms.kaca.features import Feature  # noqa: PLC0415
-
-    return [Feature(None, 1.0, 1.0) for _ in SCHEMA.qis]
+def features_of(model: str) -> list[Feature]:
+    return [Feature(None, 1.0, 1.0) for _ in SCHEMA.qis] if model == "kaca" else []
 
 
 def test_one_who_says_something_else_does_not_make_a_class_diverse() -> None:

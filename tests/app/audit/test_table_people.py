@@ -103,9 +103,10 @@ def test_the_audit_finds_a_release_in_which_somebody_weighs_more(tmp_path: Path)
     assert not report.holds
     [found, read] = [f for f in report.findings if f.attack == "heavy persons"]
     assert found.fails
-    assert found.figures["n_people"] == 1
-    assert found.figures["share_max"] > 2 * found.figures["share_fair"]
-    assert read.figures["share_read"] == 1.0 > read.figures["share_read_control"]
+    figures: dict[str, Any] = {**found.figures, **read.figures}
+    assert figures["n_people"] == 1
+    assert figures["share_max"] > 2 * figures["share_fair"]
+    assert figures["share_read"] == 1.0 > figures["share_read_control"]
     report = audited(tmp_path, people(), DECLARED, plan_of("kd"))
     [found] = [f for f in report.findings if f.attack == "heavy persons"]
     assert found.holds
