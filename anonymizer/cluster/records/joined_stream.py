@@ -141,7 +141,7 @@ class JoinedStream(OpenStream):
         window = self._next.pop()
         joined = self.take(window)
         outcome, chosen = complete(self.stream, joined)
-        left = outcome == Outcome.SUPPRESSED__INCOMPLETE
+        left = outcome != Outcome.SUPPRESSED__NO_CLASS
         self.settle(joined.n_parts[left], outcome[left])
         self._closing = closing = _Closing(window, joined, chosen)
         return self._survey(closing)
