@@ -129,7 +129,15 @@ class ColumnOptions(Options):
         Option(
             "Text that means `no value`, like an empty cell or `?`.",
             metavar="MARKER",
-            shown="NA, N/A, NaN, null, None, -, inf and their spellings",
+            shown="the words of usual programs: NA, #N/A, NULL, NaN, NaT, None, \\N, ., -, inf ...",
+        ),
+    ] = ()
+    exact: Annotated[
+        Names,
+        Option(
+            "Take this column as it is written: otherwise writings of one value count as one"
+            " (case, blanks, Unicode, true and false, numbers, dates).",
+            metavar="COLUMN",
         ),
     ] = ()
     as_published: Annotated[
@@ -364,6 +372,14 @@ class AuditOptions(ColumnOptions):
             "Count the records whose person is named with a larger probability.", least=0, most=1
         ),
     ] = AT_RISK
+    keep_anyway: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            "Why a column is published although it holds direct identifiers, such as e-mail"
+            " addresses: without a reason, which reports repeat, it fails.",
+            metavar="COLUMN=REASON",
+        ),
+    ] = None
     target: Annotated[
         str | None,
         Option(

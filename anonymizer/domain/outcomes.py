@@ -100,7 +100,9 @@ class Outcome(IntEnum):
     """The declaration of the stream changed while the part waited for its window to close."""
     SUPPRESSED__OVER_SHARE = 56
     """One vehicle or topic had sent more than its share."""
-    SUPPRESSED__REPEATED = 57
+    SUPPRESSED__STATES_NOTHING = 57
+    """It states no quasi-identifier, so that no evidence of anybody is behind it."""
+    SUPPRESSED__REPEATED = 58
     """Another record of the vehicle, drawn at random, stands for it in this window."""
 
     @property

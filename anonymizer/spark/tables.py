@@ -41,7 +41,7 @@ from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import PERSON, Job, VerifiedPartition
-from anonymizer.spark.survey import TABLE, survey
+from anonymizer.spark.survey import TABLE, TableSurvey, states, survey
 from anonymizer.spark.workers import SparkFrame
 
 ROWS_PER_RANGE = 500_000
@@ -141,12 +141,19 @@ def _anonymize(
     if both := [name for name in plan.measures if name in declared.qis]:
         raise SettingsError(f"measure: on Spark, {both[0]} cannot be a quasi-identifier, too")
     seconds: dict[str, float] = {}
-    named = _prepared(frame, declared, plan)
-    table = _one_row_each(named, plan.seed)
-    n_rows, n_named = frame.count(), named.count()
+    table = _prepared(frame, declared, plan)
+    n_rows = frame.count()
     with _timed(seconds, "survey", clock):
-        job = _job(table, declared, plan, clock, rows_per_range)
-        n = int(job.survey.columns[declared.qis[0]].count.sum())
+        found = survey(table, declared, plan)
+        n_named = found.n
+        table, n_silent = _stating(table, found, declared, n_named)
+        n_repeated = found.n - sum(n_silent.values())
+        table = _one_row_each(table, plan.seed)
+        if any(n_silent.values()) or PERSON in table.columns:
+            found = survey(table, declared, plan)
+        n_repeated -= found.n
+        job = _job(table, found, declared, plan, clock=clock, rows_per_range=rows_per_range)
+        n = found.n
     with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
     coded = table.mapInArrow(workers.in_parts(job, division), workers.coded_schema(table, job))
@@ -179,7 +186,8 @@ def _anonymize(
             n_rows=n_rows,
             suppressed={
                 "no_identifier": n_rows - n_named,
-                "repeated": n_named - n,
+                **n_silent,
+                "repeated": n_repeated,
                 "promise": n_left,
             },
             n_ranges=division.n_ranges,
@@ -215,9 +223,11 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> Spark
             table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
     if declared.id is None:
         return table
-    named = sql.regexp_replace(table[declared.id].cast("string"), r"(?U)^\s+|\s+$", "")
-    unnamed = ["", MISSING, *declared.markers]
-    person = sql.when(~named.isin(unnamed), sql.xxhash64(named))
+    named = sql.regexp_replace(table[declared.id].cast("string"), r"(?U)[\s\p{Cf}]+", " ")
+    named = sql.trim(named)
+    unnamed = ["", MISSING, *declared.markers_of(declared.id)]
+    meant = named if declared.id in declared.exact else sql.lower(named)
+    person = sql.when(~named.isin(unnamed), sql.xxhash64(meant))
     return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
 
 
@@ -235,14 +245,29 @@ def _one_row_each(table: SparkFrame, seed: int) -> SparkFrame:
     return numbered.where("_at = _drawn").drop("_at", "_drawn")
 
 
+def _stating(
+    table: SparkFrame, found: TableSurvey, declared: Declared, n: int
+) -> tuple[SparkFrame, dict[str, int]]:
+    """Return the records, see `code_table`, and how many rows are none, by reason."""
+    qi = states(table, found, declared.qis)
+    any_ = qi | states(table, found, declared.sensitive)
+    n_any, n_qi = table.where(any_).count(), table.where(qi).count()
+    if declared.markers_are_values:
+        return table.where(any_), {"states_nothing": n - n_any}
+    if not n_qi:
+        raise InputError(f"{TABLE}: no row states a quasi-identifier of somebody")
+    return table.where(qi), {"states_nothing": n - n_any, "states_no_qi": n_any - n_qi}
+
+
 def _job(
     table: SparkFrame,
+    found: TableSurvey,
     declared: Declared,
     plan: ReleasePlan,
+    *,
     clock: Callable[[], float],
     rows_per_range: int,
 ) -> Job:
-    found = survey(table, declared, plan)
     model = model_of(plan, found.schema)
     method = model.method_name(plan.method, n=rows_per_range, time_budget_s=plan.time_budget_s)
     plan = replace(plan, method=method)
@@ -352,6 +377,7 @@ def _report(
         suppressed={reason: count for reason, count in suppressed.items() if count},
         n_ranges=n_ranges,
         n_met=n_met,
+        folds=[fold for each in job.survey.columns.values() for fold in each.folds],
         n_classes=found["n_classes"],
         size_min=found["size_min"],
         size_max=found["size_max"],

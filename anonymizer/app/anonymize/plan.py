@@ -6,6 +6,7 @@ from math import inf
 from os import PathLike, fspath
 
 from anonymizer.algorithms.records.attributes import Branch, in_bands
+from anonymizer.algorithms.records.meanings import NO_VALUE
 from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.app.table_options import (
     AuditOptions,
@@ -21,7 +22,6 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
-from anonymizer.files.coded_columns import DEFAULT_MARKERS
 from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
 from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
 from anonymizer.files.time_columns import Level, calendar_levels
@@ -182,9 +182,10 @@ def declared_of(options: ColumnOptions) -> Declared:
         ranges=intervals_of(options.domains or {}),
         categories=names_of(options.categories),
         times=[name for name, form in (options.labels or {}).items() if form == "hours"],
-        markers=names_of(options.missing) or DEFAULT_MARKERS,
+        markers=names_of(options.missing) or NO_VALUE,
         markers_are_values=options.as_published,
         keep=names_of(options.keep),
+        exact=names_of(options.exact),
     )
 
 

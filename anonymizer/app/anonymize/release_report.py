@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from anonymizer.app.table_options import CostName
 from anonymizer.files.coded_table import Origin
+from anonymizer.files.meanings import Fold
 
 
 class _Part(BaseModel):
@@ -161,9 +162,9 @@ class AnonymizeReport(_Part):
     n_published
         Rows of the release.
     suppressed
-        Suppressed rows, by reason: `no_identifier`, `repeated` (of a person for whom another row
-        stands), `limit` (chosen under the suppression limit, so that the others lose less),
-        `promise` (no class with them keeps it).
+        Suppressed rows, by reason: those of `coded_table.Reason`, which are no records; `repeated`
+        (of a person for whom another row stands), `limit` (chosen under the suppression limit, so
+        that the others lose less), `promise` (no class with them keeps it).
     n_classes, class_size
         Equivalence classes.
     k
@@ -179,6 +180,8 @@ class AnonymizeReport(_Part):
     leaks
         What the linkability attack finds, from each source to each other and to the sensitive
         attributes.
+    folds
+        Writings that count as one value.
     warnings
         Warnings for the reader of these figures.
     seconds
@@ -202,6 +205,7 @@ class AnonymizeReport(_Part):
     share: float = 0.5
     n_above: int = 0
     leaks: tuple[LeakFound, ...]
+    folds: tuple[Fold, ...] = ()
     warnings: tuple[str, ...]
     seconds: dict[str, float] = {}
 

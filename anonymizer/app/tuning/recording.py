@@ -18,6 +18,7 @@ from anonymizer.domain.records import Records
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.files.tables import KNOWN_ENDINGS, read_table
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.anonymize_window import complete
 from anonymizer.pipeline.records.declaration import MOST_CLASSES, Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.own_records import own_records
@@ -192,10 +193,9 @@ def _part(
 
 
 def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
-    needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
-    kept = np.flatnonzero(joined.reported[:, needed].all(axis=1))
-    if len(kept) < joined.n:
-        left_out[_named(Outcome.SUPPRESSED__INCOMPLETE)] += joined.n - len(kept)
+    outcome, kept = complete(stream, joined)
+    for value, n in Counter(np.delete(outcome, kept).tolist()).items():
+        left_out[_named(Outcome(value))] += n
     return Joined(
         joined.cells[kept],
         [joined.vehicle[i] for i in kept.tolist()],

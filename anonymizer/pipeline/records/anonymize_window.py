@@ -132,17 +132,26 @@ def anonymize(
 def standing(stream: Stream, joined: Joined, *, seed: int) -> tuple[UInt8Array, IntArray]:
     """Return the outcome of each record so far, and the records that stand for their vehicles.
 
-    These have all needed sources, and no two of them are of one vehicle.
+    They are complete, and somebody's by evidence: they state a quasi-identifier. The time of a part
+    is no evidence, as every message has one. No two of them are of one vehicle.
     """
     needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
     is_complete = joined.reported[:, needed].all(axis=1)
-    outcome = np.where(is_complete, Outcome.SUPPRESSED__REPEATED, Outcome.SUPPRESSED__INCOMPLETE)
-    outcome = outcome.astype(np.uint8)
-    chosen = np.flatnonzero(is_complete)
+    timed = {a.name for a in stream.settings.attributes if a.time_of_day}
+    qis = stream.in_window(joined.values_of).schema.qis
+    stated = np.zeros((joined.n, len(qis)), np.bool_)
+    for j, qi in enumerate(qis):
+        if qi.name not in timed or len(timed.intersection(each.name for each in qis)) == len(qis):
+            stated[:, j] = joined.cells[:, j] != qi.missing
+    states = stated.any(axis=1)
+    chosen = np.flatnonzero(is_complete & states)
     keys = [joined.vehicle[i] for i in chosen.tolist()]
-    chosen = chosen[own_records(joined.person[chosen], keys, seed)]
-    outcome[chosen] = Outcome.SUPPRESSED__NO_CLASS
-    return outcome, chosen
+    own = chosen[own_records(joined.person[chosen], keys, seed)]
+    outcome = np.full(joined.n, Outcome.SUPPRESSED__REPEATED, np.uint8)
+    outcome[~states] = Outcome.SUPPRESSED__STATES_NOTHING
+    outcome[~is_complete] = Outcome.SUPPRESSED__INCOMPLETE
+    outcome[own] = Outcome.SUPPRESSED__NO_CLASS
+    return outcome, own
 
 
 def warm_up(stream: Stream, model: WindowModel) -> None:
