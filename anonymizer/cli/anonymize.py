@@ -88,6 +88,8 @@ def anonymize(
         figures = made.report
     write_release(made, places)
     console.print(_summary(figures, title=str(out)))
+    for fold in figures.folds:
+        console.print(f"one value: {fold}", markup=False, highlight=False, soft_wrap=True)
     for warning in figures.warnings:
         console.print(f"note: {warning}", markup=False, highlight=False, soft_wrap=True)
 
@@ -129,7 +131,7 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("rows", f"{report.n:,}")
     table.add_row("  published", f"{report.n_published:,}")
     for reason, n in report.suppressed.items():
-        table.add_row(f"  suppressed, {reason.replace('_', ' ')}", f"{n:,}")
+        table.add_row(f"  suppressed, {reason.replace('_', ' ').replace('qi', 'QI')}", f"{n:,}")
     table.add_row("classes", f"{report.n_classes:,}")
     table.add_row(
         "  size, smallest / median / largest", f"{size.min:,} / {size.median:g} / {size.max:,}"

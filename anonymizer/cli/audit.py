@@ -249,7 +249,7 @@ def counts(
 @app.command()
 @takes_options(
     AuditOptions,
-    order="original release qi auditor_map ... bands keep measures",
+    order="original release qi auditor_map ... bands keep keep_anyway measures",
 )
 def table(
     original: Annotated[
@@ -287,7 +287,8 @@ def table(
 
     The criteria given (-k, -d, ...) are required; everything else is reported. With -d 2, the
     linkability attack must find nothing between sources; with -l 2, nothing sensitive. A column
-    that is neither named here nor made by `anonymize` fails.
+    that is neither named here nor made by `anonymize` fails, and so does one that holds e-mail
+    addresses or the like, unless --keep-anyway says why.
 
     [bold]Example[/bold]
 
@@ -318,6 +319,7 @@ def table(
             population=_population(population, declared.qis),
             at_risk=options.at_risk,
             target=options.target,
+            reasons=options.keep_anyway,
         )
         if with_ is not None:
             from anonymizer.app.audit.tables_together import Day, tables_together

@@ -56,9 +56,9 @@ def profile(
         anonymizer profile people.csv --id name --sa illness -k 20
     """
     require("tables")
+    from anonymizer.algorithms.records.meanings import NO_VALUE
     from anonymizer.app.table_profile import profile as profile_of
     from anonymizer.files.atomic_write import check_distinct
-    from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared
     from anonymizer.files.tables import read_table
 
@@ -68,7 +68,7 @@ def profile(
     asked = names(qi) or [name for name in read.frame.columns if name not in {*sensitive, id_}]
     if not asked:
         raise InputError(f"{table}: has no column to look at")
-    declared = Declared(qis=asked, sensitive=sensitive, id=id_, markers=missing or DEFAULT_MARKERS)
+    declared = Declared(qis=asked, sensitive=sensitive, id=id_, markers=missing or NO_VALUE)
     console = Terminal(stderr=True)
     with console.status("looking at columns") as status:
         found = profile_of(

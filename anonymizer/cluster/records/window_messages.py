@@ -124,8 +124,6 @@ class RangeRows(NamedTuple):
         Codes of each column of `Joined.cells`.
     key
         Of the vehicle of each row.
-    own
-        Which rows are own records, see `Clustering`; empty: not drawn yet.
     memories
         Of the vehicles.
     """
@@ -141,7 +139,6 @@ class RangeRows(NamedTuple):
     values_of: Values
     columns: Sequence[Int32Array]
     key: IntArray
-    own: BoolArray
     memories: Memories
 
     def __repr__(self) -> str:
@@ -153,7 +150,7 @@ class Formed(NamedTuple):
     """The number of classes of a range, and those of its rows that are to meet others.
 
     `n_classes`: those that the range publishes itself, with their `summary`; `n_refused`: those
-    that verification refused. `columns`, `key`, `own`, `memories` are the rows that meet others, as
+    that verification refused. `columns`, `key`, `memories` are the rows that meet others, as
     in `RangeRows`; `class_of`, `left_out`: class of each in the range, or `SUPPRESSED`, and whether
     earlier windows are the reason.
     """
@@ -169,7 +166,6 @@ class Formed(NamedTuple):
     n_refused: int
     columns: Sequence[Int32Array]
     key: IntArray
-    own: BoolArray
     memories: Memories
     class_of: Int32Array
     left_out: BoolArray
