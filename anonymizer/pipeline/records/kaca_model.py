@@ -113,7 +113,10 @@ class Clustering(WindowModel):
             fields: dict[str, Any] = {
                 qi.name: column[c] for qi, column in zip(self.stream.schema.qis, texts, strict=True)
             }
-            fields |= {COUNT_FIELD: n_vehicles, TRUCKS_FIELD: settings.n_trucks(n_vehicles)}
+            fields |= {
+                COUNT_FIELD: n_vehicles,
+                TRUCKS_FIELD: self.stream.settings.n_trucks(n_vehicles),
+            }
             fields |= {name: mean_of(total) for name, total in totals[c].items()}
             each.append(fields | {"own": n_vehicles, "k_anonymized": True, "algorithm": "KACA"})
         return each
