@@ -137,6 +137,11 @@ class FlowCollector(Collector):
                 "Devices that are hidden because there is no room for the zones that they state.",
                 figures.n_without_room,
             ),
+            (
+                "statements_unmet",
+                "Devices hidden because their statements are unmet, unusable or change too often.",
+                figures.n_shut_out,
+            ),
             ("inbox_messages", "Messages that wait for the next tick.", figures.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
             ("broker_connected", "1 while the broker is connected.", int(self._connected())),

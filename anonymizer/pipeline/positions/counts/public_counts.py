@@ -69,6 +69,9 @@ class Figures:
         By declared reading; see `GroupReadings`.
     n_without_room
         Devices that are hidden because there is no room for their zones; rounded up in public.
+    n_shut_out
+        Devices that are hidden because of what they state; see `Fleet.n_shut_out`. None in public:
+        it would show that one has stated something.
     n_followed, n_below_k
         Pseudonyms that the light audit follows, and those with fewer than k candidates left; in
         public the latter are rounded up, because a defect must be seen.
@@ -101,6 +104,7 @@ class Figures:
     n_clamped: IntArray
     n_left_out: IntArray
     n_without_room: int
+    n_shut_out: int | None
     n_followed: int
     n_below_k: int
     hidden_to_k_least: float
@@ -129,6 +133,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_clamped=view.n_clamped,
         n_left_out=view.n_left_out,
         n_without_room=flow.device_zones.n_left_out if flow.device_zones else 0,
+        n_shut_out=view.n_shut_out,
         n_followed=len(view.hidden_to_k),
         n_below_k=int((view.hidden_to_k < 1).sum()),
         hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
@@ -232,6 +237,7 @@ class PublicCounts:
             n_clamped=figures.n_clamped - figures.n_clamped % step,
             n_left_out=figures.n_left_out - figures.n_left_out % step,
             n_without_room=up(figures.n_without_room),
+            n_shut_out=None,
             n_followed=down(figures.n_followed),
             n_below_k=up(figures.n_below_k),
             hidden_to_k_least=float(np.floor(figures.hidden_to_k_least)),
