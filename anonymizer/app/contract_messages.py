@@ -11,6 +11,7 @@ import msgspec
 
 from anonymizer.app.gateway.home_assistant import GatewayState, discovery
 from anonymizer.codecs import CoarsePoint
+from anonymizer.codecs.device_zones import MOST_K, MOST_RADIUS_M, MOST_ROAD_M
 from anonymizer.networks.publication import NetworkAbout
 from anonymizer.pipeline.positions.counts.counting import CountsMessage
 from anonymizer.pipeline.positions.counts.private_counts import PrivateCountsMessage
@@ -136,7 +137,7 @@ READINGS_IN = MessageKind(
 )
 ZONES_IN = MessageKind(
     "Zones",
-    "Privacy zones and demands of a device, retained by it.",
+    "Privacy zones and demands of a device, retained by it; beyond a maximum it is not published.",
     {
         "type": "array",
         "items": {
@@ -147,7 +148,11 @@ ZONES_IN = MessageKind(
                             {
                                 "lat": _LATITUDE,
                                 "lon": _LONGITUDE,
-                                "radius_m": {"type": "number", "exclusiveMinimum": 0},
+                                "radius_m": {
+                                    "type": "number",
+                                    "exclusiveMinimum": 0,
+                                    "maximum": MOST_RADIUS_M,
+                                },
                             },
                             *("lat", "lon", "radius_m"),
                         )
@@ -158,8 +163,11 @@ ZONES_IN = MessageKind(
                     {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
                 ),
                 _object({"everywhere": {"const": True}}, "everywhere"),
-                _object({"k": {"type": "integer", "minimum": 2}}, "k"),
-                _object({"road_m": {"type": "number", "exclusiveMinimum": 0}}, "road_m"),
+                _object({"k": {"type": "integer", "minimum": 2, "maximum": MOST_K}}, "k"),
+                _object(
+                    {"road_m": {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_ROAD_M}},
+                    "road_m",
+                ),
                 _object({"trips": {"const": False}}, "trips"),
             ]
         },

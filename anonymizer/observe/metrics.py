@@ -148,6 +148,11 @@ class FlowCollector(Collector):
                 "Devices that are hidden because there is no room for the zones that they state.",
                 exact.n_without_room,
             ),
+            (
+                "statements_unmet",
+                "Devices hidden because their statements are unmet, unusable or change too often.",
+                exact.n_shut_out,
+            ),
             ("inbox_messages", "Messages that wait for the next tick.", exact.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
         ):

@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS, Instant
 from anonymizer.algorithms.positions.cloaks import Cloak, SessionCloak
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.demands import Demands
+from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH
 from anonymizer.algorithms.positions.pace import Pace
@@ -96,7 +96,7 @@ class CloakingOperator:
         """Use this rule for groups formed from now on."""
         self._cloak.set_rule(rule, k_extra=k_extra)
 
-    def demand(self, demands: Demands | None) -> None:
+    def demand(self, demands: SharedDemands | None) -> None:
         """Take account of what devices demand of groups that are formed from now on.
 
         Raises
@@ -152,6 +152,12 @@ class CloakingOperator:
     def n_waiting(self) -> int:
         """Number of devices on the graph that wait to be grouped."""
         return self._cloak.n_waiting(self.density)
+
+    def n_ungrouped(self, slot: Int32Array) -> int:
+        """Return how many of these devices, if they are on the graph, are in no lasting group."""
+        kept = self._cloak.kept(len(self.density.node_of))
+        slot = slot[slot < len(kept)]
+        return int((~kept[slot] & (self.density.counted_at[slot] >= 0)).sum())
 
     @property
     def place_of(self) -> Int32Array:

@@ -32,15 +32,15 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import (
-    AREA_LEVEL,
     Company,
     Levels,
-    lowest_level_with,
     lowest_shared_level,
     shared_levels,
 )
+from anonymizer.algorithms.positions.cloaks.joining import Joiners
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.demands import UNMET, Demanded, Demands
+from anonymizer.algorithms.positions.cloaks.regrouping import formed_again
+from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.pace import Pace
@@ -49,7 +49,6 @@ from anonymizer.algorithms.positions.spanning_forest import (
     compact_parts,
     fold,
     planar_coordinates,
-    road_metres,
 )
 from anonymizer.domain.arrays import (
     BoolArray,
@@ -149,6 +148,14 @@ class LastingGroups:
             self.member[of_chosen],
             self.level[of_chosen],
         )
+
+    def without(self, gone: BoolArray) -> "LastingGroups":
+        """Return these groups without the members whose slots are gone, shape (slots,)."""
+        stays = ~gone[self.member]
+        columns = {name: getattr(self, name) for name in LastingGroups.__slots__}
+        columns["first_member_of"] = starts_of(stays.astype(np.int64))[self.first_member_of]
+        columns["member"], columns["level"] = self.member[stays], self.level[stays]
+        return LastingGroups(**columns)
 
     def joined(self, other: "LastingGroups") -> "LastingGroups":
         """Return these groups and then the others."""
@@ -271,7 +278,11 @@ class SessionCloak:
         self._place_of = np.zeros(0, np.int32)
         self._shown_of = np.zeros(0, np.int32)
         """Where each member was when its group published last."""
-        self.demands: Demands | None = None
+        self._is_free = np.zeros(0, bool)
+        """Who is grouped as soon as groups are formed anywhere: others have left its group."""
+        self._broken = NO_GROUPS
+        """Groups that `withdraw` has ended, until the call of `cloak` that follows it."""
+        self.demands: SharedDemands | None = None
         """What devices demand of groups that are formed from now on; None: nothing."""
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
@@ -285,6 +296,7 @@ class SessionCloak:
             "n_formed": self._n_formed,
             "place_of": self._place_of,
             "shown_of": self._shown_of,
+            "is_free": self._is_free,
             **groups,
         }
 
@@ -302,6 +314,7 @@ class SessionCloak:
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
         self._shown_of = state["shown_of"]
+        self._is_free = state["is_free"]
         check_indices(self._place_of, self._network.n_nodes)
         check_indices(self._shown_of, self._network.n_nodes)
         if state["meaning"] == self._meaning:
@@ -349,6 +362,7 @@ class SessionCloak:
         if self._cell_ends_at is None and len(slot):
             begin_at = now + self._epochs.settle_s
             self._cell_ends_at = np.full(self._epochs.n_cells, begin_at, np.float64)
+        self._form_again(density, now)
         n_old = self._end_and_form(density, now)
 
         group_of = self._group_of[slot]
@@ -376,13 +390,92 @@ class SessionCloak:
         """Forget what devices have reported and no group has published yet.
 
         A member stays covered where its group showed it last, as if it had fallen silent then. A
-        group that has published nothing ends: it would show where it was.
+        group that has published nothing goes on without it: it would show where it was. If it is
+        too small then, its members are grouped again in the next call of `cloak`, which follows.
         """
         self._make_room(int(slot.max(initial=-1)) + 1)
-        member = slot[self._group_of[slot] != _UNGROUPED]
-        self._place_of[slot] = _NOWHERE
-        self._place_of[member] = self._shown_of[member]
-        self.retire(member[self._shown_of[member] == _NOWHERE])
+        self._place_of[slot] = self._shown_of[slot]
+        self._place_of[slot[self._group_of[slot] == _UNGROUPED]] = _NOWHERE
+        self._is_free[slot] = False
+        unseen = slot[(self._group_of[slot] != _UNGROUPED) & (self._shown_of[slot] == _NOWHERE)]
+        if not len(unseen):
+            return
+        left = np.zeros(len(self._groups.k), bool)
+        left[self._group_of[unseen]] = True
+        gone = np.zeros(len(self._group_of), bool)
+        gone[unseen] = True
+        self._group_of[unseen] = _UNGROUPED
+        self._groups = self._groups.without(gone)
+        left &= np.diff(self._groups.first_member_of) < self._groups.k + self._k_extra
+        self._broken = self._groups.only(left)
+        self._is_free[self._broken.member] = True
+        self._keep(~left)
+
+    def _form_again(self, density: DensityMap, now: float) -> None:
+        """Group those whose groups have become too small before anything was published of them.
+
+        Each with the nearest groups of which nothing was published either, as far as necessary. The
+        new groups publish, and end, when the earliest of these would have. Where there are too few
+        they wait until groups are formed next, in whatever cell.
+        """
+        broken, self._broken = self._broken, NO_GROUPS
+        if not len(broken.k):
+            return
+        unseen = self._shown_of[self._groups.member[self._groups.first_member_of[:-1]]] == _NOWHERE
+        unseen &= self._groups.due_at < np.inf
+        old = broken.joined(self._groups.only(unseen))
+        first, sizes = old.first_member_of[:-1], np.diff(old.first_member_of)
+        need = old.k + np.int32(self._k_extra)
+        part = self._parts(old.member[first], self._parked(density, now))
+        point = self._point_of[self._place_of[old.member]]
+        again = formed_again(
+            sizes,
+            need,
+            part,
+            np.add.reduceat(point, first) / sizes[:, np.newaxis],
+            np.arange(len(need)) < len(broken.k),
+        )
+        if not again.any():
+            return
+        unseen[unseen] = again[len(broken.k) :]
+        self._keep(~unseen)
+        of_member = np.repeat(np.arange(len(sizes)), sizes)
+        rows = np.flatnonzero(again[of_member])
+        row, first = partition(point[rows], need[of_member[rows]], part[of_member[rows]])
+        row = rows[row]
+        ends_at = np.minimum.reduceat(old.ends_at[of_member[row]], first[:-1])
+        level = shared_levels(
+            old.level[row], first, self._company.beyond(self._k_extra).place_devices
+        )
+        self._add(
+            LastingGroups(
+                np.maximum.reduceat(old.k[of_member[row]], first[:-1]),
+                ends_at,
+                np.minimum.reduceat(old.due_at[of_member[row]], first[:-1]),
+                self._beats_s(level, first, ends_at - now),
+                self._new_serials(len(ends_at), now),
+                first,
+                old.member[row],
+                level,
+            )
+        )
+
+    def _add(self, groups: LastingGroups) -> None:
+        self._groups = self._groups.joined(groups)
+        self._is_free[groups.member] = False
+        self._index()
+
+    def _parked(self, density: DensityMap, now: float) -> BoolArray | None:
+        """Return which slots are company for each other alone; None: all are for all."""
+        if self._parked_s is None:
+            return None
+        return density.is_parked(since=now - self._parked_s)
+
+    def _parts(self, slot: Int32Array, parked: BoolArray | None) -> Int32Array:
+        """Return in which part of the network each device is: no group spans two of them."""
+        part: Int32Array = self._network.component_of[self._place_of[slot]]
+        # Those that are parked and those that move are like separate components.
+        return part if parked is None else 2 * part + parked[slot]
 
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices at once, for all their members."""
@@ -424,6 +517,8 @@ class SessionCloak:
         # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
         joining = begin[self._cells(published)[density.node_of]]
         joining[just_ended] = True
+        self._is_free &= density.is_known
+        joining |= self._is_free
         joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
         joining &= density.version_of >= now + length_s - self._pace.ttl_s
         self._form(density, np.flatnonzero(joining).astype(np.int32), cell_ends_at, now)
@@ -481,51 +576,49 @@ class SessionCloak:
         self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray, now: float
     ) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
-        node = density.node_of[slot]
         self._shown_of[slot] = _NOWHERE
-        part = self._network.component_of[node]
-        # Nobody else is company: neither who waits for another epoch nor who has fallen silent.
-        counts = np.zeros(len(density.node_of), bool)
-        counts[slot] = counts[self._published(density)] = True
-        near = n_near = density.near_only(counts)[node]
-        if self._parked_s is not None:
-            parked = density.is_parked(since=now - self._parked_s)
-            # Those that are parked and those that move are like separate components.
-            part = 2 * part + parked[slot]
-            near = np.where(
-                parked[slot],
-                density.near_only(parked & counts)[node],
-                density.near_only(~parked & counts)[node],
+        parked = self._parked(density, now)
+        lives_on = self._published(density)
+        part = self._parts(slot, parked)
+        joiners = Joiners(density, self._levels, slot, part, lives_on, parked, now)
+        without, released = np.zeros(len(slot), bool), np.zeros(len(slot), bool)
+        share = False  # until it is known whose demands can be met
+        while True:
+            joining = joiners.joining(
+                self._rule,
+                self._k_extra,
+                self.demands,
+                share=share,
+                without=without,
+                released=released,
             )
-        k_extra = np.int32(self._k_extra)
-        k = self._rule.beyond(near, self._k_extra)
-        need = k + k_extra + self._crowd(density.counted_at[counts], node, n_near)
-        least_level = np.zeros(len(slot), np.int64)
-        if self.demands is not None:
-            present = np.flatnonzero(counts & (density.counted_at >= 0)).astype(np.int32)
-            demanded = self.demands(slot, present)
-            least_level = lowest_level_with(
-                self._levels, road_metres(self._network), demanded.road_m
+            row, first = partition(
+                self._point_of[density.node_of[joining.slot]], joining.need, joining.part
             )
-            k, need = np.maximum(k, demanded.k), np.maximum(need, demanded.k + k_extra)
-            met = self._can_be_met(demanded, need, least_level, part)
-            slot, node, part = slot[met], node[met], part[met]
-            k, need, least_level = k[met], need[met], least_level[met]
-        row, first = partition(self._point_of[node], need, part)
-        sizes = np.diff(first)
-        k_of_group = np.maximum.reduceat(k[row], first[:-1])
-        # The others are not published, and change nothing that is.
-        good = sizes >= k_of_group + self._k_extra
-        row, sizes = row[np.repeat(good, sizes)], sizes[good]
-        member = slot[row]
-        published = np.concatenate([self._published(density), member])
+            sizes = np.diff(first)
+            member = joining.slot[row]
+            published = np.concatenate([lives_on, member])
+            level = self._levels_for(member, first, published, joining.least_level[row])
+            # A demand that makes a group exceed the cap cannot be met there.
+            asks = joining.asks[row]
+            if asks.any():
+                asks &= np.repeat(self._exceeds_cap(member, first, level), sizes)
+            if not asks.any():
+                if share or self.demands is None:
+                    break
+                share = True
+                continue
+            at = np.searchsorted(slot, member[asks])
+            released[at] = True
+            without[at] |= joining.stated[row][asks]
+        if not len(member):
+            return
+        k = np.maximum.reduceat(joining.k[row], first[:-1])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
-        first = starts_of(sizes)
-        level = self._levels_for(member, first, published, least_level[row])
         beat_s = self._beats_s(level, first, ends_at - now)
-        self._groups = self._groups.joined(
+        self._add(
             LastingGroups(
-                k_of_group[good],
+                k,
                 ends_at,
                 now + self._turns_s(beat_s, ends_at - now, self._place_of[member[first[:-1]]]),
                 beat_s,
@@ -535,36 +628,21 @@ class SessionCloak:
                 level,
             )
         )
-        self._index()
 
-    def _can_be_met(
-        self, demanded: Demanded, need: Int32Array, least_level: IntArray, part: Int32Array
-    ) -> BoolArray:
-        """Return who may be grouped, shape (n,): not those whose part has less than they demand.
-
-        They would be left over with all others of the part.
-        """
-        asks = demanded.k > 0
-        met = (demanded.k < UNMET) & (least_level < len(self._levels.at))
-        while True:
-            n_in = np.bincount(part[met], minlength=int(part.max(initial=0)) + 1)
-            lacking = met & asks & (need > n_in[part])
-            if not lacking.any():
-                return met
-            met &= ~lacking
-
-    def _crowd(self, place: Int32Array, node: Int32Array, n_near: Int32Array) -> Int32Array:
-        """Return how many devices crowd around each, who may have come to take others' room.
-
-        `place`: of all that count, negative for none; `node`, `n_near`: of each, shape (n,).
-        """
-        if not self._k_extra:
-            return np.zeros(len(node), np.int32)
-        area_of = self._levels.at[min(AREA_LEVEL, len(self._levels.at) - 1)]
-        n_in = np.bincount(area_of[place[place >= 0]], minlength=len(area_of))[area_of[node]]
-        n_around = np.maximum(n_in, n_near) - 1
-        crowd: Int32Array = np.minimum(n_around, 2 * self._k_extra).astype(np.int32)
-        return crowd
+    def _exceeds_cap(self, member: Int32Array, first: IntArray, level: IntArray) -> BoolArray:
+        """Return which groups are too large for a region where their members are now."""
+        if self._max_nodes >= self._network.n_nodes:
+            return np.zeros(len(first) - 1, bool)
+        first_node_of, _ = cover(
+            self._network,
+            self._levels,
+            first,
+            self._place_of[member],
+            level,
+            max_nodes=self._max_nodes,
+        )
+        exceeds: BoolArray = np.diff(first_node_of) == 0
+        return exceeds
 
     def _new_serials(self, n: int, now: float) -> IntArray:
         """Return numbers for new groups."""
@@ -670,3 +748,4 @@ class SessionCloak:
             nowhere = np.full(more, _NOWHERE, np.int32)
             self._place_of = np.concatenate([self._place_of, nowhere])
             self._shown_of = np.concatenate([self._shown_of, nowhere])
+            self._is_free = np.concatenate([self._is_free, np.zeros(more, bool)])

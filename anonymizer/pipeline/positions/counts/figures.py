@@ -31,6 +31,8 @@ class Exact:
         Cloaked fixed devices present.
     n_without_room
         Devices that are hidden because there is no room for their zones.
+    n_shut_out
+        Devices that are hidden because of what they state; see `Fleet.n_shut_out`.
     n_followed, n_below_k
         Pseudonyms that the light audit follows, and those with fewer than k candidates left.
     hidden_to_k_least
@@ -52,6 +54,7 @@ class Exact:
     n_newcomers: int
     n_fixed_devices: int
     n_without_room: int
+    n_shut_out: int
     n_followed: int
     n_below_k: int
     hidden_to_k_least: float
@@ -99,6 +102,7 @@ def exact_figures(flow: "PositionFlow", ledger: Ledger, *, n_waiting: int) -> Fi
         n_newcomers=view.n_newcomers,
         n_fixed_devices=view.n_fixed_devices,
         n_without_room=flow.device_zones.n_left_out if flow.device_zones else 0,
+        n_shut_out=view.n_shut_out,
         n_followed=len(view.hidden_to_k),
         n_below_k=int((view.hidden_to_k < 1).sum()),
         hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,

@@ -8,7 +8,6 @@ A source of a cluster has the first half of a fleet alone, its `Admission`.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -307,13 +306,28 @@ class Fleet:
         self.device_zones = self._admission.device_zones
         self._demands = None
         if self.device_zones is not None and parameters.demands_shared_by:
-            self._demands = SharedDemands(parameters.demands_shared_by, self.devices.keys)
+            self._demands = SharedDemands(
+                parameters.demands_shared_by, self.devices.keys, self.devices.publishers
+            )
         self.intake = self._admission.intake
 
     @property
     def n_held(self) -> int:
         """Positions that wait for their trip to go on, or for a group."""
         return self.intake.n_held + self.engine.n_held
+
+    @property
+    def n_shut_out(self) -> int:
+        """Devices about which nothing is published although they state that they take part.
+
+        Their statements cannot be used, they must wait because they took no part before, or their
+        demands are not met, be it only until the next groups are formed.
+        """
+        zones = self.device_zones
+        if zones is None:
+            return 0
+        found = np.array([self.devices.find(each) for each in zones.demands], np.int32)
+        return zones.n_refused + self.engine.operator.n_ungrouped(found[found != NO_SLOT])
 
     def adopt(self, presence: "PresenceSettings", rule: "DensityRule", *, k_extra: int) -> None:
         """Use these from now on, the rule for k for groups that are formed from now on."""
@@ -330,9 +344,8 @@ class Fleet:
         """
         located = self._admission.locate(decoded, since=since, now=now)
         if self._demands is not None and self.device_zones is not None:
-            stated = self.device_zones.demands
-            demands = partial(self._demands.among, stated) if stated else None
-            self.engine.operator.demand(demands)
+            self._demands.stated = self.device_zones.demands
+            self.engine.operator.demand(self._demands or None)
         return located
 
     def publish(self, tick: TickRelease, *, wall_ahead_s: float) -> TickPart:
@@ -370,12 +383,18 @@ class Fleet:
 
     def state(self) -> dict[str, Any]:
         """Return what later ticks depend on. It holds positions: store it like raw ones."""
-        return {"admission": self._admission.state(), "engine": self.engine.state()}
+        return {
+            "admission": self._admission.state(),
+            "engine": self.engine.state(),
+            "demands": None if self._demands is None else self._demands.state(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a fleet with the same settings, between two ticks."""
         self._admission.restore(state["admission"])
         self.engine.restore(state["engine"])
+        if self._demands is not None and state["demands"] is not None:
+            self._demands.restore(state["demands"])
 
 
 def secret_of_fixed(secret: bytes) -> bytes:

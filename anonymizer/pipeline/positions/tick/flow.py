@@ -88,16 +88,17 @@ class FlowView:
     """State of a flow between two ticks, for metrics and the live map.
 
     `n_newcomers`: those of `n_devices_on_graph`, which count towards k, that wait for a group.
-    `hidden_to_k`: see `LightAudit.hidden_to_k`. `oldest_s`: age of the oldest pseudonym in the last
-    release. `n_unusable`, `n_clamped`, `n_left_out`: readings that were no numbers, readings
-    outside their range, and groups without a published reading, by attribute. `silent`: why nothing
-    is published although positions arrive.
+    `n_shut_out`: see `Fleet.n_shut_out`. `hidden_to_k`: see `LightAudit.hidden_to_k`. `oldest_s`:
+    age of the oldest pseudonym in the last release. `n_unusable`, `n_clamped`, `n_left_out`:
+    readings that were no numbers, readings outside their range, and groups without a published
+    reading, by attribute. `silent`: why nothing is published although positions arrive.
     """
 
     n_devices: int
     n_devices_on_graph: int
     n_newcomers: int
     n_fixed_devices: int
+    n_shut_out: int
     hidden_to_k: FloatArray
     oldest_s: float
     attributes: Sequence[str]
@@ -311,6 +312,7 @@ class PositionFlow:
             attributes=mobile.engine.readings.names,
             n_fixed_devices=0 if fixed is None else len(fixed.devices),
             n_unusable=self._decoder.n_unusable.copy(),
+            n_shut_out=mobile.n_shut_out,
             n_clamped=np.sum(clamped, axis=0),
             n_left_out=np.sum([each.n_left_out for each in readings], axis=0),
             silent=self.silence.why(self._main.engine.operator, self._monotonic),

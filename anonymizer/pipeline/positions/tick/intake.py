@@ -194,7 +194,7 @@ class Intake:
         zones = self._device_zones
         withdrawn, gone = np.zeros(0, np.int32), np.zeros(0, np.uint64)
         if zones is not None:
-            withdrawn, gone = zones.withdrawn()
+            withdrawn, gone = zones.withdrawn(now=now)
         if self._stops is not None:
             node = self._nodes_of(positions)
             positions = positions._replace(node=node)
