@@ -119,7 +119,8 @@ def test_a_refused_message_takes_no_place_in_the_table_of_devices() -> None:
 def test_a_device_off_the_graph_is_present_but_counts_for_nothing() -> None:
     rig = Rig()
     rig.publish(delivery("a", 12, NOW), delivery("b", 12, NOW))
-    rig.publish(Delivery("positions/a", b'{"lat": 60.0, "lon": 25.0}', 0), now=NOW + 1)
+    away = json.dumps(a_position(12) | {"lat": NETWORK.lat[12] + 0.005}).encode()
+    rig.publish(Delivery("positions/a", away, 0), now=NOW + 1)
     assert (rig.flow.view.n_devices, rig.flow.view.n_devices_on_graph) == (2, 1)
     assert rig.publish(delivery("b", 12, NOW + 2), now=NOW + 2) == []
 
