@@ -1,6 +1,7 @@
 """Workers with other settings go on from what was stored, or stand still: they misread nothing."""
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -21,9 +22,12 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of
+from anonymizer.settings.reload import change
 from tests.settings.changes import changes
 
 NETWORK = load_network("grid:30x30")
@@ -271,3 +275,45 @@ def test_no_change_of_a_setting_crashes_a_source_or_shrinks_a_region_of_fixed_de
         pair.run(range(START + 26, START + 40))
         living = pair.regions.keys() & regions.keys()
         assert all(pair.regions[name] >= regions[name] for name in living), key
+
+
+def said_by_those_who_stand(now: float) -> Arrivals:
+    rng = np.random.default_rng(3)
+    found = []
+    for device, node in enumerate(rng.integers(NETWORK.n_nodes, size=N_DEVICES).tolist()):
+        said = {"lat": NETWORK.lat[node], "lon": NETWORK.lon[node], "ts": now - 0.5}
+        found.append(Delivery(f"positions/d{device}", json.dumps(said).encode(), 0, False))
+    return Arrivals(now, found)
+
+
+def flow_of_gateway(flow: PositionFlow, ticks: range) -> Regions:
+    found: Regions = {}
+    for tick in ticks:
+        now = tick + 1.0
+        output = flow.tick([said_by_those_who_stand(now)], now=now)
+        flow.settle(output, [True] * len(output.messages), seconds=0.0)
+        for message in output.messages:
+            said = json.loads(message.payload)
+            if names := said.get("pseudonyms"):
+                found |= dict.fromkeys(names, frozenset(said["region"]))
+    return found
+
+
+def test_no_reload_shrinks_a_region_of_a_living_id() -> None:
+    n_reloaded = n_living = 0
+    for key, wanted in CHANGED:
+        try:
+            settings = change(BASE, wanted).settings
+        except SettingsError:
+            continue  # it needs a restart, or protects less
+        n_reloaded += 1
+        zoned = with_zones(NETWORK, zones_of([]))
+        flow = PositionFlow(BASE, zoned, Ledger(), secret=SECRET, monotonic=time.monotonic)
+        before = flow_of_gateway(flow, range(START, START + 30))
+        flow.adopt(settings)
+        after = flow_of_gateway(flow, range(START + 30, START + 50))
+        living = after.keys() & before.keys()
+        n_living += len(living)
+        assert all(after[name] >= before[name] for name in living), key
+    assert n_reloaded > 5
+    assert n_living > N_DEVICES
