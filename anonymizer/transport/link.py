@@ -31,6 +31,10 @@ ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """Retained payloads of the status topic."""
 
 
+_ASKED_S = 2.0
+"""Time for the answer of a broker that is asked in MQTT 5."""
+
+
 class MqttLink:
     """A connection to an MQTT broker that reconnects by itself.
 
@@ -227,6 +231,8 @@ class MqttLink:
         try:
             async with asyncio.timeout(self._connect_timeout_s) as deadline:
                 access = await asyncio.to_thread(read_access, self._settings)
+                if self._announce and self._settings.version != "5":
+                    await self._ask_for_limit(access)
                 session = self._session = self._new_session(access)
                 await self._connect(session, access, deadline)
         except (OSError, TransportError) as error:
@@ -285,6 +291,52 @@ class MqttLink:
         except BaseException:  # also if cancelled: no half-open connection may remain
             session.end("given up", Loss.NO_ANSWER)
             raise
+
+    async def _ask_for_limit(self, access: Access) -> None:
+        """Ask in MQTT 5, on a connection of its own, which packets the broker takes.
+
+        Not where it keeps a session: a broker that gives clients their ids would end that one.
+        """
+        if self._settings.session_expiry_s:
+            return
+        settings = self._settings.model_copy(update={"version": "5"})
+        sizes, receipts = PacketSizes(), Receipts()
+        control = partial(
+            PahoControl,
+            settings=settings,
+            client_id=f"{self._client_id}-size",
+            access=access,
+            subscriptions=(),
+            will=None,
+        )
+        session = Session(
+            settings,
+            control=control,
+            deliver=lambda _: None,
+            receiving=False,
+            memory=SessionMemory(
+                receipts, ExactlyOnce(receipts), Quarantine(lambda *_: None), sizes
+            ),
+            counts=LinkCounts(),
+            max_payload_bytes=self._max_payload_bytes,
+        )
+        try:
+            await open_wire(
+                access,
+                session.wire,
+                timeout_s=self._connect_timeout_s,
+                close_timeout_s=self._close_timeout_s,
+            )
+            session.connect()
+            async with asyncio.timeout(_ASKED_S):
+                await session.decided.wait()
+                self._sizes.asked = sizes.stated
+                if session.usable:
+                    await session.disconnect()
+        except (OSError, TransportError):  # it need not speak MQTT 5
+            pass
+        finally:
+            session.end("asked")
 
     def _new_session(self, access: Access) -> Session:
         will = Outgoing(self._settings.status_topic, LOST, retain=True)

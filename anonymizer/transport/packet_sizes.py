@@ -1,10 +1,10 @@
 """What a broker takes: the largest packet, as it said or as lost connections have shown.
 
-MQTT 5 lets a broker announce its limit; under 3.1.1, and where it announces none, it just ends the
-connection at a packet that is too large, and would do so again and again. So packets that are
-larger than any that it has taken are watched until it has answered something that came after them:
-a broker answers in order. What was unanswered when it ended a connection is blamed. What can be cut
-is then cut smaller, and what has cost two connections is not sent a third time.
+MQTT 5 lets a broker announce its limit, and a link that speaks 3.1.1 asks in MQTT 5. Where it
+announces none, it just ends the connection at a packet that is too large, again and again. So
+packets that are larger than any that it has taken are watched until it has answered something that
+came after them: a broker answers in order. What was unanswered when it ended a connection is
+blamed. What can be cut is then cut smaller, and what has cost two connections is not sent again.
 """
 
 from collections import deque
@@ -28,6 +28,8 @@ class PacketSizes:
 
     def __init__(self) -> None:
         self._announced: int | None = None
+        self.asked: int | None = None
+        """What the broker announces in MQTT 5, where another version is spoken; None: not known."""
         self._proven = ALWAYS_TAKEN
         self._blamed: list[int] = []
         """Sizes that each cost a connection; none that the broker has taken since."""
@@ -38,8 +40,13 @@ class PacketSizes:
 
     def announced(self, most_bytes: int | None) -> None:
         """Take in what the broker says at a new connection; None: nothing."""
-        self._announced = most_bytes
+        self._announced = self.asked if most_bytes is None else most_bytes
         self._watched.clear()
+
+    @property
+    def stated(self) -> int | None:
+        """The limit that the broker announces; None: none."""
+        return self._announced
 
     @property
     def most_bytes(self) -> int:

@@ -164,11 +164,9 @@ async def test_under_a_small_limit_positions_flow_and_one_sentence_says_what_is_
         n_before = await n_connections(gateway)
         [sentence] = await eventually(ready, bool)
         assert "some positions" in sentence
-        if version == "5":
-            assert "above 3,000 bytes" in sentence
+        assert "above 3,000 bytes" in sentence
         # As long again: a loop would connect many times.
         await asyncio.to_thread(listen)
-        assert await n_connections(gateway) - n_before <= (0 if version == "5" else 2)
-        assert n_before <= (1 if version == "5" else 6)
+        assert n_before == await n_connections(gateway) == 1
     told = gateway.program.events("messages do not fit the broker")
     assert len(told) == 1
