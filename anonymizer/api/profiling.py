@@ -5,10 +5,10 @@ It calls what `anonymizer profile` calls, with the same defaults.
 
 from collections.abc import Sequence
 
-from anonymizer.algorithms.records.meanings import NO_VALUE
 from anonymizer.app.table_options import AT_RISK, Names, names_of, real_number, whole_number
 from anonymizer.app.table_profile import ProfileReport
 from anonymizer.app.table_profile import profile as profile_of
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table

@@ -63,8 +63,8 @@ def hierarchy(
     require("tables")
     from anonymizer.algorithms.records.generalized_values import number
     from anonymizer.algorithms.records.interval_hierarchy import branches_of
-    from anonymizer.algorithms.records.meanings import NO_VALUE
     from anonymizer.domain.records import NO_CODE
+    from anonymizer.domain.spellings import NO_VALUE
     from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
     from anonymizer.files.coded_table import Declared, code_declared, intervals_of
     from anonymizer.files.tables import no_column, read_table

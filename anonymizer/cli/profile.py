@@ -56,8 +56,8 @@ def profile(
         anonymizer profile people.csv --id name --sa illness -k 20
     """
     require("tables")
-    from anonymizer.algorithms.records.meanings import NO_VALUE
     from anonymizer.app.table_profile import profile as profile_of
+    from anonymizer.domain.spellings import NO_VALUE
     from anonymizer.files.atomic_write import check_distinct
     from anonymizer.files.coded_table import Declared
     from anonymizer.files.tables import read_table

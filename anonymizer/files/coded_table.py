@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from anonymizer.algorithms.records.attributes import Branch, Interval
-from anonymizer.algorithms.records.meanings import NO_VALUE
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import (
     MINUTES_OF_DAY,

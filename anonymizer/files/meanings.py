@@ -11,7 +11,8 @@ from typing import TypeAlias
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.records.meanings import TRUTH, Meanings, meanings
+from anonymizer.algorithms.records.meanings import Meanings, meanings
+from anonymizer.domain.spellings import TRUTH
 from anonymizer.files.tables import TextTable
 from anonymizer.files.time_columns import TimeCells, read_times
 

@@ -144,16 +144,15 @@ def _anonymize(
     table = _prepared(frame, declared, plan)
     n_rows = frame.count()
     with _timed(seconds, "survey", clock):
-        found = survey(table, declared, plan)
-        n_named = found.n
-        table, n_silent = _stating(table, found, declared, n_named)
-        n_repeated = found.n - sum(n_silent.values())
+        seen = survey(table, declared, plan)
+        n_named = seen.n
+        table, n_silent = _stating(table, seen, declared, n_named)
         table = _one_row_each(table, plan.seed)
-        if any(n_silent.values()) or PERSON in table.columns:
-            found = survey(table, declared, plan)
-        n_repeated -= found.n
-        job = _job(table, found, declared, plan, clock=clock, rows_per_range=rows_per_range)
-        n = found.n
+        n = table.count() if PERSON in table.columns else n_named - sum(n_silent.values())
+        n_repeated = n_named - sum(n_silent.values()) - n
+        if n < n_named:
+            seen = survey(table, declared, plan)
+        job = _job(table, seen, declared, plan, clock=clock, rows_per_range=rows_per_range)
     with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
     coded = table.mapInArrow(workers.in_parts(job, division), workers.coded_schema(table, job))

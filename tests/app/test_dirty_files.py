@@ -11,6 +11,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -28,7 +29,7 @@ ILLS = ("Asthma", "Stra\u00dfenangst", "D\u00e9pression", "flu", "none")
 CITIES = ("Z\u00fcrich", "Berlin", "\u00c5lesund", "Roma")
 NO_VALUE = ("", " ", "?", "\\N", ".", "NaT", "NULL", "n/a", "#N/A", "-", "\u00a0", "\u200b")
 TRUE, FALSE = ("true", "Yes", "1", "TRUE"), ("false", "No", "0", "FALSE")
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
 DIGITS = ("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669",
           "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19")  # fmt: skip
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16")
@@ -36,9 +37,9 @@ Cell = str | None
 
 
 def _text(rng: random.Random, value: str) -> str:
-    case: Callable[[str], str] = rng.choice([str, str, str.lower, str.upper, str.title])
+    cased = rng.choice([value, value, value.lower(), value.upper(), value.title()])
     blank = rng.choice(["", "", " ", "\u00a0", "\u200b"])
-    return unicodedata.normalize(rng.choice(FORMS), case(value)) + blank
+    return unicodedata.normalize(rng.choice(FORMS), cased) + blank
 
 
 def _number(rng: random.Random, value: str) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.meanings import NO_VALUE, meanings, plain_form
+from anonymizer.algorithms.records.meanings import meanings
+from anonymizer.domain.spellings import NO_VALUE, plain_form
 from anonymizer.files.meanings import meant
 
 ONE_VALUE = {

@@ -10,44 +10,21 @@ two of them are only taken for one number if their lengths differ, as no code's 
 """
 
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
+from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, plain_form
+
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
-NO_VALUE = (
-    *("NA", "N/A", "n/a", "na", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-nan"),
-    *("-NaN", "<NaN>", "null", "NULL", "Null", "(null)", "(NULL)", "<null>", "<NULL>", "[NULL]"),
-    *("None", "undefined", "\\N", "NaT", ".", "..", "-", "--", "---", "\u2013", "\u2014"),
-    *("n.a.", "N.A.", "n. a.", "#NV", "#NULL!", "#VALUE!", "#REF!", "#DIV/0!", "#NAME?", "#NUM!"),
-    *("(blank)", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "0000-00-00", "0000-00-00 00:00:00"),
-    *("inf", "-inf", "Infinity", "-Infinity"),
-)
-"""Words for a missing value: of pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and Python; a
-dash; and infinities. `none` is not among them: it may say that somebody has no illness."""
-_TRUE = {
-    *("true", "t", "yes", "y", "1", "on", "wahr", "ja", "vrai", "oui", "verdadero"),
-    *("si", "sí", "sim", "\u662f", "\u0434\u0430"),
-}
-_FALSE = {
-    *("false", "f", "no", "n", "0", "off", "falsch", "nein", "faux", "non", "falso"),
-    *("não", "nao", "\u5426", "\u043d\u0435\u0442"),
-}
-TRUTH = frozenset(_TRUE | _FALSE)
-"""Words for true and false, folded."""
 _NONE = "None"
 """No value, unless others say `none`."""
 _MOSTLY_TRUTH = 2 / 3
 """Share of cells from which a column is one of true and false."""
 _HALF = 0.5
-_SAME_MARKS = str.maketrans(
-    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
-    | dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")
-)
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _POWER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}", re.ASCII)
 _BY_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),(\d{1,2}|\d{4,})|[+-]?\d{4,},\d+", re.ASCII)
@@ -57,7 +34,6 @@ _THOUSANDS = re.compile(
 _POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
 _TOKEN = re.compile(r"(?=.*\d).*[a-z].*[A-Z]", re.ASCII)
 """Codes of which the case matters: short links, identifiers of programs."""
-_FORMAT = "Cf"
 _TimesOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, Hashable]]
 
 
@@ -78,23 +54,6 @@ class Meanings:
     spelling: list[str | None]
     folded: dict[Way, tuple[int, int, int]] = field(default_factory=dict)
     no_value: dict[str, int] = field(default_factory=dict)
-
-
-def plain_form(text: str) -> str:
-    """Return a text in normal form (NFKC): digits of any script as 0 to 9, blanks single, no signs
-    without a width, one dash and one apostrophe.
-    """  # noqa: D205  a list
-    if text.isascii():
-        if text.isprintable() and "  " not in text:
-            return text.strip()
-        return " ".join(text.replace("\0", " ").split())
-    text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
-    signs = (
-        str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
-        for sign in text
-        if unicodedata.category(sign) != _FORMAT
-    )
-    return " ".join("".join(signs).split())
 
 
 def meanings(
@@ -174,7 +133,7 @@ def _keys(
     times = times_of(plain) if len(numbers) <= _HALF * len(plain) else {}
     for i, text in enumerate(plain):
         if is_truth and key[i] in TRUTH:
-            key[i] = key[i] in _TRUE
+            key[i] = key[i] in TRUE
             way_of[key[i]] = "true and false"
         elif text in numbers:
             key[i] = numbers[text]

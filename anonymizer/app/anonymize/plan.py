@@ -6,7 +6,6 @@ from math import inf
 from os import PathLike, fspath
 
 from anonymizer.algorithms.records.attributes import Branch, in_bands
-from anonymizer.algorithms.records.meanings import NO_VALUE
 from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.app.table_options import (
     AuditOptions,
@@ -21,6 +20,7 @@ from anonymizer.app.table_options import (
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
 from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy

@@ -66,7 +66,7 @@ def report_of(
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
     suppressed = {
-        **{reason: len(rows) for reason, rows in coded.left_out.items()},
+        **{str(reason): len(rows) for reason, rows in coded.left_out.items()},
         "repeated": n_repeated,
         "limit": formed.n_chosen,
         "promise": found.n_suppressed - formed.n_chosen,

@@ -107,7 +107,9 @@ def test_a_profile_and_a_release_say_what_a_column_holds(kind: str) -> None:
     people = pl.DataFrame(
         {"age": [str(20 + i % 9) for i in range(N)], "x": [make(rng, i) for i in range(N)]}
     )
-    found = profile(TextTable(Path("t"), people), Declared(qis=["age", "x"]), sampled=0.1)
+    found = profile(
+        TextTable(Path("t"), people), Declared(qis=["age", "x"]), sampled=0.1, at_risk=0.2
+    )
     assert (found.columns[1].suggestion, "it holds" in found.columns[1].why) == ("identifier", True)
     made = anonymizer.anonymize(people, qi="age", keep="x", k=K, method="hilbert")
     assert any("x holds" in warning for warning in made.report.warnings)
