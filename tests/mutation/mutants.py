@@ -209,7 +209,7 @@ MODULES = (
         (
             ("outcome[outcome == Outcome.PUBLISHED] = reason", "pass"),
             ("outcome[~is_complete] = Outcome.SUPPRESSED__INCOMPLETE", "pass"),
-            ("chosen[own_records(joined.person[chosen], keys, seed)]", "chosen"),
+            ("return outcome, chosen[own]", "return outcome, chosen"),
         ),
     ),
     Module(
