@@ -147,13 +147,12 @@ def _anonymize(
         seen = survey(table, declared, plan)
         n_named = seen.n
         table, n_silent = _stating(table, seen, declared, n_named)
-        n_repeated = seen.n - sum(n_silent.values())
         table = _one_row_each(table, plan.seed)
-        if any(n_silent.values()) or PERSON in table.columns:
+        n = table.count() if PERSON in table.columns else n_named - sum(n_silent.values())
+        n_repeated = n_named - sum(n_silent.values()) - n
+        if n < n_named:
             seen = survey(table, declared, plan)
-        n_repeated -= seen.n
         job = _job(table, seen, declared, plan, clock=clock, rows_per_range=rows_per_range)
-        n = seen.n
     with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
     coded = table.mapInArrow(workers.in_parts(job, division), workers.coded_schema(table, job))

@@ -208,8 +208,8 @@ MODULES = (
         ("pipeline/records/test_flow.py", "pipeline/records/test_kaca_model.py"),
         (
             ("outcome[outcome == Outcome.PUBLISHED] = reason", "pass"),
-            ("Outcome.SUPPRESSED__REPEATED, Outcome.SUPPRESSED__INCOMPLETE)", "0, 0)"),
-            ("chosen[own_records(joined.person[chosen], keys, seed)]", "chosen"),
+            ("outcome[~is_complete] = Outcome.SUPPRESSED__INCOMPLETE", "pass"),
+            ("return outcome, chosen[own]", "return outcome, chosen"),
         ),
     ),
     Module(

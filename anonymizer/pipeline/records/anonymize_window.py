@@ -129,11 +129,11 @@ def anonymize(
     )
 
 
-def standing(stream: Stream, joined: Joined, *, seed: int) -> tuple[UInt8Array, IntArray]:
-    """Return the outcome of each record so far, and the records that stand for their vehicles.
+def complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
+    """Return the outcome of each record so far, and the records that can be anonymized.
 
     They are complete, and somebody's by evidence: they state a quasi-identifier. The time of a part
-    is no evidence, as every message has one. No two of them are of one vehicle.
+    is no evidence, as every message has one.
     """
     needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
     is_complete = joined.reported[:, needed].all(axis=1)
@@ -144,14 +144,21 @@ def standing(stream: Stream, joined: Joined, *, seed: int) -> tuple[UInt8Array, 
         if qi.name not in timed or len(timed.intersection(each.name for each in qis)) == len(qis):
             stated[:, j] = joined.cells[:, j] != qi.missing
     states = stated.any(axis=1)
-    chosen = np.flatnonzero(is_complete & states)
-    keys = [joined.vehicle[i] for i in chosen.tolist()]
-    own = chosen[own_records(joined.person[chosen], keys, seed)]
-    outcome = np.full(joined.n, Outcome.SUPPRESSED__REPEATED, np.uint8)
+    outcome = np.full(joined.n, Outcome.SUPPRESSED__NO_CLASS, np.uint8)
     outcome[~states] = Outcome.SUPPRESSED__STATES_NOTHING
     outcome[~is_complete] = Outcome.SUPPRESSED__INCOMPLETE
-    outcome[own] = Outcome.SUPPRESSED__NO_CLASS
-    return outcome, own
+    return outcome, np.flatnonzero(is_complete & states)
+
+
+def standing(stream: Stream, joined: Joined, *, seed: int) -> tuple[UInt8Array, IntArray]:
+    """Return the outcome of each record so far, and the records that stand for their vehicles.
+
+    Of the records that can be anonymized, one of each vehicle.
+    """
+    outcome, chosen = complete(stream, joined)
+    own = own_records(joined.person[chosen], [joined.vehicle[i] for i in chosen.tolist()], seed)
+    outcome[chosen[~own]] = Outcome.SUPPRESSED__REPEATED
+    return outcome, chosen[own]
 
 
 def warm_up(stream: Stream, model: WindowModel) -> None:
