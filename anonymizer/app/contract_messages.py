@@ -205,7 +205,7 @@ PUBLIC = MessageKind(
 )
 REJECTED = MessageKind(
     "Rejected",
-    "How many positions were not published since the previous report, in steps of k.",
+    "Of how many devices something was not used since the previous report, in steps of k.",
     _object(
         {
             "time": _NUMBER,
@@ -217,7 +217,7 @@ REJECTED = MessageKind(
         },
         *("time", "rejected"),
     ),
-    {"time": 1800000000.3, "rejected": {"suppressed/other": 10}},
+    {"time": 1800000000.3, "rejected": {"invalid/malformed": 10}},
 )
 STATUS = MessageKind(
     "Status",
@@ -404,7 +404,7 @@ ENTITY = MessageKind(
 )
 STATE = MessageKind(
     "State",
-    "Public counts of the gateway, and whether it is ready, for Home Assistant.",
+    "Public figures of the gateway, and whether it is ready, for Home Assistant.",
     schema_of(GatewayState),
     {"v": 1, "ready": True, "devices": 120, "published": 5030, "suppressed": 20},
 )

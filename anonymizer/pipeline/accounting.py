@@ -322,7 +322,7 @@ class Accounts:
             Members of the release, and devices that will not be grouped where they were last.
         """
         newest = ~NOT_THE_NEWEST[outcome]
-        displaced, _ = self._waiting.leave(slot[newest])
+        displaced, _ = self._waiting.leave(np.unique(slot[newest]))
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD
         self._waiting.enter(slot[waits], tag[waits])
