@@ -7,6 +7,7 @@ members that move, so fixed devices have groups, a density map and a promise of 
 A source of a cluster has the first half of a fleet alone, its `Admission`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -63,8 +64,8 @@ class Admission:
     """Gives devices their slots, notes what they say, and passes their positions to an intake.
 
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
-    will cloak the others. `presence` says which times are plausible, and may be set between two
-    ticks.
+    will cloak the others; `leave`: see `DeviceLayers`. `presence` says which times are plausible,
+    and may be set between two ticks.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Admission:
         readings: GroupReadings,
         lasting: Lasting,
         inputs: InputCounts | None = None,
+        leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
         self.presence, self._ledger = parameters.presence, ledger
         self._devices, self._readings = devices, readings
@@ -101,6 +103,7 @@ class Admission:
             keys=devices.keys,
             inputs=self._inputs,
             device_zones=self.device_zones,
+            leave=leave,
         )
 
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
@@ -208,6 +211,7 @@ class Fleet:
             readings=self.engine.readings,
             lasting=self.engine.operator,
             inputs=inputs,
+            leave=getattr(self.engine.operator, "leave", None),  # not with districts
         )
         self.device_zones = self._admission.device_zones
         self._demands = None
