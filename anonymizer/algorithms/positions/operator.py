@@ -118,6 +118,19 @@ class CloakingOperator:
         elif self._cloak.lasting:
             self._cloak.retire(slot)
 
+    def leave(self, slot: Int32Array) -> BoolArray:
+        """Count devices here no more, which report from elsewhere; return who is in no group.
+
+        Distinct, shape (n,). A group that contains one covers it where it was last, as if it were
+        silent. The others are grouped elsewhere as soon as groups are formed anywhere.
+        """
+        self.density.remove(slot[slot < len(self.density.node_of)])
+        n_slots = max(len(self.density.node_of), int(slot.max(initial=-1)) + 1)
+        goes: BoolArray = ~self._cloak.kept(n_slots)[slot]
+        if isinstance(self._cloak, SessionCloak):
+            self._cloak.hurry(slot[goes])
+        return goes
+
     def state(self) -> State:
         """Return what changes from tick to tick; one that is restored from it goes on alike."""
         return {

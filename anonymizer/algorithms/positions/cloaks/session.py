@@ -16,9 +16,10 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
   places more rarely. Groups that are formed together take turns.
 - A group covers what its members reported last, and nothing else depends on who reported.
 - A device may demand more devices in its group, or larger places (see `demands`); a demand that
-  cannot be met does not suppress others.
-- Who is in no group that is published changes nothing: neither the k and the places of others nor
-  when groups publish or end.
+  cannot be met suppresses nobody but its author.
+- Who is in no group when groups are formed, as there is too little company for it or its demand,
+  changes nothing: neither the k and the places of others nor when groups publish or end.
+- When a member opts out of a group that has published nothing, the others are grouped again.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
 ends with the epoch of the cell that contained most of its members. Cells in which too few devices
@@ -279,7 +280,7 @@ class SessionCloak:
         self._shown_of = np.zeros(0, np.int32)
         """Where each member was when its group published last."""
         self._is_free = np.zeros(0, bool)
-        """Who is grouped as soon as groups are formed anywhere: others have left its group."""
+        """Who is grouped as soon as groups are formed anywhere, in whatever cell."""
         self._broken = NO_GROUPS
         """Groups that `withdraw` has ended, until the call of `cloak` that follows it."""
         self.demands: SharedDemands | None = None
@@ -410,6 +411,11 @@ class SessionCloak:
         self._broken = self._groups.only(left)
         self._is_free[self._broken.member] = True
         self._keep(~left)
+
+    def hurry(self, slot: Int32Array) -> None:
+        """Group these devices as soon as groups are formed anywhere; they come from elsewhere."""
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        self._is_free[slot] = True
 
     def _form_again(self, density: DensityMap, now: float) -> None:
         """Group those whose groups have become too small before anything was published of them.

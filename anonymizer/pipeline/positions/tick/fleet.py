@@ -7,6 +7,7 @@ members that move, so fixed devices have groups, a density map and a promise of 
 A source of a cluster has the first half of a fleet alone, its `Admission`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -86,8 +87,8 @@ class Admission:
     """Gives devices their slots, notes what they say, and passes their positions to an intake.
 
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
-    will cloak the others. `presence` says which times are plausible, and may be set between two
-    ticks.
+    will cloak the others; `leave`: see `DeviceLayers`. `presence` says which times are plausible,
+    and may be set between two ticks.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Admission:
         lasting: Lasting,
         inputs: InputCounts | None = None,
         contributors: Contributors | None = None,
+        leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
         self.presence, self._ledger = parameters.presence, ledger
         self._contributors = contributors
@@ -127,6 +129,7 @@ class Admission:
             keys=devices.keys,
             inputs=self._inputs,
             device_zones=self.device_zones,
+            leave=leave,
         )
 
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
@@ -302,6 +305,7 @@ class Fleet:
             lasting=self.engine.operator,
             inputs=inputs,
             contributors=self.contributors,
+            leave=getattr(self.engine.operator, "leave", None),  # not with districts
         )
         self.device_zones = self._admission.device_zones
         self._demands = None

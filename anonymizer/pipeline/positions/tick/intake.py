@@ -126,9 +126,10 @@ class Intake:
 
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
     will cloak the others. `delay_s`: by how much releases are behind, for protected trip ends.
-    `succession`: whether ids that are not declared to change seem to. In `ids` the caller marks
-    devices whose ids change, before `locate`, and in `layers` on which of several networks devices
-    move (None: there is one); by `trust` it judges what they claim (None: all is believed).
+    `leave`: see `DeviceLayers`. `succession`: whether ids that are not declared to change seem to.
+    In `ids` the caller marks devices whose ids change, before `locate`, and in `layers` on which of
+    several networks devices move (None: there is one); by `trust` it judges what they claim (None:
+    all is believed).
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class Intake:
         keys: Keys = slots_as_keys,
         inputs: LocatedInputs | None = None,
         device_zones: DeviceZones | None = None,
+        leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
         self._lasting, self._ledger = lasting, ledger
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
@@ -159,7 +161,11 @@ class Intake:
         if matching.network.layers:
             # Until nothing of it is held, and it is nobody's company any more.
             lasts_s = max(self._trips_last_s, self.delay_s + lasting.pace.longest_ttl_s)
-            self.layers = DeviceLayers(keys, kept_s=lasts_s + parameters.interval_s)
+            self.layers = DeviceLayers(
+                keys,
+                kept_s=lasts_s + parameters.interval_s,
+                leave=None if self._trips else leave,
+            )
         self._stops = None
         if trips.learn_days:
             self._stops = LearnedStops(
