@@ -285,7 +285,8 @@ class Scenario:
             np.clip(n * (x - low) / span, 0, n - 1).astype(np.int64)
             for n, x, (low, span) in zip((_ROWS, _COLUMNS), (lat, lon), self._area, strict=True)
         )
-        return _COLUMNS * row + column
+        section: IntArray = _COLUMNS * row + column
+        return section
 
     def _left(self, vehicle: IntArray, section: IntArray) -> BoolArray:
         """Return who has left its section, or ended its trip, since its last report."""

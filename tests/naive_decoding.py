@@ -89,7 +89,7 @@ class NaiveDecoder:
             for name, value in (fix.readings or {}).items()
             if name in self.attribute_of
         }
-        for name in set(fix.unusable) & set(self.attribute_of):
-            self.n_unusable[self.attribute_of[name]] += 1
+        for lost in set(fix.unusable) & set(self.attribute_of):
+            self.n_unusable[self.attribute_of[lost]] += 1
         ts = math.nan if fix.ts is None else fix.ts
         return Position(route.treatment, device, ts, lat, lon, at_s, readings)

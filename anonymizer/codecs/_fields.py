@@ -75,8 +75,11 @@ def read(decoder: Decoder[T], payload: bytes) -> T | Outcome:
         if found is not Outcome.INVALID__MALFORMED:
             return found
     text = mended(payload)
-    found = Outcome.INVALID__MALFORMED if text is None else read_part(decoder, text)
-    return unreadable(payload) if found is Outcome.INVALID__MALFORMED else found
+    if text is not None:
+        found = read_part(decoder, text)
+        if found is not Outcome.INVALID__MALFORMED:
+            return found
+    return unreadable(payload)
 
 
 def _is_utf8(payload: bytes) -> bool:

@@ -218,7 +218,9 @@ class _Keyed:
         message = self._shared.values(payload)
         if isinstance(message, Outcome):
             return [message]
-        devices = read(_BY_KEY, payload) if self._around is None else message[-1]
+        devices: Any = message[-1]
+        if self._around is None:
+            devices = read(_BY_KEY, payload)
         if devices is UNSET or devices is None:
             return [Outcome.INVALID__NO_FIX if devices is None else Outcome.INVALID__SCHEMA]
         if isinstance(devices, Outcome):
@@ -232,7 +234,7 @@ class _Keyed:
             found += [self._position.read_part(p, known=message, device=device) for p in parts]
         return found or [Outcome.INVALID__EMPTY]
 
-    def _parts_of(self, part: Raw) -> Sequence[Raw] | Outcome:
+    def _parts_of(self, part: Any) -> Sequence[Raw] | Outcome:  # noqa: ANN401  Raw, UNSET or None
         """Return the positions of one device."""
         if self._inside is not None:
             values = self._inside.read_part(part)

@@ -115,10 +115,31 @@ def test_the_settings_of_all_methods_take_all_of_it(messages: list[Outgoing]) ->
         kind = each.topic.rpartition("/")[0]
         if kind in readers:
             part = readers[kind].read(each.payload)
+            if kind == "toll/exit" and b'"truck"' not in each.payload:
+                assert part is Outcome.INVALID__NOT_SELECTED
+                continue
             assert not isinstance(part, Outcome)
             assert part[0] == pytest.approx(BEGIN_S, abs=LENGTH_S)
             read[kind] += 1
     assert read.keys() == readers.keys()
+
+
+def test_exits_are_at_the_hour_of_the_scenario_and_the_time_of_the_clock(
+    city: RoadNetwork,
+) -> None:
+    scenario = Scenario(city, N, rate_hz=1.0, n_sensors=0, seed=4, begins_s=6.5 * 3600)
+    left = []
+    for second in range(1, 31):
+        happened = scenario.take(float(second), limit=10**6)
+        left += [
+            json.loads(each.payload)
+            for each in scenario.encode(happened, BEGIN_S + happened.due_s)
+            if each.topic.startswith("toll/exit")
+        ]
+    assert left
+    for exit_ in left:
+        assert exit_["left_at"].partition("T")[2].startswith("06:30:")
+        assert exit_["exit_time"] == pytest.approx(BEGIN_S, abs=31)
 
 
 def test_the_repr_of_what_happened_shows_neither_vehicle_nor_place(city: RoadNetwork) -> None:

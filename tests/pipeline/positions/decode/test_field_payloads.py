@@ -9,6 +9,7 @@ import json
 import math
 import zlib
 from base64 import b64decode
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -399,7 +400,10 @@ def test_what_is_packed_is_bounded_whole_and_alone(packing: str) -> None:
     assert fix(packed, table).positions == [(*AT, NOW)]
     for damaged in (packed[:-5], TEXT, b"\x1f\x8b" * 9):
         assert fix(damaged, table).refused == {MALFORMED: 1}
-    pack = {"gzip": gzip.compress, "zlib": zlib.compress, "deflate": deflated}[packing]
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        "gzip": gzip.compress, "zlib": zlib.compress, "deflate": deflated,
+    }  # fmt: skip
+    pack = packers[packing]
     assert fix(pack(b" " * 10_000_000), table).refused == {Outcome.INVALID__TOO_LARGE: 1}
     assert fix(b"", table).refused == {Outcome.INVALID__EMPTY: 1}
 
