@@ -112,9 +112,11 @@ def check(
     for line in _windows_lines(settings):
         typer.echo(line)
     if settings.inputs:
+        for line in _protection_lines(network, settings):
+            typer.echo(line)
         for line in _coverage_lines(network, settings, trace):
             typer.echo(line)
-        for line in (*_protection_lines(network, settings), *_ids_lines(settings)):
+        for line in _ids_lines(settings):
             typer.echo(line)
 
 
@@ -150,7 +152,8 @@ def _protection_lines(network: "RoadNetwork", settings: "Settings") -> Iterator[
 
     adka = settings.adka
     yield f"k: {published_k(adka)}"
-    if overruled := [k for k in dict.fromkeys(adka.k_values) if k < adka.k_floor]:
+    stated = adka.k_values if "k_values" in adka.model_fields_set else ()
+    if overruled := [k for k in dict.fromkeys(stated) if k < adka.k_floor]:
         told = ", ".join(map(str, overruled))
         yield f"warning: adka.k_floor = {adka.k_floor} overrules {told} of adka.k_values"
     for number, zone in enumerate(settings.zones, start=1):

@@ -61,7 +61,7 @@ def test_a_small_zone_beside_a_road_is_fine_even_without_a_node() -> None:
 
 def test_check_says_which_k_is_published_and_what_zones_hold(tmp_path: Path) -> None:
     (tmp_path / "gateway.toml").write_text(
-        '[network]\nsource = "grid:20x20"\n[adka]\nk_floor = 7\n[[zones]]\n'
+        '[network]\nsource = "grid:20x20"\n[adka]\nk_values = [10, 5, 2]\nk_floor = 7\n[[zones]]\n'
         f"circle = {{ lat = {MIDDLE[0]}, lon = {MIDDLE[1]}, radius_m = 300.0 }}\n"
     )
     said = anonymizer("check", "--config", tmp_path / "gateway.toml")
