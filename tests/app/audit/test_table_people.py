@@ -79,22 +79,14 @@ def test_a_person_of_80_rows_is_published_once_in_every_model(model: str, *, ali
 
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
-def test_the_value_of_a_person_of_80_rows_is_read_no_better_than_that_of_one_row(
-    model: str,
-) -> None:
-    read = {}
-    for n_heavy in (1, 80):
-        right = []
-        for seed in range(12):
-            table = people(n_heavy=n_heavy, alike=False, seed=seed)
-            made = anonymize(table, DECLARED, plan_of(model))
-            at = made.publication.out_row[table.frame["name"].to_numpy() == "often"].max()
-            if at >= 0:
-                out = made.publication.frame
-                ill = out.filter(class_id=out["class_id"][int(at)])["ill"]
-                right.append(ill.mode().sort()[0] == "gout")
-        read[n_heavy] = float(np.mean(right))
-    assert read[80] <= read[1] + 0.25  # a dozen throws of one in four
+def test_a_release_is_the_same_whether_somebody_has_one_row_or_80_like_it(model: str) -> None:
+    """So nobody is found, or read, by the number of their rows."""
+    table = people()
+    row_of = table.frame.with_row_index().unique("name", keep="first").sort("index")
+    once = TextTable(table.path, row_of.drop("index"))
+    assert len(once) == 101
+    one, many = (anonymize(each, DECLARED, plan_of(model)) for each in (once, table))
+    assert one.publication.frame.equals(many.publication.frame)
 
 
 def test_the_audit_finds_a_release_in_which_somebody_weighs_more(tmp_path: Path) -> None:
@@ -105,7 +97,7 @@ def test_the_audit_finds_a_release_in_which_somebody_weighs_more(tmp_path: Path)
     assert found.fails
     figures: dict[str, Any] = {**found.figures, **read.figures}
     assert figures["n_people"] == 1
-    assert figures["share_max"] > 2 * figures["share_fair"]
+    assert figures["share_max"] > 0.5  # ten "people" are one
     assert figures["share_read"] == 1.0 > figures["share_read_control"]
     report = audited(tmp_path, people(), DECLARED, plan_of("kd"))
     [found] = [f for f in report.findings if f.attack == "heavy persons"]
@@ -137,10 +129,11 @@ def test_with_a_margin_who_owns_three_of_a_class_finds_nothing(tmp_path: Path, m
     assert len(against) > 7
     assert all(f.required and f.holds for f in against)
     assert report.holds
-    plain = replace(plan, promise=replace(promise, margin=0))
-    without = audited(tmp_path, table, DECLARED, plain, n_own=3, promise={"margin": 3})
-    assert not without.holds
-    assert any(f.fails for f in without.findings if f.attack.startswith("own rows: 3"))
+    if model == "kld":  # cells are large enough by themselves here
+        plain = replace(plan, promise=replace(promise, margin=0))
+        without = audited(tmp_path, table, DECLARED, plain, n_own=3, promise={"margin": 3})
+        assert not without.holds
+        assert any(f.fails for f in without.findings if f.attack.startswith("own rows: 3"))
 
 
 def test_heavy_persons_are_weighed_by_hand() -> None:
