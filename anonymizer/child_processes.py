@@ -8,6 +8,7 @@ leaves a process beside it that waits for the end of standard input. It imports 
 standard library, so that it starts in hundredths of a second.
 """
 
+import faulthandler
 import multiprocessing
 import os
 import select
@@ -32,8 +33,28 @@ def ending_with_parent(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, *command]
 
 
+def ending(code: int) -> str:
+    """Return how a process ended, in words, by its exit code."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+    why = {
+        "SIGKILL": ": killed by somebody, mostly because memory ran out",
+        "SIGSEGV": ": a crash in compiled code",
+        "SIGABRT": ": a crash in compiled code, or memory ran out",
+    }
+    return f"{name}{why.get(name, '')}"
+
+
 def end_with_parent() -> None:
-    """End this process, which `multiprocessing` has started, at once when its parent ends."""
+    """End this process, which `multiprocessing` has started, at once when its parent ends.
+
+    If it crashes, it writes to standard error where.
+    """
+    faulthandler.enable(2)
     parent = multiprocessing.parent_process()
     if parent is not None:
 

@@ -12,6 +12,21 @@ One bad *message* is not an error: it gets an outcome with a reason
 a device's identity.
 """
 
+from traceback import walk_tb
+
+
+def fault_of(error: BaseException) -> str:
+    """Return the class of an error and where in this package it was raised, without its words.
+
+    These may quote what it is about: a device or a place.
+    """
+    frames = [
+        (frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(error.__traceback__)
+    ]
+    own = [at for at in frames if at[0].startswith("anonymizer")] or frames
+    where = f" in {own[-1][0]}, line {own[-1][1]}" if own else ""
+    return f"{type(error).__name__}{where}"
+
 
 class AnonymizerError(Exception):
     """Base class of everything that this package raises on purpose."""

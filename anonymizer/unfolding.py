@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 2 * 1024**3
 """Compressed files that unpack to more are refused."""
 _STEP_BYTES = 1 << 20
+_PIECE_BYTES = 256 << 20
 _MAX_FOOTER_BYTES = 16 << 20
 _MAX_BLOB_BYTES = 32 << 20
 """By the specification of the pbf format."""
@@ -62,18 +63,54 @@ def check_unfolding(
         for size in sizes(file, columns):
             n_bytes += size
             _check(n_bytes, max_bytes)
+    if sizes is _parquet:
+        _check_categories(path, columns, max_bytes)
 
 
 def check_frame(frame: "pl.DataFrame", *, max_bytes: int = MAX_BYTES) -> "pl.DataFrame":
     """Return a frame if its texts, which may share their memory, do not take too much when copied.
+
+    Texts of categories are shared by all their rows, and count as often as they are used.
 
     Raises
     ------
     UnfoldingError
         If the frame without sharing takes more than `max_bytes`.
     """
-    _check(int(frame.estimated_size()), max_bytes)
+    n_bytes = int(frame.estimated_size())
+    for column in frame:
+        if hasattr(column.dtype, "categories"):
+            n_bytes += int(column.cat.len_bytes().sum() or 0)
+        elif column.dtype.is_nested() and "categories" in repr(column.dtype).lower():
+            raise UnfoldingError("has categories inside of lists or structures")
+        _check(n_bytes, max_bytes)
     return frame
+
+
+def _check_categories(path: Path, columns: Collection[str] | None, max_bytes: int) -> None:
+    """Check the size of texts that rows of a parquet file share.
+
+    polars copies each to every row before it finds the categories. So they are measured first, in
+    pieces that are small even if a whole dictionary is one text.
+    """
+    import polars as pl  # noqa: PLC0415  a second of start, for who reads no table
+
+    schema = pl.read_parquet_schema(path)
+    columns = [
+        name
+        for name, dtype in schema.items()
+        if hasattr(dtype, "categories") and (columns is None or name in columns)
+    ]
+    if not columns:
+        return
+    with path.open("rb") as file:
+        packed = max(_parquet(file, columns, rows=False), default=0)
+    step, n_bytes = max(1, _PIECE_BYTES // max(packed, 1)), 0
+    n_rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    for first in range(0, n_rows, step):
+        piece = pl.scan_parquet(path).select(columns).slice(first, step).collect()
+        n_bytes += sum(int(column.cat.len_bytes().sum() or 0) for column in piece)
+        _check(n_bytes, max_bytes)
 
 
 def check_texts(texts: Collection[str], *, max_bytes: int = MAX_BYTES) -> None:
@@ -138,8 +175,10 @@ def _fields(message: bytes) -> Iterator[tuple[int, int]]:
         yield key >> 3, value
 
 
-def _parquet(file: BinaryIO, columns: Collection[str] | None) -> Iterator[int]:
-    """Yield the size of each column chunk, from the footer."""
+def _parquet(
+    file: BinaryIO, columns: Collection[str] | None, *, rows: bool = True
+) -> Iterator[int]:
+    """Yield the size of each column chunk, from the footer; without `rows` as it is packed."""
     file.seek(0, 2)
     n_bytes = file.tell()
     file.seek(max(0, n_bytes - 8))
@@ -151,16 +190,16 @@ def _parquet(file: BinaryIO, columns: Collection[str] | None) -> Iterator[int]:
         footer = _Thrift(file.read(n_footer)).struct()
         for group in footer.get(4, ()):
             for chunk in group[1]:
-                yield _chunk_bytes(chunk[3], columns)
+                yield _chunk_bytes(chunk[3], columns, rows=rows)
     except (KeyError, IndexError, TypeError, ValueError):
         raise UnfoldingError("is not well-formed parquet") from None
 
 
-def _chunk_bytes(meta: Mapping[int, Any], columns: Collection[str] | None) -> int:
+def _chunk_bytes(meta: Mapping[int, Any], columns: Collection[str] | None, *, rows: bool) -> int:
     if columns is not None and meta[3][0].decode() not in columns:
         return 0
     packed, n_values, kind = int(meta[6]), int(meta[5]), int(meta[1])
-    values = n_values * _WIDTH_OF[kind]
+    values = n_values * _WIDTH_OF[kind] * rows
     return packed + values if kind == _BYTE_ARRAY else max(packed, values)
 
 

@@ -5,6 +5,8 @@ mkdir -p "$2"
 sed -e 's|^listeners=.*|listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093|' \
     -e 's|PLAINTEXT://kafka:9092|PLAINTEXT://127.0.0.1:9092|' \
     -e "s|^log.dirs=.*|log.dirs=$2/data|" "$(dirname "$0")/kafka.properties" >"$2/kafka.properties"
-id=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')
-java -cp "$1/*" kafka.tools.StorageTool format --ignore-formatted --cluster-id="$id" --config "$2/kafka.properties"
+if [ ! -f "$2/data/meta.properties" ]; then # it refuses data of another id than it is given
+  id=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')
+  java -cp "$1/*" kafka.tools.StorageTool format --cluster-id="$id" --config "$2/kafka.properties"
+fi
 exec java -cp "$1/*" kafka.Kafka "$2/kafka.properties"

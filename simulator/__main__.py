@@ -10,6 +10,7 @@ EXIT_INTERRUPTED = 130
 try:  # what is imported takes a third of a second to load
     import typer
 
+    from anonymizer.crashes import trace_crashes
     from anonymizer.errors import AnonymizerError
     from simulator.cli.main import app
 except KeyboardInterrupt:
@@ -18,6 +19,7 @@ except KeyboardInterrupt:
 
 def main() -> None:
     """Run the command line; a mistake of the user is reported in one line with exit code 2."""
+    trace_crashes()
     gc.set_threshold(10_000)  # as in anonymizer/cli/main.py
     atexit.register(gc.freeze)  # likewise
     try:

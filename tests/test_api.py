@@ -213,9 +213,9 @@ def test_a_trace_comes_out_as_the_kind_of_frame_that_went_in(tmp_path: Path) -> 
     ids=lambda column: str(column.dtype),
 )
 def test_a_missing_value_of_pandas_is_missing(column: DataFrame) -> None:
-    frame = pd.DataFrame({"age": pd.concat([column] * 4, ignore_index=True)})
-    made = anonymizer.anonymize(frame, qi="age", k=4, d=1, time_budget_s=0)
-    [qi] = made.report.qis
+    frame = pd.DataFrame({"age": pd.concat([column] * 4, ignore_index=True), "sex": "f"})
+    made = anonymizer.anonymize(frame, qi=["age", "sex"], k=4, d=1, time_budget_s=0)
+    qi, _ = made.report.qis
     assert (qi.kind, qi.n_missing, made.report.n) == ("number", 4, 12)
 
 

@@ -70,6 +70,7 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
         bands={"pay": [2, 3]},
         categories=["ill"],
         missing=["-"],
+        exact=["job"],
         keep=["town"],
         measures=["pay"],
         as_published=True,
@@ -103,11 +104,11 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
     arguments = (
         "--qi age,job -k 7 -d 3 -l 4 --sa ill,pay --id name --source age --source job"
         f" --hierarchy job=j.csv --label age=hours --order {tmp_path / 'order.json'}"
-        " --domain age=1:9 --bands pay=2:3 --category ill --missing - --keep town --measure pay"
-        " --as-published --model kld --method hilbert --cost set --seed 5 --dm-weight 0.2"
-        " --prefer-share 0.3 --share-price 0.4 --weight age=2 --suppress 0.5 --time-budget 6"
-        " --max-share 0.7 --max-source-share 0.8 --min-spread age=2 --entropy-l 1.5 --t 0.9"
-        " --target ill --lang en"
+        " --domain age=1:9 --bands pay=2:3 --category ill --missing - --exact job --keep town"
+        " --measure pay --as-published --model kld --method hilbert --cost set --seed 5"
+        " --dm-weight 0.2 --prefer-share 0.3 --share-price 0.4 --weight age=2 --suppress 0.5"
+        " --time-budget 6 --max-share 0.7 --max-source-share 0.8 --min-spread age=2"
+        " --entropy-l 1.5 --t 0.9 --target ill --lang en"
     )
     CliRunner().invoke(command, arguments.split(), catch_exceptions=False)
     assert seen == [asked]

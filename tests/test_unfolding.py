@@ -3,7 +3,9 @@
 import bz2
 import gzip
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import osmium
@@ -157,3 +159,21 @@ def test_a_graph_whose_entities_unfold_is_refused(tmp_path: Path) -> None:
     path.write_text(f'<!DOCTYPE graphml [{entities}]><graphml id="&a11;"/>')
     with pytest.raises(InputError, match="is not readable GraphML"):
         load_network(str(path))
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["x" * 10_000, "y"])])
+def test_a_text_that_all_rows_of_a_category_share_counts_for_each_of_them(
+    kind: Any,  # noqa: ANN401  a type of polars
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    frame = pl.DataFrame({"a": pl.Series(["x" * 10_000] * 500, dtype=kind)})
+    frame.write_parquet(path)
+    for most, is_refused in ((4_000_000, True), (6_000_000, False)):
+        with pytest.raises(UnfoldingError) if is_refused else nullcontext():
+            check_unfolding(path, max_bytes=most)
+        with pytest.raises(UnfoldingError) if is_refused else nullcontext():
+            check_frame(frame, max_bytes=most)
+    few = pl.DataFrame({"a": pl.Series(["y"] * 500 + ["x" * 10_000], dtype=pl.String).cast(kind)})
+    few.write_parquet(path)
+    check_unfolding(path, max_bytes=200_000)

@@ -92,19 +92,13 @@ about a single device. Counters end in `_total`; histograms have `_bucket`, `_su
 [Alerts](alerts.md) says what to do when one of them raises one.
 
 Exact counts of positions and records are for the bearer of the token (`http.token_file`) alone.
-Everybody else gets public ones, up to 10 s late. Positions are counted in
-multiples of the largest k that the settings can ask for, with the reasons that depend on where a
-device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Positions of
-these reasons count, as received too, only in intervals in which they are as many as k devices
-send; one device that keeps reporting from a privacy zone moves nothing. Records of a
-stream are counted in multiples of what k vehicles can have in a window: k, or 100 k
-with `per = "record"`. Parts are counted in multiples of that times the
-number of its sources.
-What a single device or vehicle can change is left out: how long a tick or a window takes, open and
-closed windows, and the watermark. Sums of histograms are those of their public counts.
+Everybody else gets [public figures](threat-model.md#public-figures): what the published messages
+and classes tell anyway, and of how many devices something could not be used, in multiples of the
+largest k that the settings can ask for. Whatever else a device or vehicle can change is left out:
+what is received, held and suppressed, how long anything takes, and the process itself.
 
 `outcome` and `reason` are those of the [accounting](concepts.md#everything-is-accounted-for). The
-usual metrics of the process and of Python are exported as well.
+usual metrics of the process and of Python are exported with the token.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|"""

@@ -79,8 +79,9 @@ def anonymize(
         dates and times, `year-month-day-hour` or some of these.
     orders, domains
         By attribute: categories in their order; ends of a number and, where it has one, its step.
-    categories, missing
-        Columns that hold no numbers although they look like it, and texts that mean "no value".
+    categories, missing, exact
+        Columns that hold no numbers although they look like it; texts that mean "no value"; and
+        columns that are taken as written: in others, writings of one value count as one.
     as_published
         Whether a missing value is a value and shares have no bound, as in the paper.
     cost, dm_weight
@@ -123,7 +124,7 @@ def anonymize(
     Warns
     -----
     UserWarning
-        If more than half of the rows are suppressed.
+        If more than half of the records are suppressed.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def anonymize(
     declared, plan = declared_of(asked), make_plan(asked)
     read = as_table(table, columns_of(declared, plan.measures), name="table")
     made = table_anonymization.anonymize(read, declared, plan)
-    n_all = len(made.publication.out_row)
+    n_all = len(made.publication.class_of)  # rows of nobody are not suppressed for a promise
     n = n_all - len(made.publication.frame)
     if 2 * n > n_all:
         warnings.warn(

@@ -40,10 +40,13 @@ def audit_table(
     k, d, l, max_share, max_source_share, min_spread, entropy_l, t, bands
         The criteria that are required; the rest is reported. With d of 2 or more the linkability
         attack must find nothing between sources, with l of 2 or more nothing sensitive.
-    qi, sa, id, sources, hierarchies, orders, domains, categories, labels, missing, as_published
+    qi, sa, id, sources, hierarchies, orders, domains, categories, labels, missing, exact,
+    as_published
         As for `anonymize`.
     keep, measures
         Likewise; a column of the release that is named nowhere fails the audit.
+    keep_anyway
+        Why columns are published although they hold direct identifiers: without a reason they fail.
     own, seed
         Also attack as somebody to whom the rows of so many people belong, some drawn by the seed.
     population
@@ -101,4 +104,5 @@ def audit_table(
         else as_table(population, declared.qis, name="population"),
         at_risk=required.at_risk,
         target=required.target,
+        reasons=required.keep_anyway,
     )

@@ -36,6 +36,7 @@ class CommonKeywords(TypedDict, total=False):
     categories: Names
     labels: Mapping[str, LabelForm] | None
     missing: Names
+    exact: Names
     as_published: bool
     bands: Mapping[str, Sequence[float]] | None
     keep: Names
@@ -81,6 +82,7 @@ class AuditKeywords(CommonKeywords, total=False):
     max_share: float
     max_source_share: float
     own: int
+    keep_anyway: Mapping[str, str] | None
     seed: int
     at_risk: float
     target: str | None

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from anonymizer.app.table_options import AT_RISK, Names, names_of, real_number, whole_number
 from anonymizer.app.table_profile import ProfileReport
 from anonymizer.app.table_profile import profile as profile_of
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
-from anonymizer.files.coded_columns import DEFAULT_MARKERS
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table
 
@@ -25,7 +25,7 @@ def profile(
     k: int | None = None,
     sampled: float = 0.1,
     at_risk: float = AT_RISK,
-    missing: Sequence[str] = DEFAULT_MARKERS,
+    missing: Sequence[str] = NO_VALUE,
 ) -> ProfileReport:
     """Say which columns of a table name people, before it is anonymized.
 

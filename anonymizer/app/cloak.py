@@ -271,8 +271,11 @@ class _TraceColumns:
             vague = self._accuracy_m[rows] > self._limits.max_accuracy_m
             outcome[vague] = Outcome.SUPPRESSED__INACCURATE
         exact = np.flatnonzero(outcome == Outcome.HELD)
-        columns = (column[exact] for column in positions[:4])
-        claims = Claims(*columns, np.zeros(len(exact), np.bool_), None, exact)
+        certain = positions if len(exact) == len(rows) else positions.only(exact)
+        dated = np.zeros(len(exact), np.bool_)
+        claims = Claims(
+            certain.slot, certain.ts, certain.lat, certain.lon, dated, hearsay=None, message=exact
+        )
         if self.intake.trust is not None:
             max_mps = np.full(len(exact), self._limits.max_speed_mps)
             outcome[exact] = self.intake.trust.judge(claims, max_mps=max_mps, now=now)

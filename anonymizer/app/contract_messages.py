@@ -11,6 +11,7 @@ import msgspec
 
 from anonymizer.app.gateway.home_assistant import GatewayState, discovery
 from anonymizer.codecs import CoarsePoint
+from anonymizer.codecs.device_zones import MOST_K, MOST_RADIUS_M, MOST_ROAD_M
 from anonymizer.networks.publication import NetworkAbout
 from anonymizer.pipeline.positions.counts.counting import CountsMessage
 from anonymizer.pipeline.positions.counts.private_counts import PrivateCountsMessage
@@ -136,7 +137,7 @@ READINGS_IN = MessageKind(
 )
 ZONES_IN = MessageKind(
     "Zones",
-    "Privacy zones and demands of a device, retained by it.",
+    "Privacy zones and demands of a device, retained by it; beyond a maximum it is not published.",
     {
         "type": "array",
         "items": {
@@ -147,7 +148,11 @@ ZONES_IN = MessageKind(
                             {
                                 "lat": _LATITUDE,
                                 "lon": _LONGITUDE,
-                                "radius_m": {"type": "number", "exclusiveMinimum": 0},
+                                "radius_m": {
+                                    "type": "number",
+                                    "exclusiveMinimum": 0,
+                                    "maximum": MOST_RADIUS_M,
+                                },
                             },
                             *("lat", "lon", "radius_m"),
                         )
@@ -158,8 +163,11 @@ ZONES_IN = MessageKind(
                     {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
                 ),
                 _object({"everywhere": {"const": True}}, "everywhere"),
-                _object({"k": {"type": "integer", "minimum": 2}}, "k"),
-                _object({"road_m": {"type": "number", "exclusiveMinimum": 0}}, "road_m"),
+                _object({"k": {"type": "integer", "minimum": 2, "maximum": MOST_K}}, "k"),
+                _object(
+                    {"road_m": {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_ROAD_M}},
+                    "road_m",
+                ),
                 _object({"trips": {"const": False}}, "trips"),
             ]
         },
@@ -197,7 +205,7 @@ PUBLIC = MessageKind(
 )
 REJECTED = MessageKind(
     "Rejected",
-    "How many positions were not published since the previous report, in steps of k.",
+    "Of how many devices something was not used since the previous report, in steps of k.",
     _object(
         {
             "time": _NUMBER,
@@ -209,7 +217,7 @@ REJECTED = MessageKind(
         },
         *("time", "rejected"),
     ),
-    {"time": 1800000000.3, "rejected": {"suppressed/other": 10}},
+    {"time": 1800000000.3, "rejected": {"invalid/malformed": 10}},
 )
 STATUS = MessageKind(
     "Status",
@@ -223,7 +231,8 @@ WHY_SILENT = MessageKind(
     "Why positions arrive and none is published, in one sentence; nothing is retained otherwise.",
     {"type": "string"},
     "fewer devices are present than a group needs (2 to 10, by density): nothing is published until"
-    " more come, or lower adka.k_values",
+    " more come, or, for less protection, write k_values = [5, 2, 2] and k_floor = 2 in [adka] and"
+    " restart",
     "text/plain",
 )
 _GEOMETRY = _object({"type": {"type": "string"}, "coordinates": {"type": "array"}}, "type")
@@ -271,9 +280,10 @@ NETWORK_PART = MessageKind(
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
             "part": {"type": "integer", "minimum": 0},
+            "of": {"type": "integer", "minimum": 1, "description": "As `parts` of the network."},
             "features": _features(_NODE, _ROAD),
         },
-        *("type", "network", "part", "features"),
+        *("type", "network", "part", "of", "features"),
     ),
 )
 COUNTS = MessageKind(
@@ -345,11 +355,14 @@ TRIPS = MessageKind(
 )
 CELLS = MessageKind(
     "Cells",
-    "The cells of counts or trips, as GeoJSON boxes.",
+    "The cells of counts or trips, as GeoJSON boxes. What does not fit into one message is on the "
+    "topics behind this one, /1 and so on.",
     _object(
         {
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
+            "part": {"type": "integer", "minimum": 0},
+            "of": {"type": "integer", "minimum": 2},
             "features": _features(_CELL),
         },
         *("type", "network", "features"),
@@ -391,7 +404,7 @@ ENTITY = MessageKind(
 )
 STATE = MessageKind(
     "State",
-    "Public counts of the gateway, and whether it is ready, for Home Assistant.",
+    "Public figures of the gateway, and whether it is ready, for Home Assistant.",
     schema_of(GatewayState),
     {"v": 1, "ready": True, "devices": 120, "published": 5030, "suppressed": 20},
 )

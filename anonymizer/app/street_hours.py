@@ -10,6 +10,7 @@ import numpy as np
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.recorded_trips import trips_of
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.algorithms.positions.spanning_forest import parts_of
 from anonymizer.algorithms.positions.street_hours import (
     FINE,
@@ -144,7 +145,8 @@ def street_hours(
         k = promised_k(settings)
         intervals = range(int(between[0]), int(between[1]) + 1)
         off = int(((at < 0) & ~private).sum())
-        safe = safe_hours(passages, intervals, streets, k=k, every_s=every_s)
+        secret = rng.bytes(32) if settings.region.k_extra else None
+        safe = safe_hours(passages, intervals, streets, k=k, every_s=every_s, secret=secret)
         return StreetHourTable(*safe, off, int(private.sum()), 0)
     off = int(((at < 0) & ~private).sum())
     shown = _shown(columns, rows, streets, every_s=every_s, privacy=said)
@@ -152,17 +154,25 @@ def street_hours(
 
 
 def safe_hours(
-    passages: Passages, intervals: range, streets: Streets, *, k: int, every_s: float
+    passages: Passages,
+    intervals: range,
+    streets: Streets,
+    *,
+    k: int,
+    every_s: float,
+    secret: bytes | None = None,
 ) -> tuple[dict[str, Any], list[Geometry]]:
     """Return columns and geometries of the traffic with k of some intervals, checked.
+
+    `secret`: of the thresholds; None: they are sharp.
 
     Raises
     ------
     GuaranteeError
         If a figure is about fewer than k devices.
     """
-    columns, rows = _safe(passages, intervals, streets.road_at >= 0, k)
-    _check(passages, columns, rows, k)
+    columns, rows = _safe(passages, intervals, streets.road_at >= 0, k, secret)
+    _check(passages, columns, rows, k, SecretThresholds(secret).most_more(k))
     return _shown(columns, rows, streets, every_s=every_s, privacy=f"k={k}")
 
 
@@ -247,7 +257,11 @@ def roads_under(trace: Trace, network: RoadNetwork, *, limit_m: float) -> IntArr
 
 
 def _safe(
-    passages: Passages, intervals: range, is_road: BoolArray, k: int
+    passages: Passages,
+    intervals: range,
+    is_road: BoolArray,
+    k: int,
+    secret: bytes | None,
 ) -> tuple[dict[str, Any], list[IntArray]]:
     """Return columns, and the places of each row.
 
@@ -257,7 +271,8 @@ def _safe(
     found: list[FloatArray] = []
     bounds = np.searchsorted(passages.interval, [*intervals, intervals.stop])
     for interval, (a, b) in zip(intervals, pairwise(bounds.tolist()), strict=True):
-        safe = stretches_of(passages.at(slice(a, b)), len(is_road), k)
+        thresholds = SecretThresholds(secret, interval=interval)
+        safe = stretches_of(passages.at(slice(a, b)), len(is_road), k, thresholds)
         n = len(safe.n_devices)
         if n:
             rows += np.split(np.arange(len(is_road)), np.flatnonzero(np.diff(safe.stretch_of)) + 1)
@@ -268,7 +283,8 @@ def _safe(
     interval, least, speed, spread = np.concatenate(found).T
     reach = SPEED_STEP_MPS / 2 + _SIGMAS * spread
     low = least.astype(np.int64)
-    middle, high = low + (k - 1) / 2, low + k - 1
+    most = SecretThresholds(secret).most_more(k)
+    middle, high = low + most / 2, low + most
     n_roads = np.array([is_road[row].sum() for row in rows], np.int64)
     columns = {
         "interval": interval,
@@ -356,7 +372,7 @@ def _ratio(
 
 
 def _check(
-    passages: Passages, columns: Mapping[str, Any], rows: Sequence[IntArray], k: int
+    passages: Passages, columns: Mapping[str, Any], rows: Sequence[IntArray], k: int, more: int
 ) -> None:
     """Count again, with other code, before anything is written."""
     on: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
@@ -369,7 +385,7 @@ def _check(
         places = {(int(interval), place) for place in row.tolist()}
         seen = len(set[int]().union(*(on[place] for place in places & on.keys())))
         # At least k, or once in an interval nothing but that they are fewer.
-        is_right = n == seen - seen % k
+        is_right = n % k == 0 and n <= seen <= n + more
         if not is_right or taken & places or (not n and interval in few):
             raise GuaranteeError("traffic: a figure is about too few devices; nothing was written")
         taken |= places

@@ -129,7 +129,15 @@ class ColumnOptions(Options):
         Option(
             "Text that means `no value`, like an empty cell or `?`.",
             metavar="MARKER",
-            shown="NA, N/A, NaN, null, None, -, inf and their spellings",
+            shown="the words of usual programs: NA, #N/A, NULL, NaN, NaT, None, \\N, ., -, inf ...",
+        ),
+    ] = ()
+    exact: Annotated[
+        Names,
+        Option(
+            "Take this column as it is written: otherwise writings of one value count as one"
+            " (case, blanks, Unicode, true and false, numbers, dates).",
+            metavar="COLUMN",
         ),
     ] = ()
     as_published: Annotated[
@@ -194,6 +202,15 @@ class TableOptions(ColumnOptions):
             least=1,
         ),
     ] = None
+    k_extra: Annotated[
+        int,
+        Option(
+            "So many people of a class may be made up by an adversary: without any of them, the "
+            "others meet every criterion. A class has so many more people and, where d is 2 or "
+            "more, values.",
+            least=0,
+        ),
+    ] = 0
     cost: Annotated[
         CostName, Option("Information loss to minimize; `taxonomy` publishes hierarchy labels.")
     ] = "range"
@@ -336,6 +353,10 @@ class AuditOptions(ColumnOptions):
             "Largest distance of a sensitive attribute's distribution from the table's.", least=0
         ),
     ] = None
+    k_extra: Annotated[
+        int,
+        Option("Without any so many people of a class, the others meet every criterion.", least=0),
+    ] = 0
     own: Annotated[
         int,
         Option(
@@ -351,6 +372,14 @@ class AuditOptions(ColumnOptions):
             "Count the records whose person is named with a larger probability.", least=0, most=1
         ),
     ] = AT_RISK
+    keep_anyway: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            "Why a column is published although it holds direct identifiers, such as e-mail"
+            " addresses: without a reason, which reports repeat, it fails.",
+            metavar="COLUMN=REASON",
+        ),
+    ] = None
     target: Annotated[
         str | None,
         Option(

@@ -19,7 +19,9 @@ from anonymizer.app.anonymize.table_anonymization import anonymize
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
+from anonymizer.files.coded_columns import texts
 from anonymizer.files.coded_table import Declared, code_table
+from anonymizer.files.identifiers import recognized
 from anonymizer.files.tables import TextTable
 
 _ALL_SETS = 10
@@ -174,14 +176,21 @@ def profile(
     codes, names = coded.records.qi, [qi.name for qi in coded.schema.qis]
     n = len(codes)
     alone = [_alone(column) for column in codes.T]
-    held = [j for j, (size, _, unique) in enumerate(alone) if size > 1 and unique < _MANY]
+    held_in = [recognized(texts(table, name)) for name in names]
+    named = [None if each is None or not each.direct else each.kind for each in held_in]
+    held = [
+        j
+        for j, (size, _, unique) in enumerate(alone)
+        if size > 1 and unique < _MANY and named[j] is None
+    ]
     found = _uniques(codes[:, held], sampled)
     part: dict[int, tuple[float, float]] = {}
     for at, j in enumerate(held):
         others = _share_unique(codes[:, [i for i in held if i != j]])
         part[j] = float(found.part[at]), found.share_unique - others
     columns = tuple(
-        _column(name, coded.read_as[name], n, alone[j], part.get(j)) for j, name in enumerate(names)
+        _column(name, coded.read_as[name], n, alone[j], part.get(j), holds=named[j])
+        for j, name in enumerate(names)
     )
     seem = [j for j in held if columns[j].suggestion == "quasi-identifier"]
     used = list(range(len(names))) if chosen else seem
@@ -230,12 +239,16 @@ def _column(
     n: int,
     alone: tuple[int, float, float],
     part: tuple[float, float] | None,
+    *,
+    holds: str | None,
 ) -> ColumnProfile:
     n_distinct, separation, unique = alone
     share, lost = (None, None) if part is None else part
     suggestion: Role
     if n_distinct <= 1:
         suggestion, why = "nothing", "one value"
+    elif holds is not None:
+        suggestion, why = "identifier", f"it holds {holds}"
     elif share is None or lost is None:
         suggestion, why = "identifier", f"{unique:.0%} of the rows have a value of their own"
     else:

@@ -12,10 +12,10 @@ from anonymizer.cli.columns import takes_options
 from anonymizer.extras import extras_of_method, require
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from anonymizer.app.anonymize.release_report import AnonymizeReport
+    from anonymizer.cli.terminal import Terminal
 
 
 @takes_options(
@@ -65,11 +65,10 @@ def anonymize(
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
     require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
-    from rich.console import Console
-
     from anonymizer.app.anonymize.plan import declared_of, make_plan
     from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
     from anonymizer.app.anonymize.table_anonymization import anonymize as run
+    from anonymizer.cli.terminal import Terminal
     from anonymizer.files.tables import read_table
 
     places = ReleasePaths(
@@ -81,7 +80,7 @@ def anonymize(
         formulas=formulas,
     )
     declared, plan = declared_of(options), make_plan(options)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with console.status("reading the table"):
         read = read_table(table, list(dict.fromkeys([*declared.columns, *plan.measures])))
     with _progress(console, plan.time_budget_s) as report_progress:
@@ -89,13 +88,15 @@ def anonymize(
         figures = made.report
     write_release(made, places)
     console.print(_summary(figures, title=str(out)))
+    for fold in figures.folds:
+        console.print(f"one value: {fold}", markup=False, highlight=False, soft_wrap=True)
     for warning in figures.warnings:
         console.print(f"note: {warning}", markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def _progress(
-    console: "Console", budget_s: float
+    console: "Terminal", budget_s: float
 ) -> Iterator[Callable[[str, float, float | None], None]]:
     """Yield a function that shows the step, the time budget used so far, and the loss so far."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -130,7 +131,7 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("rows", f"{report.n:,}")
     table.add_row("  published", f"{report.n_published:,}")
     for reason, n in report.suppressed.items():
-        table.add_row(f"  suppressed, {reason.replace('_', ' ')}", f"{n:,}")
+        table.add_row(f"  suppressed, {reason.replace('_', ' ').replace('qi', 'QI')}", f"{n:,}")
     table.add_row("classes", f"{report.n_classes:,}")
     table.add_row(
         "  size, smallest / median / largest", f"{size.min:,} / {size.median:g} / {size.max:,}"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from anonymizer.app.table_options import AuditOptions, names_of
@@ -22,6 +21,7 @@ from anonymizer.cli.audit_tables import (
 )
 from anonymizer.cli.columns import takes_options
 from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.cli.terminal import Terminal
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
@@ -144,7 +144,7 @@ def stream(
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[trace, release, auditor_map, earlier, config])
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(ATTACKS) + 3)
@@ -188,6 +188,8 @@ def stream(
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
+    if report.failed:
+        raise GuaranteeError(f"{release}: not shown, as attacks failed: {'; '.join(report.failed)}")
 
 
 @app.command()
@@ -227,7 +229,7 @@ def counts(
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[trace, config])
-    with Console(stderr=True).status("attacking counts"):
+    with Terminal(stderr=True).status("attacking counts"):
         roads = load_network(network)
         recorded = read_trace(trace)
         reports = reports_of(recorded, roads, settings)
@@ -247,7 +249,7 @@ def counts(
 @app.command()
 @takes_options(
     AuditOptions,
-    order="original release qi auditor_map ... bands keep measures",
+    order="original release qi auditor_map ... bands keep keep_anyway measures",
 )
 def table(
     original: Annotated[
@@ -285,7 +287,8 @@ def table(
 
     The criteria given (-k, -d, ...) are required; everything else is reported. With -d 2, the
     linkability attack must find nothing between sources; with -l 2, nothing sensitive. A column
-    that is neither named here nor made by `anonymize` fails.
+    that is neither named here nor made by `anonymize` fails, and so does one that holds e-mail
+    addresses or the like, unless --keep-anyway says why.
 
     [bold]Example[/bold]
 
@@ -299,7 +302,7 @@ def table(
     _check_reports(json_out, page, read=[original, release, auditor_map, *(with_ or ())])
     declared = declared_of(options)
     measures = names_of(options.measures)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with console.status("auditing"):
         read = read_table(original, [*declared.columns, *measures])
         report = audit_table(
@@ -316,6 +319,7 @@ def table(
             population=_population(population, declared.qis),
             at_risk=options.at_risk,
             target=options.target,
+            reasons=options.keep_anyway,
         )
         if with_ is not None:
             from anonymizer.app.audit.tables_together import Day, tables_together
@@ -468,7 +472,7 @@ def _check_reports(
 
 def write_json(
     text: str, path: Path | None, *, page: Path | None = None, of: Path | None = None
-) -> Console:
+) -> Terminal:
     """Write a report as JSON; return the console for its tables, standard error beside the JSON.
 
     Parameters
@@ -486,13 +490,13 @@ def write_json(
         _write_page(text, page, [] if of is None else [of], json_out=path)
     if path == Path("-"):
         typer.echo(text, nl=False)
-        return Console(stderr=True)
+        return Terminal(stderr=True)
     if path is not None:
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    return Console()
+    return Terminal()
 
 
 def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:

@@ -35,6 +35,8 @@ def stream_summary(report: "AuditReport", title: str, *, why_left_out: str) -> T
         )
     if report.left_out:
         table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
+    if report.failed:
+        table.add_row("failed", escape(", ".join(report.failed)))
     return table
 
 
@@ -73,6 +75,10 @@ def table_summary(report: "TableAuditReport", title: str) -> Table:
         f"{report.n_classes:,}: rows min {report.size_min:,}, median {report.size_median:g}, "
         f"max {report.size_max:,}",
     )
+    for name, reason in report.kept_anyway.items():
+        summary.add_row("kept anyway", escape(f"{name}: {reason}"))
+    for fold in report.folds:
+        summary.add_row("one value", escape(str(fold)))
     loss = report.gcp
     summary.add_row(
         "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"

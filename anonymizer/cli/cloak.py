@@ -76,7 +76,6 @@ def cloak(
         anonymizer cloak taxis.parquet --network sf --region bfs --out cloaked.jsonl
     """
     require("tables")
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -86,13 +85,14 @@ def cloak(
     )
 
     from anonymizer.app.cloak import cloak_trace
+    from anonymizer.cli.terminal import Terminal
     from anonymizer.files.atomic_write import check_distinct
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
 
     settings = settings_of(config, {} if region is None else {"region": {"mode": region}})
     check_distinct([out, auditor_map], read=[trace, config])
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if seed is not None:
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")
     with console.status("reading the trace and the network"):

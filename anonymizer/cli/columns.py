@@ -231,6 +231,23 @@ def numbers_of(option: str, given: Many) -> dict[str, float]:
     return {name: numbers[0] for name, numbers in found.items()}
 
 
+def reasons_of(given: Many) -> dict[str, str]:
+    """Return the reason for each named column, given as COLUMN=REASON.
+
+    Raises
+    ------
+    SettingsError
+        If an option has another form.
+    """
+    found = {}
+    for each in given or ():
+        name, _, reason = (part.strip() for part in each.partition("="))
+        if not name or not reason:
+            raise SettingsError("keep-anyway: must be a column, = and a reason")
+        found[name] = reason
+    return found
+
+
 _GIVEN: Mapping[str, Any] = {"orders": list[Path]}
 """By field: what its option is given, if not a list of texts."""
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {
@@ -242,10 +259,12 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "domains": lambda given: dict(assigned_numbers("domain", given or ())),
     "categories": _several,
     "missing": _several,
+    "exact": _several,
     "bands": bands_of,
     "keep": _several,
     "labels": label_forms,
     "measures": _several,
+    "keep_anyway": reasons_of,
     "weights": lambda given: numbers_of("weight", given),
     "min_spread": lambda given: numbers_of("min-spread", given),
 }

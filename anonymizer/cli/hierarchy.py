@@ -64,8 +64,8 @@ def hierarchy(
     from anonymizer.algorithms.records.generalized_values import number
     from anonymizer.algorithms.records.interval_hierarchy import branches_of
     from anonymizer.domain.records import NO_CODE
+    from anonymizer.domain.spellings import NO_VALUE
     from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
-    from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared, code_declared, intervals_of
     from anonymizer.files.tables import no_column, read_table
 
@@ -73,7 +73,7 @@ def hierarchy(
     if [width, intervals, quantiles].count(None) != 2:
         raise SettingsError("hierarchy: one of width, intervals and quantiles must be given")
     ends = dict(assigned_numbers("domain", [f"{column}={domain}"] if domain else []))
-    declared = Declared(qis=[column], ranges=intervals_of(ends), markers=missing or DEFAULT_MARKERS)
+    declared = Declared(qis=[column], ranges=intervals_of(ends), markers=missing or NO_VALUE)
     read = read_table(table, declared.columns)
     if column not in read.frame.columns:
         raise no_column(table, column, read.frame.columns)

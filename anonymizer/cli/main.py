@@ -26,6 +26,8 @@ from anonymizer.cli import (
     tune,
 )
 from anonymizer.cli import serve as releases
+from anonymizer.cli.terminal import printable
+from anonymizer.crashes import trace_crashes
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
 from experiments import commands as experiments
 
@@ -95,6 +97,7 @@ def main() -> None:
     Exit codes: 0 done, 1 a promise or bar failed or the disk of the store did, 2 bad input or
     settings, 130 interrupted.
     """
+    trace_crashes()
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # without a last search of all objects it ends half a second sooner
     try:
@@ -116,5 +119,5 @@ def main() -> None:
 
 def _fail(message: str, *, code: int) -> NoReturn:
     if message:
-        typer.echo(f"anonymizer: {' '.join(message.split())}", err=True)
+        typer.echo(printable(f"anonymizer: {' '.join(message.split())}"), err=True)
     sys.exit(code)

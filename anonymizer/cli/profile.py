@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from anonymizer.app.table_options import AT_RISK, ColumnOptions
 from anonymizer.cli.audit import write_json
 from anonymizer.cli.columns import Many, names, option_of
+from anonymizer.cli.terminal import Terminal
 from anonymizer.errors import InputError
 from anonymizer.extras import require
 
@@ -57,8 +57,8 @@ def profile(
     """
     require("tables")
     from anonymizer.app.table_profile import profile as profile_of
+    from anonymizer.domain.spellings import NO_VALUE
     from anonymizer.files.atomic_write import check_distinct
-    from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared
     from anonymizer.files.tables import read_table
 
@@ -68,8 +68,8 @@ def profile(
     asked = names(qi) or [name for name in read.frame.columns if name not in {*sensitive, id_}]
     if not asked:
         raise InputError(f"{table}: has no column to look at")
-    declared = Declared(qis=asked, sensitive=sensitive, id=id_, markers=missing or DEFAULT_MARKERS)
-    console = Console(stderr=True)
+    declared = Declared(qis=asked, sensitive=sensitive, id=id_, markers=missing or NO_VALUE)
+    console = Terminal(stderr=True)
     with console.status("looking at columns") as status:
         found = profile_of(
             read,

@@ -112,6 +112,8 @@ def check(
     for line in _windows_lines(settings):
         typer.echo(line)
     if settings.inputs:
+        for line in _protection_lines(network, settings):
+            typer.echo(line)
         for line in _coverage_lines(network, settings, trace):
             typer.echo(line)
         for line in _ids_lines(settings):
@@ -141,6 +143,22 @@ def _windows_lines(settings: "Settings") -> Iterator[str]:
             )
         else:
             yield f"{both}; each value is in one of them, so intersecting them leaves no less"
+
+
+def _protection_lines(network: "RoadNetwork", settings: "Settings") -> Iterator[str]:
+    """Say which k is published, and what the zones hold."""
+    from anonymizer.app.gateway.coverage import n_inside
+    from anonymizer.pipeline.positions.tick.silence import published_k
+
+    adka = settings.adka
+    yield f"k: {published_k(adka)}"
+    stated = adka.k_values if "k_values" in adka.model_fields_set else ()
+    if overruled := [k for k in dict.fromkeys(stated) if k < adka.k_floor]:
+        told = ", ".join(map(str, overruled))
+        yield f"warning: adka.k_floor = {adka.k_floor} overrules {told} of adka.k_values"
+    for number, zone in enumerate(settings.zones, start=1):
+        n = n_inside(zone.shape, network)
+        yield f"zones (no. {number}): {n:,} nodes of the network are in it"
 
 
 def _ids_lines(settings: "Settings") -> Iterator[str]:

@@ -17,19 +17,18 @@ from anonymizer.errors import SettingsError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.own_model import OwnModel
     from anonymizer.app.tuning.recording import RecordedMessage
     from anonymizer.app.tuning.search import SearchSettings
+    from anonymizer.cli.terminal import Terminal
     from anonymizer.files.tables import TextTable
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
 
 @contextmanager
-def _progress(console: "Console", budget_s: float) -> Iterator[Callable[[int, int], None]]:
+def _progress(console: "Terminal", budget_s: float) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that shows the configurations that are done, and the time that is left."""
     from rich.progress import (
         BarColumn,
@@ -216,10 +215,9 @@ def tune(
         anonymizer tune --tap 600 --stream fleet --config gateway.toml --out tuned
     """
     require("learn", "plots")
-    from rich.console import Console
-
     from anonymizer.app.tuning.bench import Trained
     from anonymizer.app.tuning.search import tune as run
+    from anonymizer.cli.terminal import Terminal
     from anonymizer.cli.tune_tables import print_results
 
     _check(options, table)
@@ -231,7 +229,7 @@ def tune(
     )
     settings, declared = _declared(options.stream, options.config)
     asked = _search(options, table, declared)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if settings is not None and declared is not None:
         if options.qi or options.sa or options.bands:
             raise SettingsError("qi, sa, bands: not allowed, a stream declares its attributes")
@@ -293,7 +291,7 @@ def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -
 
 
 def _table_bench(
-    options: TuneOptions, table: Path, trained: "Trained", console: "Console"
+    options: TuneOptions, table: Path, trained: "Trained", console: "Terminal"
 ) -> "Bench":
     from anonymizer.app.anonymize.plan import declared_of
     from anonymizer.app.tuning.bench import bench_of_table
@@ -360,7 +358,7 @@ def _stream_bench(
     trained: "Trained",
     *,
     seed: int,
-    console: "Console",
+    console: "Terminal",
 ) -> "tuple[Bench, Mapping[str, int]]":
     from anonymizer.app.tuning.recording import (
         bench_of_stream,

@@ -41,6 +41,7 @@ class _Message(msgspec.Struct, frozen=True):
     network: str
     n_cells: int
     k: int = 1
+    more: int | None = None
     counts: list[_Run] = []
     privacy: _Privacy | None = None
     devices: list[int] = []
@@ -241,7 +242,7 @@ def _interval(message: _Message) -> _Interval:
     first = [run.first for run in runs]
     low = np.array([run.devices for run in runs], np.float64)
     bounds = np.array([*first, message.n_cells], np.int64)
-    rest = message.k - 1
+    rest = message.k - 1 if message.more is None else message.more
     return _Interval(
         end_s=message.time,
         first_cell_of=bounds,

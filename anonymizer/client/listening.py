@@ -132,8 +132,9 @@ class Subscription:
             return f"is not connected: {self._state[1]}"
         if self._network is None and self._collector.network_parts() is None:
             return (
-                "no network has been published: pass `network=`, a file of `anonymizer network "
-                "export`, or set public_network.enabled of the gateway"
+                f"{self._collector.network_missing()}: pass `network=`, a file of `anonymizer "
+                "network export`, or see to it that the gateway publishes it "
+                "(public_network.enabled)"
             )
         columns = self._collector.columns
         newest = max(columns.time, default=0.0)

@@ -42,8 +42,9 @@ class _Body(msgspec.Struct, frozen=True, gc=False):
     """Of a snapshot of the current groups."""
     part: int = -1
     of: int = 0
-    parts: int = 0
-    """Of the description of the network."""
+    parts: int | None = None
+    problem: str = ""
+    """Of the description of the network: how many parts, and why there are none."""
     features: msgspec.Raw = _ABSENT
     """Of a part of the network."""
     window_s: float = 0.0
@@ -81,6 +82,12 @@ class ToldWindow(msgspec.Struct, frozen=True, gc=False):
     k: int
     n_cells: int
     trips: list[ToldTrips]
+    more: int | None = None
+
+    @property
+    def most_more(self) -> int:
+        """How many more devices there may be than a class says."""
+        return self.k - 1 if self.more is None else self.more
 
 
 @dataclass(slots=True, repr=False)
@@ -159,7 +166,8 @@ class Collector:
         self._region_of: dict[bytes, int] = {}
         self._newest: dict[str, int] = {}
         self._about: _Body | None = None
-        self._parts: dict[str, dict[int, bytes]] = {}
+        self._parts: dict[tuple[str, int], dict[int, bytes]] = {}
+        """Of each network and number of parts into which it was cut; 0: that was not said."""
         self._alive: dict[int, set[str]] = {}
         """Pseudonyms in each part of the newest snapshot."""
         self._snapshot_time = float("-inf")
@@ -187,11 +195,12 @@ class Collector:
             return self._take_region(body)
         if body.groups is not None and body.time is not None:
             self._take_snapshot(body, body.groups, body.time)
-        elif body.parts and body.network:
+        elif body.parts is not None and body.network:
             self._about = body
-            self._parts = {v: kept for v, kept in self._parts.items() if v == body.network}
+            cuts = {(body.network, n) for n in (0, body.parts)}
+            self._parts = {cut: kept for cut, kept in self._parts.items() if cut in cuts}
         elif len(body.features) and body.part >= 0 and body.network:
-            self._parts.setdefault(body.network, {})[body.part] = payload
+            self._parts.setdefault((body.network, body.of), {})[body.part] = payload
         elif body.window_s:
             return self._take_trips(payload)
         else:
@@ -200,13 +209,32 @@ class Collector:
 
     def network_parts(self) -> tuple[str, list[bytes]] | None:
         """Return version and parts of the published network; None until all have come."""
-        if self._about is None or self._about.network is None:
+        about = self._about
+        if about is None or about.network is None or not about.parts:
             return None
-        parts = self._parts.get(self._about.network, {})
-        wanted = range(self._about.parts)
-        if not all(i in parts for i in wanted):
-            return None
-        return self._about.network, [parts[i] for i in wanted]
+        found, wanted = self._found(about), range(about.parts)
+        return (about.network, [found[i] for i in wanted]) if len(found) >= about.parts else None
+
+    def network_missing(self) -> str:
+        """Return why there is no network yet."""
+        about = self._about
+        if about is None:
+            return "no network has been published"
+        if not about.parts:
+            return f"the gateway cannot publish its network: {about.problem}"
+        n = len(self._found(about))
+        return f"{n} of {about.parts} parts of the published network have come"
+
+    def _found(self, about: _Body) -> dict[int, bytes]:
+        """Return the parts that have come of an announced network."""
+        cuts = [(about.network or "", n) for n in (0, about.parts or 0)]
+        return max(
+            (
+                {i: part for i, part in self._parts.get(cut, {}).items() if i < (about.parts or 0)}
+                for cut in cuts
+            ),
+            key=len,
+        )
 
     def forget(self, before: float) -> None:
         """Drop what was over at a moment, and trips of a day before it."""

@@ -90,7 +90,7 @@ class PublishedTrips:
         self._classes, self._ends = classes, classes.ends
         self._n, self._span_s = classes.least + classes.rest / 2, classes.span_s
         # In a window without classes, fewer than k devices made trips.
-        self._silent = {each.time: each.k - 1 for each in windows if not each.trips}
+        self._silent = {each.time: each.most_more for each in windows if not each.trips}
 
     def __len__(self) -> int:
         """Return the number of published trips; of a gateway, at least so many."""

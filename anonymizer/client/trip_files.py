@@ -126,7 +126,7 @@ def trips_told(windows: Sequence[ToldWindow], network: Network | None) -> Publis
     windows = sorted(windows, key=lambda each: each.time)
     told = [(each, window) for window in windows for each in window.trips]
     least = np.array([each.devices for each, _ in told], np.int64)
-    rest = np.array([window.k - 1 for _, window in told], np.int64)
+    rest = np.array([window.most_more for _, window in told], np.int64)
     span_s = np.array([each.start for each, _ in told], np.float64).reshape(-1, 2)
     shares = [
         [

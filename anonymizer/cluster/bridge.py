@@ -13,6 +13,7 @@ import time
 from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -38,6 +39,7 @@ from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, topics_of
+from anonymizer.crashes import CRASHES
 from anonymizer.errors import SettingsError
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs, log_quarantined
@@ -71,6 +73,8 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
     cannot be used, ask for what there is not in a cluster, or for no bridge.
     """
     configure_logs(settings.log)
+    if settings.streams or "path" in settings.store.model_fields_set:
+        CRASHES.remember(Path(f"{settings.store.path}.{name}"))
     check_cluster(settings)
     if not reads_mqtt(settings):
         raise SettingsError(
@@ -202,6 +206,7 @@ class Bridge:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
+        self._outflow = Outflow(self._out, self.passed, OtherForms.asked_for(settings))
         self._receiver: Receiver | None = None
         self._keeper: ReleaseKeeper | None = None
         self._lost, self._lost_at = "", 0.0
@@ -266,7 +271,7 @@ class Bridge:
             options,
             self._topics.out,
             group=f"{self._settings.kafka.group}.bridges",
-            pass_on=Outflow(self._out, self.passed, OtherForms.asked_for(self._settings)).publish,
+            pass_on=self._outflow.publish,
         )
         for inflow in self._inflows.values():
             inflow.sender = sender
@@ -415,6 +420,7 @@ class Bridge:
             f"waits for Kafka: {self._lost}": bool(self._lost),
             f"kafka: has taken nothing for {waited_s:.0f} s": waited_s > _STUCK_S,
             "kafka: too much waits for it": self.passed.is_paused,
+            self._outflow.problem: bool(self._outflow.problem),
         }
         return [problem for problem, there_is in problems.items() if there_is]
 

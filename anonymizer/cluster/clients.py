@@ -52,7 +52,6 @@ class Sender:
                 "queue.buffering.max.kbytes": _QUEUE_KIB,
                 "queue.buffering.max.messages": 0,  # only the bytes count
                 "error_cb": self._on_error,
-                "log_level": 0,  # errors are logged here
             }
         )
         self.failed: asyncio.Future[None] = self._loop.create_future()
@@ -132,7 +131,6 @@ class Receiver:
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "queued.max.messages.kbytes": 65_536,
                 "error_cb": lambda error: self._problems.note(error.str()),
-                "log_level": 0,
             }
         )
         self.lag = 0

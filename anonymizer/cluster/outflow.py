@@ -13,6 +13,8 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.transport import MqttLink
 
+_TOO_LARGE_S = 120.0
+"""Time for which readiness tells of a message that the MQTT broker does not take."""
 _PUBLISH_S = 10.0
 _RETRY_S = 1.0
 """Time before what the MQTT broker has refused is offered again."""
@@ -36,7 +38,15 @@ class Outflow:
     def __init__(self, link: MqttLink, passed: Passed, forms: OtherForms | None = None) -> None:
         self._link, self._passed, self._forms = link, passed, forms
         self._log = structlog.get_logger()
-        self._impatient_until_s = -inf
+        self._impatient_until_s = self._too_large_until_s = -inf
+
+    @property
+    def problem(self) -> str:
+        """What is not published because of its size, for readiness."""
+        if time.monotonic() > self._too_large_until_s:
+            return ""
+        most = f"the broker takes no message above {self._link.most_bytes:,} bytes"
+        return f"broker: {most}, so some are not published: raise its limit"
 
     async def publish(self, values: Sequence[bytes]) -> None:
         """Publish some values of `out`; return when the broker has all that it takes."""
@@ -52,7 +62,9 @@ class Outflow:
             refused = [m for m, result in zip(offered, results, strict=True) if result is not True]
             left = [*refused, *pending[len(offered) :]]
             pending = [each for each in left if self._link.takes(each)]
-            self._passed.n_refused["too_large"] += len(left) - len(pending)
+            if n_too_large := len(left) - len(pending):
+                self._passed.n_refused["too_large"] += n_too_large
+                self._too_large_until_s = time.monotonic() + _TOO_LARGE_S
             if n_taken or not pending:
                 began_s, n_lost = time.monotonic(), 0
             elif not self._link.connected or self._link.counts.n_connections != connection:

@@ -49,7 +49,6 @@ class TopicReader:
                 "enable.auto.commit": False,
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "error_cb": lambda error: problems.note(error.str()),
-                "log_level": 0,
             }
         )
         self._stopping = stopping or Event()

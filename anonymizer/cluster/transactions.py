@@ -58,7 +58,6 @@ def consumer_options(
         **READ_AHEAD,
         **kafka,
         "error_cb": lambda error: problems.note(error.str()),
-        "log_level": 0,  # errors are logged here
         "group.id": group,
         "group.instance.id": name,
         "session.timeout.ms": SESSION_S * 1000,
@@ -104,7 +103,6 @@ class Transactions:
             {
                 **kafka,
                 "error_cb": lambda error: problems.note(error.str()),
-                "log_level": 0,
                 "partitioner": PARTITIONER,
                 "transactional.id": f"{group}.{name}",
                 "transaction.timeout.ms": TRANSACTION_S * 1000,

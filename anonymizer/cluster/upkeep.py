@@ -120,7 +120,7 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
     InputError if bridges or workers run, or the folder cannot be erased; KafkaLostError if Kafka
     cannot be reached, or refuses.
     """
-    admin = AdminClient({**client_options(settings), "log_level": 0})
+    admin = AdminClient(dict(client_options(settings)))
     group, bridges = (f"{settings.kafka.group}.{kind}" for kind in ("workers", "bridges"))
     erased = []
     with ExitStack() as held:

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TextIO
-from zlib import crc32
 
 import structlog
 from fastapi import FastAPI
@@ -51,14 +50,15 @@ from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.cluster.transactions import Transactions
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkerCollector
+from anonymizer.crashes import CRASHES
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.positions.tick.meaning import network_digest
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
@@ -86,6 +86,7 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     check_options(settings)
     secret = worker_secret(settings)
     _make_private(state_dir)
+    CRASHES.remember(state_dir / name)
     startup = Startup(settings.http) if settings.http.enabled else None
     if startup is not None:
         _serve_in_thread(startup.server)
@@ -305,17 +306,24 @@ def written_with(
 ) -> dict[str, Any]:
     """Return the settings without which snapshots of a kind of stage mean something else.
 
-    By their keys. Under another secret a device has another key and would count twice. Not those of
-    which topics have as many partitions, and not k: what was stated says its own.
+    By their keys. Under another secret a device has another key and would count twice. Not k: what
+    was stated says its own, and groups end by themselves where they were formed under other
+    settings (see `SessionCloak.restore`).
     """
     found = {
         "cluster.secret_file": blake2b(b"snapshots", key=secret, digest_size=8).hexdigest(),
+        "cluster.n_parts": settings.cluster.n_parts,
         "tick.interval_s": settings.tick.interval_s,
     }
     if kind not in {"source", "lane"}:
         return found
-    load = None if network.load_at is None else crc32(network.load_at.tobytes())
-    found["network.source"] = [network_version(network), load]
+    found["network.source"] = network_digest(network)
+    for name in ("districts", "mode", "cloak"):
+        found[f"region.{name}"] = getattr(settings.region, name)
+    if any(each.payload and each.payload.join_s for each in settings.inputs):
+        found["inputs"] = [
+            each.topic for each in settings.inputs
+        ]  # halves are known by their order
     if settings.region.districts > 1:
         found["region.min_nodes"] = settings.region.min_nodes
     found["readings"] = [each.name for each in settings.readings]

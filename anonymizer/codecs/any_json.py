@@ -246,7 +246,10 @@ class _Keyed:
         begin = b"n" if part is None else bytes(memoryview(part)[:1])
         if begin == b"n":
             return Outcome.INVALID__NO_FIX
-        return read_part(_PARTS, part) if begin == b"[" else [part]
+        if begin != b"[":
+            return [part]
+        found: list[Raw] | Outcome = read_part(_PARTS, part)
+        return found
 
 
 class _Position:

@@ -3,7 +3,8 @@
 `[{"circle": {"lat", "lon", "radius_m"}}, {"polygon": [[lat, lon], ...]}]`, in WGS84 degrees, as in
 `[[zones]]` of the settings. An empty array means that there are none. `[{"everywhere": true}]`: the
 device takes no part. `{"k": 20}` and `{"road_m": 5000}`: it wants more company, and places with
-more road. `{"trips": false}`: its trips are not told.
+more road. `{"trips": false}`: its trips are not told. Every number has a bound: beyond it
+nobody could mean or meet it, and the statement is refused.
 """
 
 from typing import Annotated, NamedTuple
@@ -14,6 +15,12 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import Stated, read
 from anonymizer.domain.outcomes import Outcome
 
+MOST_RADIUS_M = 20_100_000
+"""Half of the way around the earth."""
+MOST_K = 1000
+"""Of a group; what a gateway can meet is less, see `docs/formats.md`."""
+MOST_ROAD_M = 1_000_000
+"""Of a place: more road than a city has."""
 _Latitude = Annotated[float, Meta(ge=-90, le=90)]
 _Longitude = Annotated[float, Meta(ge=-180, le=180)]
 
@@ -23,15 +30,15 @@ class StatedCircle(Stated, forbid_unknown_fields=True):
 
     lat: _Latitude
     lon: _Longitude
-    radius_m: Annotated[float, Meta(gt=0)]
+    radius_m: Annotated[float, Meta(gt=0, le=MOST_RADIUS_M)]
 
 
 class _Zone(Stated, forbid_unknown_fields=True):
     circle: StatedCircle | None = None
     polygon: tuple[tuple[_Latitude, _Longitude], ...] | None = None
     everywhere: bool | None = None
-    k: Annotated[int, Meta(ge=2)] | None = None
-    road_m: Annotated[float, Meta(gt=0)] | None = None
+    k: Annotated[int, Meta(ge=2, le=MOST_K)] | None = None
+    road_m: Annotated[float, Meta(gt=0, le=MOST_ROAD_M)] | None = None
     trips: bool | None = None
 
 

@@ -23,6 +23,9 @@ from anonymizer.codecs.mending import unreadable
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
+_LEAST_BYTES, _FEW = 16, 100
+"""Bytes of an entity with an id and a position; feeds of fewer entities are read in any case."""
+
 
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     """Decode a feed, entity by entity. About 1.2 µs an entity."""
@@ -36,6 +39,8 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     # valid protobuf with unknown fields.
     if not feed.HasField("header"):
         return [Outcome.INVALID__SCHEMA]
+    if len(feed.entity) * _LEAST_BYTES > max(len(payload), _FEW * _LEAST_BYTES):
+        return [Outcome.INVALID__SCHEMA]  # most have neither an id nor a position
     return [_fix_of(entity) for entity in feed.entity] or [Outcome.INVALID__EMPTY]
 
 

@@ -22,6 +22,8 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
 T = TypeVar("T")
+_LEAST_BYTES, _FEW = 11, 100
+"""Bytes of a record with nothing but whole coordinates; shorter arrays are read in any case."""
 
 
 class _Record(Stated):
@@ -43,12 +45,24 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     """Decode one message. The records of an array are decoded one by one."""
     if not payload:
         return [Outcome.INVALID__EMPTY]
+    n = _n_items(payload)
+    if n * _LEAST_BYTES > max(len(payload), _FEW * _LEAST_BYTES):
+        # Most are no records, and each would cost an object.
+        too_many = n > len(payload)
+        return [Outcome.INVALID__MALFORMED if too_many else Outcome.INVALID__SCHEMA]
     message = _read(_MESSAGE, payload)
     if isinstance(message, Outcome):
         return [_told(payload, message)]
     if isinstance(message, list):
         return [_fix_of_part(part) for part in message] or [Outcome.INVALID__EMPTY]
     return [_fix_of(message)]
+
+
+def _n_items(payload: bytes) -> int:
+    """Return how many items an array states, 0 for anything else."""
+    kind = payload[0]
+    n_bytes = {0xDC: 2, 0xDD: 4}.get(kind, 0)
+    return int.from_bytes(payload[1 : 1 + n_bytes]) if n_bytes else (kind & 15) * (kind >> 4 == 9)
 
 
 def _read(decoder: Decoder[T], payload: bytes | Raw) -> T | Outcome:

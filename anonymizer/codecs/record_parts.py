@@ -22,6 +22,7 @@ from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.codecs.times import unix_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Attribute
+from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, plain_form
 
 Part: TypeAlias = tuple[float, bytes]
 """Event time in unix seconds, and the values of the attributes: their codes as little-endian int32,
@@ -29,6 +30,7 @@ then the texts of those with an open domain; see `texts_of`."""
 
 MAX_TEXT_CHARS = 64
 """Longest value of an open domain."""
+_NO_VALUE = frozenset(("", *NO_VALUE))
 _TEXTS = Decoder(list[str | None])
 _VEHICLE, _TIME = -2, -1
 """Where the vehicle and the time of a part are among its values."""
@@ -230,7 +232,7 @@ def _value_coder(reported: ReportedValues) -> _Coder:
     if reported.attribute.numeric:
         return _number_coder(reported)
     missing = reported.attribute.missing
-    code_of = _CodeOf({label: code for code, label in enumerate(reported.attribute.label)})
+    code_of = _CodeOf(reported.attribute.label, missing)
     code_of[None] = code_of[UNSET] = code_of[reported.marker] = missing
 
     def category(value: str | int | None) -> int:
@@ -240,11 +242,40 @@ def _value_coder(reported: ReportedValues) -> _Coder:
 
 
 class _CodeOf(dict[Any, int]):
-    """Codes by label."""
+    """Codes by label, and of a text that is none, of the one label that means the same.
 
-    def __missing__(self, label: object) -> Outcome:
-        """Return the reason why another text has no code."""
-        return Outcome.INVALID__OUT_OF_DOMAIN
+    Only where that is plain from the declared domain: case, Unicode and blanks; padding zeros;
+    words for true and false, if these are the values; and for no value.
+    """
+
+    def __init__(self, label: Sequence[str], missing: int) -> None:
+        values = [each for code, each in enumerate(label) if code != missing]
+        super().__init__({each: code for code, each in enumerate(label)})
+        self._missing = missing
+        self._is_truth = {each.casefold() in TRUE for each in values} == {True, False} and all(
+            each.casefold() in TRUTH for each in values
+        )
+        meant = [self._meant(each) for each in values]
+        self._means = {
+            key: self[each]
+            for key, each in zip(meant, values, strict=True)
+            if meant.count(key) == 1
+        }
+
+    def _meant(self, text: str) -> object:
+        plain = plain_form(text).casefold()
+        if self._is_truth and plain in TRUTH:
+            return plain in TRUE
+        return int(plain) if plain.isdecimal() and len(plain) <= MAX_TEXT_CHARS else plain
+
+    def __missing__(self, label: object) -> int | Outcome:
+        """Return the code of another writing, or the reason why there is none."""
+        if not isinstance(label, str) or len(label) > MAX_TEXT_CHARS:
+            return Outcome.INVALID__OUT_OF_DOMAIN
+        found = self._means.get(self._meant(label))
+        if found is None and plain_form(label) in _NO_VALUE:
+            return self._missing
+        return Outcome.INVALID__OUT_OF_DOMAIN if found is None else found
 
 
 def _text_coder(marker: str) -> _Coder:
@@ -252,7 +283,12 @@ def _text_coder(marker: str) -> _Coder:
         if value is None or value is UNSET or value == marker:
             return None
         stated = str(value)
-        usable = 0 < len(stated) <= MAX_TEXT_CHARS and stated.isprintable()
+        if len(stated) > MAX_TEXT_CHARS:
+            return Outcome.INVALID__OUT_OF_DOMAIN
+        stated = plain_form(stated)
+        if stated in _NO_VALUE:
+            return None
+        usable = len(stated) <= MAX_TEXT_CHARS and stated.isprintable()
         return stated if usable else Outcome.INVALID__OUT_OF_DOMAIN
 
     return text
@@ -272,6 +308,11 @@ def _number_coder(reported: ReportedValues) -> _Coder:
         if value is None or value is UNSET or value == marker:
             return missing
         found = numeral(value)
+        if found is None and len(value) <= MAX_TEXT_CHARS:
+            plain = plain_form(value)
+            if plain in _NO_VALUE:
+                return missing
+            found = numeral(plain)
         return Outcome.INVALID__SCHEMA if found is None else number(found)
 
     return number

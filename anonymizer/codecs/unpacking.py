@@ -77,7 +77,8 @@ def _step(packing: Packing, max_bytes: int) -> Callable[[bytes], bytes]:
 
 
 def _inflated(payload: bytes, window_bits: int, max_bytes: int) -> bytes:
-    parts, n_bytes = [], 0
+    parts: list[bytes] = []
+    n_bytes = 0
     while payload:  # a gzip file may have several members
         if len(parts) == _MOST_MEMBERS:
             raise _UnpackingError(Outcome.INVALID__TOO_LARGE)

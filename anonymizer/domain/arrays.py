@@ -1,6 +1,7 @@
 """Array types that cross module boundaries, compressed sparse rows, and columns that grow."""
 
-from typing import TypeAlias, TypeVar
+from hashlib import blake2b
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,3 +28,28 @@ def with_room(items: NDArray[_Item], n: int) -> NDArray[_Item]:
     wider = np.zeros((max(n, 2 * len(items)), *items.shape[1:]), items.dtype)
     wider[: len(items)] = items
     return wider
+
+
+def check_indices(index: NDArray[np.integer[Any]], n: int) -> None:
+    """Check stored indices before a kernel follows them: below `n`; negative ones stand for none.
+
+    Raises
+    ------
+    ValueError
+        If one is not.
+    """
+    if len(index) and index.max() >= n:
+        raise ValueError("a stored index is out of range")
+
+
+def digest_of(*parts: bytes | NDArray[Any] | None) -> bytes:
+    """Return 16 bytes that are equal for equal content, types and shapes alone."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        array = np.frombuffer(part, np.uint8) if isinstance(part, bytes) else part
+        if array is None:
+            digest.update(b"none;")
+            continue
+        digest.update(f"{array.dtype.str}{array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.digest()

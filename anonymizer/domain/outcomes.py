@@ -113,6 +113,10 @@ class Outcome(IntEnum):
     """The declaration of the stream changed while the part waited for its window to close."""
     SUPPRESSED__OVER_SHARE = 56
     """One vehicle or topic had sent more than its share."""
+    SUPPRESSED__STATES_NOTHING = 57
+    """It states no quasi-identifier, so that no evidence of anybody is behind it."""
+    SUPPRESSED__REPEATED = 58
+    """Another record of the vehicle, drawn at random, stands for it in this window."""
 
     # Positions that may not be where the device is now: they are company for nobody.
     SUPPRESSED__IMPLAUSIBLE_JUMP = 57

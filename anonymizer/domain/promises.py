@@ -34,6 +34,11 @@ class Promise:
     t
         Largest earth mover's distance between the distribution of a sensitive attribute in a
         class and its distribution in the whole table.
+    margin
+        Members of a class whom an adversary may have made up: whichever so many of them leave, the
+        others meet all bounds on shares and spread, and where more than one value is asked for, l,
+        entropy_l and t. k and d are given with them: every class has so many more persons, and
+        where d is 2 or more, so many more values.
 
     References
     ----------
@@ -51,6 +56,7 @@ class Promise:
     min_spread: dict[str, float] = field(default_factory=dict)
     entropy_l: float = 1.0
     t: float = inf
+    margin: int = 0
 
 
 def bounded_shares(

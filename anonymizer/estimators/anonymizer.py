@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from anonymizer.algorithms.cells.pruning import TreeCells, cells
@@ -26,8 +28,9 @@ from anonymizer.algorithms.records.methods import (
     searches,
     warm_up,
 )
+from anonymizer.algorithms.records.ordering import numbered
 from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.domain.records import Records
@@ -110,7 +113,8 @@ class Anonymizer(RowTransformer):
     Notes
     -----
     `fit_transform` publishes the table: each row becomes the representative of its class, and a
-    suppressed row becomes NaN. The promise holds for its result, and is verified independently.
+    suppressed row becomes NaN. A row without any quasi-identifier is suppressed: nothing shows that
+    it is a person. The promise holds for its result, and is verified independently.
     `transform` maps single rows of any table: to the cell that contains them, otherwise to the
     class of the first equal row that was fitted, otherwise to the nearest representative. Use it
     to query a model that was trained on the published table.
@@ -231,11 +235,20 @@ class Anonymizer(RowTransformer):
         if promise.l > 1 and not schema.sensitive:
             raise ValueError(f"l = {promise.l}, but no column is sensitive")
         records = self.columns_.records(rows, person)
-        problem = make_problem(records, schema, promise)
+        # A row that states no quasi-identifier is no evidence of a person.
+        stating = np.flatnonzero((records.qi != [qi.missing for qi in schema.qis]).any(axis=1))
+        some = replace(
+            records.only(stating), person=numbered(records.person[stating, None]).astype(np.int32)
+        )
+        problem = make_problem(some, schema, promise)
         if reason := why_impossible(problem, schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
-        self.class_of_ = self._classes(records, promise, problem, y, rows)
-        if verify_classes(records, schema, promise, self.class_of_):
+        labels = y if y is None or len(stating) == len(rows) else _safe_indexing(y, stating)
+        self.class_of_ = np.full(len(rows), SUPPRESSED, np.int32)
+        self.class_of_[stating] = self._classes(some, promise, problem, labels, rows[stating])
+        broken = verify_classes(some, schema, promise, self.class_of_[stating])
+        # Every row comes back, so a group has as many as it came with.
+        if any(each.part is not PromisePart.ONE_EACH for each in broken):
             raise GuaranteeError("the classes do not keep the promise")
         self.n_classes_ = int(self.class_of_.max()) + 1
         self.representatives_ = representatives(records.qi, classes_of(self.class_of_), schema)

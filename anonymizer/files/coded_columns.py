@@ -25,11 +25,6 @@ from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable
 from anonymizer.files.time_columns import Level, TimeCells, read_times
 
-DEFAULT_MARKERS = (
-    *("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "-"),
-    *("inf", "-inf", "Infinity", "-Infinity"),
-)
-"""Texts that mean "missing" unless others are declared: those of pandas, a dash, and infinities."""
 _GROUPED = {
     "numbers with decimal commas": (r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$", "[.]", ","),
     "numbers with thousands separators": (r"^[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$", "[,]", "."),
@@ -77,11 +72,15 @@ class ColumnRules:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Coded:
-    """An attribute, the code of each cell of its column, shape (rows,), and how it was read."""
+    """An attribute, the code of each cell of its column, and how it was read.
+
+    `missing`: which cells state nothing, also where that counts as a value; shape (rows,).
+    """
 
     attribute: Attribute
     code: Int32Array
     read_as: str
+    missing: BoolArray
 
 
 def code_column(table: TextTable, name: str, rules: ColumnRules) -> Coded:
@@ -244,7 +243,7 @@ def _code_numbers(
     has_missing = bool(missing.any())
     attribute = numbers(name, position, branches=branches, missing=has_missing, exact=exact)
     code[missing] = attribute.missing
-    return Coded(attribute, code, how)
+    return Coded(attribute, code, how, missing)
 
 
 def _places(
@@ -288,7 +287,8 @@ def _places_of_decimals(
 
 def _code_categories(table: TextTable, name: str, rules: ColumnRules, how: str) -> Coded:
     column = texts(table, name)
-    column = column.set(pl.Series(is_missing(column, rules.markers)), MISSING)
+    missing = is_missing(column, rules.markers)
+    column = column.set(pl.Series(missing), MISSING)
     branches = tuple((_plain(branch[0], rules), *branch[1:]) for branch in rules.branches)
     there = column.unique().sort().to_list()
     domain = [_plain(label, rules) for label in rules.order or ()]
@@ -303,7 +303,7 @@ def _code_categories(table: TextTable, name: str, rules: ColumnRules, how: str) 
     code_of = {label: code for code, label in enumerate(attribute.label)}
     code = column.replace_strict(code_of, default=-1, return_dtype=pl.Int32).to_numpy()
     _refuse(table, name, code < 0, "lies outside its domain")
-    return Coded(attribute, code, how)
+    return Coded(attribute, code, how, missing)
 
 
 def _times(table: TextTable, name: str, rules: ColumnRules) -> TimeCells | str:
@@ -347,7 +347,7 @@ def _code_times(table: TextTable, name: str, rules: ColumnRules, cells: TimeCell
     rank = {each: code for code, each in enumerate(value)}
     code_of = {cell: rank[each] for cell, each in cells.number_of.items()}
     code = column.replace_strict(code_of, default=attribute.missing, return_dtype=pl.Int32)
-    return Coded(attribute, code.to_numpy(writable=True), cells.read_as)
+    return Coded(attribute, code.to_numpy(writable=True), cells.read_as, missing)
 
 
 def _refuse(table: TextTable, name: str, faulty: BoolArray, why: str) -> None:

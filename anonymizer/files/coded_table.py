@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from anonymizer.algorithms.records.attributes import Branch, Interval
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import (
-    DEFAULT_MARKERS,
     MINUTES_OF_DAY,
     Coded,
     ColumnRules,
@@ -22,11 +22,15 @@ from anonymizer.files.coded_columns import (
     texts,
     with_minutes,
 )
+from anonymizer.files.meanings import Fold, Meant, Spelling, meant
 from anonymizer.files.tables import TextTable, no_column
 from anonymizer.files.time_columns import Level
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
 """Origin of a domain; all but `data` are declared."""
+Reason: TypeAlias = Literal["no_identifier", "states_nothing", "states_no_qi"]
+"""Why a row is no record: whose it is, is unknown; it states no QI and no sensitive value, as rows
+of blanks do, so that nobody is known to be behind it; or it states none of the QIs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,9 @@ class Declared:
         Whether a missing value counts as one more category, as in the paper.
     keep
         Further columns, which are published as they are.
+    exact
+        Columns of which each writing is a value of its own, and an empty cell or `?` alone is
+        missing.
     """
 
     qis: Sequence[str]
@@ -68,9 +75,10 @@ class Declared:
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     categories: Sequence[str] = ()
     times: Sequence[str] = ()
-    markers: Sequence[str] = DEFAULT_MARKERS
+    markers: Sequence[str] = NO_VALUE
     markers_are_values: bool = False
     keep: Sequence[str] = ()
+    exact: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.qis:
@@ -88,6 +96,8 @@ class Declared:
             raise SettingsError(
                 f"{unknown[0]} is neither a quasi-identifier nor a sensitive attribute"
             )
+        if unknown := [name for name in self.exact if name not in self.columns]:
+            raise SettingsError(f"exact: {unknown[0]} is no declared column")
         others = (*self.ranges, *self.categories, *self.orders, *self.hierarchies)
         if both := [name for name in self.times if name in (*others, *self.calendars)]:
             raise SettingsError(f"{both[0]}: the domain of a time is the minutes of a day")
@@ -101,6 +111,10 @@ class Declared:
         """All declared columns."""
         direct = () if self.id is None else (self.id,)
         return (*direct, *self.qis, *self.sensitive, *self.keep)
+
+    def markers_of(self, name: str) -> Sequence[str]:
+        """Return the texts that mean "missing" in a column."""
+        return () if name in self.exact else self.markers
 
 
 def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
@@ -133,11 +147,17 @@ class CodedTable:
     row
         Row of the table of each record, from 0, shape (records,).
     n_rows
-        Rows of the table. A row without an identifier is not a record.
+        Rows of the table.
+    left_out
+        The rows that are no records, by the first reason that fits.
     open
         The columns that are published as they are: sensitive attributes and kept columns.
     open_code
         Rank of each cell of `open` in its column, shape (records, columns of `open`).
+    spelling
+        How cells are counted and published that are written otherwise, by attribute.
+    folds
+        What was folded, see `meanings`.
     origin, read_as
         Origin of the domain of each attribute, and what its cells were taken for, by name.
     """
@@ -146,10 +166,13 @@ class CodedTable:
     schema: Schema
     row: IntArray
     n_rows: int
+    left_out: Mapping[Reason, IntArray]
     open: pl.DataFrame
     open_code: Int32Array
     origin: dict[str, Origin]
     read_as: dict[str, str]
+    spelling: Mapping[str, Spelling] = field(default_factory=dict)
+    folds: Sequence[Fold] = ()
 
     def __repr__(self) -> str:
         """Return the sizes alone: no value may appear in a log."""
@@ -169,22 +192,28 @@ def code_table(table: TextTable, declared: Declared) -> CodedTable:
 
     Notes
     -----
-    Rows without an identifier are not records, because nobody knows which person they concern. An
+    A row is a person only by evidence. Where all quasi-identifiers are missing, nobody could hide
+    among such rows but people of whom as little is known, and a row of blanks may be nobody at all;
+    unless a missing value counts as a value, then only rows that state nothing are left out. An
     attribute without a declared order has the order of its hierarchy, else that of its numbers or
     texts. O(n log n).
     """
     if absent := [name for name in declared.columns if name not in table.frame.columns]:
         raise no_column(table.path, absent[0], table.frame.columns)
+    table, spelling, folds = in_meaning(table, declared)
     table = with_minutes(table, declared.times, declared.markers)
-    person, row = _persons(table, declared)
     names = (*declared.qis, *declared.sensitive)
     coded = {name: _code(table, declared, name) for name in names}
+    left_out = _no_records(table, declared, {name: each.missing for name, each in coded.items()})
+    row = np.delete(np.arange(len(table)), np.concatenate([*left_out.values()]))
+    if not len(row):
+        raise InputError(f"{table.path}: no row states a quasi-identifier of somebody")
     shown = table.frame[row].select(*declared.sensitive, *declared.keep)
     return CodedTable(
         records=Records(
             qi=_columns([coded[name].code[row] for name in declared.qis], len(row)),
             sensitive=_columns([coded[name].code[row] for name in declared.sensitive], len(row)),
-            person=person,
+            person=_persons(table, declared, row),
         ),
         schema=Schema(
             qis=tuple(coded[name].attribute for name in declared.qis),
@@ -193,34 +222,92 @@ def code_table(table: TextTable, declared: Declared) -> CodedTable:
         ),
         row=row,
         n_rows=len(table),
+        left_out=left_out,
         open=shown,
         open_code=open_codes(shown, len(row), table.path),
+        spelling=spelling,
+        folds=folds,
         read_as={name: coded[name].read_as for name in names},
         origin={name: origin_of(declared, coded[name].attribute) for name in names},
     )
 
 
-def _persons(table: TextTable, declared: Declared) -> tuple[Int32Array, IntArray]:
-    """Return the person of each record, and the rows that have an identifier."""
+def in_meaning(
+    table: TextTable, declared: Declared
+) -> tuple[TextTable, dict[str, Spelling], tuple[Fold, ...]]:
+    """Return a table whose identifier, QIs and sensitive attributes hold one writing of each value.
+
+    Returns
+    -------
+    table
+        The table; columns that are exact or no text are as they were.
+    spelling
+        See `CodedTable`.
+    folds
+        What was folded.
+    """
+    direct = () if declared.id is None else (declared.id,)
+    found = {
+        name: meaning_of(table.frame[name], declared)
+        for name in (*direct, *declared.qis, *declared.sensitive)
+    }
+    columns = [each.of(table.frame[name]) for name, each in found.items()]
+    return (
+        TextTable(table.path, table.frame.with_columns(columns)),
+        {name: each.spelling for name, each in found.items() if each.spelling is not None},
+        tuple(fold for each in found.values() for fold in each.folds),
+    )
+
+
+def meaning_of(column: pl.Series, declared: Declared, *, counts: pl.Series | None = None) -> Meant:
+    """Return what a declared column means; `counts` as for `meant`."""
+    name = column.name
+    if name in declared.exact:
+        return Meant(None)
+    known = [*declared.orders.get(name, ()), *(b[0] for b in declared.hierarchies.get(name, ()))]
+    return meant(column, markers=declared.markers, known=known, counts=counts)
+
+
+def _no_records(
+    table: TextTable, declared: Declared, missing: Mapping[str, BoolArray]
+) -> dict[Reason, IntArray]:
+    """Return the rows that are no records; `missing`: which cells of each attribute are."""
+    has_nobody = np.zeros(len(table), bool)
+    if declared.id is not None:
+        has_nobody = is_missing(texts(table, declared.id), declared.markers_of(declared.id))
+        if has_nobody.all():
+            raise InputError(f"{table.path}: column {declared.id}: has no identifier")
+    no_qi = np.logical_and.reduce([missing[name] for name in declared.qis])
+    nothing = np.logical_and.reduce([no_qi, *(missing[name] for name in declared.sensitive)])
+    some = no_qi & ~nothing & (not declared.markers_are_values)
+    return {
+        "no_identifier": np.flatnonzero(has_nobody),
+        "states_nothing": np.flatnonzero(nothing & ~has_nobody),
+        "states_no_qi": np.flatnonzero(some & ~has_nobody),
+    }
+
+
+def _persons(table: TextTable, declared: Declared, row: IntArray) -> Int32Array:
+    """Return the person of each record."""
     if declared.id is None:
-        return np.arange(len(table), dtype=np.int32), np.arange(len(table))
-    column = texts(table, declared.id)
-    row: IntArray = np.flatnonzero(~is_missing(column, declared.markers))
-    if not len(row):
-        raise InputError(f"{table.path}: column {declared.id}: has no identifier")
-    named = column.gather(row)
-    return (named.rank("dense") - 1).cast(pl.Int32).to_numpy(), row
+        return np.arange(len(row), dtype=np.int32)
+    named = texts(table, declared.id).gather(row)
+    return (named.rank("dense") - 1).cast(pl.Int32).to_numpy()
 
 
 def cells_of(table: TextTable, declared: Declared, name: str) -> pl.Series:
     """Return a declared column as text, null where a value is missing; times as minutes."""
     is_time = name in declared.times
     column = texts(with_minutes(table, [name], declared.markers) if is_time else table, name)
-    return column.set(pl.Series(is_missing(column, () if is_time else declared.markers)), None)
+    return column.set(
+        pl.Series(is_missing(column, () if is_time else declared.markers_of(name))), None
+    )
 
 
 def code_declared(table: TextTable, declared: Declared, name: str) -> Coded:
     """Return the attribute of one declared column, and the code of each of its cells.
+
+    They are taken as they are written: see `meaning_of`.
 
     Raises
     ------
@@ -239,7 +326,9 @@ def _code(table: TextTable, declared: Declared, name: str) -> Coded:
         order=declared.orders.get(name),
         interval=MINUTES_OF_DAY if is_time else declared.ranges.get(name),
         as_category=name in declared.categories,
-        markers=() if is_time else declared.markers,  # already replaced by null; 0 is midnight
+        markers=()
+        if is_time
+        else declared.markers_of(name),  # already replaced by null; 0 is midnight
         markers_are_values=declared.markers_are_values,
         plain=name not in declared.qis,  # what is published unchanged is read back as it is
     )

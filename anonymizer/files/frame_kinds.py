@@ -15,6 +15,7 @@ import polars as pl
 
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable, no_column, read_table
+from anonymizer.unfolding import UnfoldingError, check_frame
 
 DataFrame: TypeAlias = Any
 """A `polars.DataFrame` or a `pandas.DataFrame`."""
@@ -38,7 +39,10 @@ def as_table(
     """
     if isinstance(source, str | PathLike):
         return read_table(Path(source), columns)
-    frame = as_polars(source, columns, name=name)
+    try:
+        frame = check_frame(as_polars(source, columns, name=name))
+    except UnfoldingError as error:
+        raise InputError(f"{name}: {error}") from None
     if not len(frame):
         raise InputError(f"{name}: has no rows")
     return TextTable(Path(name), frame)

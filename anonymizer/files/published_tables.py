@@ -1,6 +1,6 @@
 """Published tables of classes and the auditor's map of rows, as read from files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,10 @@ class PublishedTable:
 
 
 def read_published(
-    path: str | Path | TextTable, schema: Schema, *, markers: Sequence[str] = ()
+    path: str | Path | TextTable,
+    schema: Schema,
+    *,
+    markers_of: Callable[[str], Sequence[str]] = lambda _: (),
 ) -> PublishedTable:
     """Read a table that `anonymize` has written.
 
@@ -82,8 +85,9 @@ def read_published(
         csv, csv.gz or parquet; or a table that has been read, without escapes.
     schema
         The attributes; columns of other names are ignored.
-    markers
-        Texts that mean "missing" in sensitive columns, in addition to an empty cell and `?`.
+    markers_of
+        Returns the texts that mean "missing" in a sensitive column, in addition to an empty cell
+        and `?`.
 
     Raises
     ------
@@ -107,7 +111,9 @@ def read_published(
         labels=tuple(labels for labels, _, _ in read),
         label_texts=tuple(written for _, written, _ in read),
         label_of=_stacked([of for _, _, of in read], len(table)),
-        sensitive=_stacked([_values(table, a, markers) for a in schema.sensitive], len(table)),
+        sensitive=_stacked(
+            [_values(table, a, markers_of(a.name)) for a in schema.sensitive], len(table)
+        ),
     )
 
 

@@ -2,19 +2,21 @@
 
 import csv
 import gzip
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
 from anonymizer.errors import InputError
+from anonymizer.files.csv_text import UTF_8, CsvText, csv_text
 from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -40,10 +42,13 @@ class TextTable:
         The file, for messages.
     frame
         The requested columns. Those of a csv are stripped text, null where a cell is empty.
+    encoding
+        What a csv was read as that is no UTF-8; else empty.
     """
 
     path: Path
     frame: pl.DataFrame
+    encoding: str = ""
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -56,6 +61,8 @@ class TextTable:
 
 def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTable:
     """Read a table with a header; cells of a csv are separated by `,`, `;` or tabs.
+
+    What spreadsheets write is read, too: see `csv_text`.
 
     Parameters
     ----------
@@ -74,10 +81,18 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTa
     wanted = None if columns is None else list(dict.fromkeys(columns))
     with reading(path, _form(path).removeprefix("."), fault=_fault):
         check_unfolding(path, wanted)
-        frame = _parquet(path, wanted) if _form(path) == ".parquet" else _csv(path, wanted)
+        text = UTF_8 if _form(path) == ".parquet" else _text(path)
+        frame = _parquet(path, wanted) if _form(path) == ".parquet" else _csv(path, text, wanted)
     if not len(frame):
         raise InputError(f"{path}: has no rows")
-    return TextTable(path, frame)
+    return TextTable(path, frame, text.encoding)
+
+
+def _text(path: Path) -> CsvText:
+    try:
+        return csv_text(lambda: _opened_bytes(path))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 @contextmanager
@@ -112,7 +127,7 @@ def reading(
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
     """Write a table in the format of an ending; equal tables give equal bytes.
 
-    Unless `formulas` is set, a cell of a csv that a spreadsheet would run (`=HYPERLINK(...)`)
+    Unless `formulas` is set, a cell or name of a csv that a spreadsheet runs (`=HYPERLINK(...)`)
     begins with an apostrophe, which `without_escapes` takes away. Numbers are written as they are.
     """
     if form == ".parquet":
@@ -122,6 +137,7 @@ def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: boo
         return
     if not formulas:
         frame = frame.with_columns(_escaped(name) for name in frame.select(cs.string()).columns)
+        frame = frame.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
     frame = frame.with_columns(cs.temporal().dt.to_string("iso:strict"))  # polars has no durations
     if form == ".csv":
         frame.write_csv(file)
@@ -141,7 +157,10 @@ def without_escapes(table: TextTable) -> TextTable:
     """Return a csv that `write_table` has written, with its cells as they were."""
     if _form(table.path) == ".parquet":
         return table
-    return TextTable(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
+    frame = table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1"))
+    names = {name: re.sub(_ESCAPED, r"\1", name) for name in frame.columns}
+    is_clear = len(set(names.values())) == len(names)
+    return TextTable(table.path, frame.rename(names) if is_clear else frame)
 
 
 def ending(path: Path) -> str:
@@ -180,36 +199,38 @@ def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
     return check_frame(pl.read_parquet(path, columns=wanted))
 
 
-def _csv(path: Path, wanted: list[str] | None) -> pl.DataFrame:
-    separator = _separator(path)
-    if wanted is not None and _is_uneven(path, separator) and (fault := _fault(path)) is not None:
+def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
+    separator = text.separator or _separator(path, text)
+    source = path if text.data is None else text.data
+    uneven = wanted is not None and _is_uneven(path, text, separator)
+    if uneven and (fault := _fault(path, text)) is not None:
         raise InputError(f"{path}: {fault}")  # polars looks at the wanted columns alone
-    header = pl.read_csv(path, n_rows=0, infer_schema=False, separator=separator).columns
+    header = pl.read_csv(source, n_rows=0, infer_schema=False, separator=separator).columns
     name_of = {column: column.strip() for column in header}
     _require(path, wanted, list(name_of.values()))
     there = [each for each in header if wanted is None or name_of[each] in wanted]
-    frame = pl.read_csv(path, columns=there, infer_schema=False, separator=separator)
-    if frame[:, -1].null_count() and (fault := _fault(path)) is not None:
+    frame = pl.read_csv(source, columns=there, infer_schema=False, separator=separator)
+    if frame[:, -1].null_count() and (fault := _fault(path, text)) is not None:
         raise InputError(f"{path}: {fault}")  # short rows would be filled up
     frame = frame.rename({each: name_of[each] for each in there})
     frame = frame.with_columns(pl.all().str.strip_chars().replace("", None))
     return frame if wanted is None else frame.select(wanted)
 
 
-def _separator(path: Path) -> str:
-    with _opened_bytes(path) as file:
+def _separator(path: Path, text: CsvText = UTF_8) -> str:
+    with _bytes_of(path, text) as file:
         header = file.readline(_MOST_HEADER_BYTES)
     if b"\0" in header:
-        raise InputError(f"{path}: {_NOT_UTF_8}")  # UTF-16, or no text at all
+        raise InputError(f"{path}: {_NOT_UTF_8}")  # UTF-16 without a mark, or no text at all
     if b"\r" in header.rstrip(b"\r\n"):
         raise InputError(f"{path}: ends its lines with CR alone: save it with LF")
     return max((",", ";", "\t"), key=lambda mark: header.count(mark.encode()))
 
 
-def _is_uneven(path: Path, separator: str) -> bool:
+def _is_uneven(path: Path, text: CsvText, separator: str) -> bool:
     """Return whether two lines differ in their number of separators, as ragged rows do."""
     expected, rest, mark = -1, b"", ord(separator)
-    with _opened_bytes(path) as file:
+    with _bytes_of(path, text) as file:
         while chunk := file.read(_CHUNK_BYTES):
             chunk, _, rest = (rest + chunk).rpartition(b"\n")
             byte = np.frombuffer(chunk + b"\n" if chunk else b"", np.uint8)
@@ -225,13 +246,13 @@ def _is_uneven(path: Path, separator: str) -> bool:
     return bool(rest.strip()) and expected >= 0 and rest.count(separator.encode()) != expected
 
 
-def _fault(path: Path) -> str | None:
+def _fault(path: Path, text: CsvText = UTF_8) -> str | None:
     """Return what is wrong with a csv, by its row; None: no fault is known."""
     if _form(path) == ".parquet":
         return None
     try:
-        with _opened(path) as file:
-            rows = csv.reader(file, delimiter=_separator(path))
+        with TextIOWrapper(_bytes_of(path, text), "utf-8-sig", newline="") as file:
+            rows = csv.reader(file, delimiter=text.separator or _separator(path, text))
             n_columns = len(next(rows))
             for number, row in enumerate(rows, 1):
                 if row and len(row) != n_columns:
@@ -243,10 +264,8 @@ def _fault(path: Path) -> str | None:
     return None
 
 
-def _opened(path: Path) -> TextIO:
-    if _form(path) == ".csv.gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _bytes_of(path: Path, text: CsvText) -> BinaryIO:
+    return _opened_bytes(path) if text.data is None else BytesIO(text.data)
 
 
 def _opened_bytes(path: Path) -> BinaryIO:

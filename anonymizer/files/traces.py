@@ -13,7 +13,7 @@ from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
 from anonymizer.files.tables import reading
-from anonymizer.unfolding import check_frame, check_texts, check_unfolding
+from anonymizer.unfolding import UnfoldingError, check_frame, check_texts, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NETWORK = "network"
@@ -54,7 +54,10 @@ def trace_of(
     frame: pl.DataFrame, *, readings: Sequence[str] = (), path: Path = Path("trace")
 ) -> Trace:
     """Return the trace of a data frame, as `read_trace`; `path` is what messages call it."""
-    frame = frame.select(_wanted(path, frame.columns, readings))
+    try:
+        frame = check_frame(frame.select(_wanted(path, frame.columns, readings)))
+    except UnfoldingError as error:
+        raise InputError(f"{path}: {error}") from None
     ts = _numbers(path, frame, "ts")
     ids = _names(path, frame, "device_id")
     usable = np.isfinite(ts) & ids.is_not_null().to_numpy()

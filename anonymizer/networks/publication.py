@@ -23,9 +23,8 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.roads import roads_of
+from anonymizer.pipeline.ports import PART_BYTES
 
-PART_BYTES = 120_000
-"""Largest size of a part. Brokers limit packets; that of AWS IoT Core, the smallest, is 128 KiB."""
 _DIGITS = 7
 """Decimals of a coordinate, 1 cm."""
 _POINT, _LINE = 1, 2
@@ -43,7 +42,9 @@ class NetworkAbout(msgspec.Struct, frozen=True):
     bbox: tuple[float, float, float, float]
     """West, south, east and north, in degrees."""
     parts: int
-    """Number of parts on the topics behind this one."""
+    """Number of parts on the topics behind this one; 0: they cannot be published."""
+    problem: str | msgspec.UnsetType = msgspec.UNSET
+    """Why there are no parts."""
 
     def encoded(self) -> bytes:
         """Return the description as JSON."""
@@ -106,22 +107,20 @@ def parts(
     Parameters
     ----------
     most_bytes
-        Largest size of a part, at least 4096.
+        Largest size of a part, unless a single node or road needs more.
 
     Raises
     ------
     InputError
-        If the network has no coordinates, or the name of a node is too long for a part.
+        If the network has no coordinates.
     """
     version = network_version(network)
-    head = {"network": version, "part": network.n_nodes + network.n_roads}
-    room = most_bytes - len(_collection([], head)) - 1
+    n_most = network.n_nodes + network.n_roads
+    room = most_bytes - len(_collection([], _part_head(version, n_most, n_most)))
     groups: list[list[bytes]] = [[]]
     used = 0
     for feature in features(network):
-        if len(feature) + 1 > room:
-            raise InputError("the name of a node is too long for a part of the published network")
-        if used + len(feature) + 1 > room:
+        if groups[-1] and used + len(feature) + 1 > room:
             groups.append([])
             used = 0
         groups[-1].append(feature)
@@ -135,7 +134,7 @@ def parts(
         parts=len(groups),
     )
     return about, [
-        _collection(group, {"network": version, "part": i}) for i, group in enumerate(groups)
+        _collection(group, _part_head(version, i, len(groups))) for i, group in enumerate(groups)
     ]
 
 
@@ -220,6 +219,11 @@ def _box(network: RoadNetwork) -> tuple[float, float, float, float]:
     corners = (network.lon.min(), network.lat.min(), network.lon.max(), network.lat.max())
     west, south, east, north = (round(float(corner), _DIGITS) for corner in corners)
     return west, south, east, north
+
+
+def _part_head(version: str, part: int, n_parts: int) -> dict[str, Any]:
+    """Return what tells parts of this cut of the network from those of another one."""
+    return {"network": version, "part": part, "of": n_parts}
 
 
 def _collection(found: Sequence[bytes], head: dict[str, Any]) -> bytes:

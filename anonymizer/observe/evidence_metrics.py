@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-ENDS = ("done", "failed", "empty")
+ENDS = ("done", "partial", "failed", "empty")
 FIGURES = ("success", "low", "high", "control")
 
 
@@ -23,13 +23,20 @@ class EvidenceFigures:
     at_s, sample_s
         Unix seconds at which the attacked sample ended, and its length; 0: none was attacked yet.
     n_runs
-        How often all attacks were mounted, by how that ended; `empty`: there was no release.
+        How often all attacks were mounted, by how that ended; `partial`: some attacks failed;
+        `failed`: their process; `empty`: there was no release.
+    n_failed
+        Attacks of the last run that failed or were not reached.
+    is_overdue
+        Whether the last run failed, or none has ended for two periods.
     """
 
     found: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     n_broken: int = 0
     at_s: float = 0.0
     sample_s: float = 0.0
+    n_failed: int = 0
+    is_overdue: bool = False
     n_runs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENDS, 0))
 
 
@@ -62,6 +69,8 @@ class EvidenceCollector(Collector):
             ("broken", "Attacks of the last sample that break a promise.", now.n_broken),
             ("timestamp_seconds", "Unix time at which the last attacked sample ended.", now.at_s),
             ("sample_seconds", "Length of the last attacked sample.", now.sample_s),
+            ("attacks_failed", "Attacks of the last run without a result.", now.n_failed),
+            ("overdue", "1: the last run failed, or none ended for two periods.", now.is_overdue),
         ):
             yield GaugeMetricFamily(f"anonymizer_evidence_{name}", text, value=value)
         runs = CounterMetricFamily(

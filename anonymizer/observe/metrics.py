@@ -14,9 +14,10 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from anonymizer.crashes import CRASHES
 from anonymizer.pipeline.accounting import BatchHistogram
+from anonymizer.pipeline.positions.counts.figures import Exact, Figures, exact_figures
 from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
-from anonymizer.pipeline.positions.counts.public_counts import Figures, exact_figures
 from anonymizer.pipeline.positions.out.trips import UNVERIFIED
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
@@ -57,22 +58,22 @@ class FlowCollector(Collector):
         return exact_figures(flow, flow.ledger, n_waiting=self._inbox.n_waiting)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric of the flow."""
+        """Yield every metric of the flow that may be shown."""
         figures = self._figures()
-        yield from self._accounting(figures)
-        yield from self._gauges(figures)
-        yield from self._privacy(figures)
+        yield from self._counters(figures)
+        yield from self._privacy()
         yield from self._readings(figures)
-        yield from self._histograms(figures)
-        yield from self._density(figures)
+        yield from self._histograms()
+        if figures.exact is not None:
+            yield from self._exact_counts(figures.exact)
+            yield from self._exact_audit(figures.exact)
+            yield from self._exact_times(figures.exact)
+            yield from self._density(figures.exact)
 
-    def _accounting(self, figures: Figures) -> Iterator[Metric]:
-        received = CounterMetricFamily("anonymizer_received", "Positions received.")
-        received.add_metric([], figures.n_received)
-        yield received
+    def _counters(self, figures: Figures) -> Iterator[Metric]:
         settled = CounterMetricFamily(
             "anonymizer_positions",
-            "Positions by final outcome and reason.",
+            "Positions by final outcome and reason; without the token, devices, in steps of k.",
             labels=["outcome", "reason"],
         )
         for label, n in figures.n_of.items():
@@ -80,19 +81,17 @@ class FlowCollector(Collector):
         yield settled
         refused = CounterMetricFamily(
             "anonymizer_input_refused",
-            "Messages and positions that could not be used, by number of the input, from one.",
+            "Messages and positions that could not be used, by number of the input, from one;"
+            " without the token, devices, in steps of k.",
             labels=["input", "outcome", "reason"],
         )
         for (number, label), n in figures.refused.items():
             refused.add_metric([str(number), *label], n)
         yield refused
         yield GaugeMetricFamily(
-            "anonymizer_held", "Positions received and not yet settled.", value=figures.n_held
-        )
-        yield GaugeMetricFamily(
-            "anonymizer_accounting_imbalance",
-            "received - settled - held: anything but 0 is a defect.",
-            value=figures.imbalance,
+            "anonymizer_published_devices",
+            "Devices that the published messages told of at one moment lately, in steps of k.",
+            value=figures.n_published_devices,
         )
         for name, text, n in (
             ("ticks", "Ticks of the positions flow.", self._flow.stats.n_ticks),
@@ -125,27 +124,42 @@ class FlowCollector(Collector):
             classes.add_metric([reason], self._flow.n_trip_classes(reason))
         yield classes
 
-    def _gauges(self, figures: Figures) -> Iterator[Metric]:
-        devices, on_graph = figures.n_devices, figures.n_devices_on_graph
+    def _exact_counts(self, exact: Exact) -> Iterator[Metric]:
+        received = CounterMetricFamily("anonymizer_received", "Positions received.")
+        received.add_metric([], exact.n_received)
+        yield received
         for name, text, value in (
-            ("devices_present", "Devices that reported within their time to live.", devices),
-            ("devices_on_graph", "Devices that count towards k.", on_graph),
-            ("newcomers", "Devices on the graph that wait for a group.", figures.n_newcomers),
-            ("fixed_devices", "Cloaked fixed devices present.", figures.n_fixed_devices),
+            ("held", "Positions received and not yet settled.", exact.n_held),
+            (
+                "accounting_imbalance",
+                "received - settled - held: anything but 0 is a defect.",
+                exact.imbalance,
+            ),
+            (
+                "devices_present",
+                "Devices that reported within their time to live.",
+                exact.n_devices,
+            ),
+            ("devices_on_graph", "Devices that count towards k.", exact.n_devices_on_graph),
+            ("newcomers", "Devices on the graph that wait for a group.", exact.n_newcomers),
+            ("fixed_devices", "Cloaked fixed devices present.", exact.n_fixed_devices),
             (
                 "zones_left_out",
                 "Devices that are hidden because there is no room for the zones that they state.",
-                figures.n_without_room,
+                exact.n_without_room,
             ),
-            ("inbox_messages", "Messages that wait for the next tick.", figures.n_waiting),
+            (
+                "statements_unmet",
+                "Devices hidden because their statements are unmet, unusable or change too often.",
+                exact.n_shut_out,
+            ),
+            ("inbox_messages", "Messages that wait for the next tick.", exact.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
-            ("broker_connected", "1 while the broker is connected.", int(self._connected())),
         ):
-            if value is not None:
-                yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
+            yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
     @staticmethod
-    def _density(figures: Figures) -> Iterator[Metric]:
+    def _density(exact: Exact) -> Iterator[Metric]:
         labels = ["band", "part"]
         nodes = GaugeMetricFamily(
             "anonymizer_density_nodes",
@@ -157,7 +171,7 @@ class FlowCollector(Collector):
             "Devices that count towards k at these junctions.",
             labels=labels,
         )
-        found = figures.density
+        found = exact.density
         for part, of_band in enumerate(found.n_nodes.tolist() if found else ()):
             for i, band in enumerate(found.bands if found else ()):
                 nodes.add_metric([band, str(part)], of_band[i])
@@ -165,7 +179,7 @@ class FlowCollector(Collector):
         yield nodes
         yield devices
 
-    def _privacy(self, figures: Figures) -> Iterator[Metric]:
+    def _privacy(self) -> Iterator[Metric]:
         reached = GaugeMetricFamily(
             "anonymizer_k_reached_last",
             "Size of the anonymity sets of the last tick that published.",
@@ -176,17 +190,7 @@ class FlowCollector(Collector):
             reached.add_metric([percentile], value)
         yield reached
         for name, text, value in (
-            ("audit_followed", "Pseudonyms that the light audit follows.", figures.n_followed),
-            (
-                "audit_hidden_to_k_least",
-                "Least number of candidates for a followed pseudonym, divided by its k.",
-                figures.hidden_to_k_least,
-            ),
-            (
-                "audit_below_k",
-                "Followed pseudonyms with fewer than k candidates left.",
-                figures.n_below_k,
-            ),
+            ("broker_connected", "1 while the broker is connected.", int(self._connected())),
             (
                 "pseudonym_age_seconds",
                 "Age of the oldest pseudonym in the last release.",
@@ -205,19 +209,40 @@ class FlowCollector(Collector):
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
-    def _readings(self, figures: Figures) -> Iterator[Metric]:
-        attributes = self._flow.view.attributes
-        for name, text, counts in (
+    @staticmethod
+    def _exact_audit(exact: Exact) -> Iterator[Metric]:
+        for name, text, value in (
+            ("audit_followed", "Pseudonyms that the light audit follows.", exact.n_followed),
             (
-                "readings_unusable",
-                "Readings that messages state without a usable number: null, NaN, text, negative.",
-                figures.n_unusable,
+                "audit_hidden_to_k_least",
+                "Least number of candidates for a followed pseudonym, divided by its k.",
+                exact.hidden_to_k_least,
             ),
+            (
+                "audit_below_k",
+                "Followed pseudonyms with fewer than k candidates left.",
+                exact.n_below_k,
+            ),
+        ):
+            yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
+
+    def _readings(self, figures: Figures) -> Iterator[Metric]:
+        attributes, unusable = self._flow.view.attributes, []
+        if figures.exact is not None:
+            unusable = [
+                (
+                    "readings_unusable",
+                    "Readings without a usable number: null, NaN, text, negative.",
+                    self._flow.view.n_unusable,
+                )
+            ]
+        for name, text, counts in (
+            *unusable,
             ("readings_clamped", "Readings outside their declared range.", figures.n_clamped),
             (
                 "readings_left_out",
                 "Groups without a published reading, because fewer than k members had one.",
-                figures.n_left_out,
+                self._flow.view.n_left_out,
             ),
         ):
             family = CounterMetricFamily(f"anonymizer_{name}", text, labels=["attribute"])
@@ -225,28 +250,13 @@ class FlowCollector(Collector):
                 family.add_metric([attribute], n)
             yield family
 
-    def _histograms(self, figures: Figures) -> Iterator[Metric]:
+    def _histograms(self) -> Iterator[Metric]:
         stats = self._flow.stats
-        stages = HistogramMetricFamily(
-            "anonymizer_stage_seconds", "Time a tick spends in each stage.", labels=["stage"]
-        )
-        for stage, histogram in figures.stage_s.items():
-            stages.add_metric([stage], buckets(histogram), histogram.total)
-        yield stages
-        latency = HistogramMetricFamily(
-            "anonymizer_latency_seconds",
-            "Arrival to publication (to the broker's acknowledgement at QoS 1) of every published"
-            " position, by what it waited for: the tick, or the beat of its group.",
-            labels=["waited_for"],
-        )
-        for each, histogram in figures.latency_s.items():
-            latency.add_metric([each], buckets(histogram), histogram.total)
-        yield latency
         for name, text, histogram in (
             (
                 "age_of_information_seconds",
                 "Age of the newest region of each pseudonym that lives, sampled every second.",
-                figures.age_s,
+                stats.age_s,
             ),
             ("region_metres", "Diagonal of each published region, in metres.", stats.region_metres),
             ("region_nodes", "Nodes of each published region.", stats.region_nodes),
@@ -257,12 +267,48 @@ class FlowCollector(Collector):
             family.add_metric([], buckets(histogram), histogram.total)
             yield family
 
+    @staticmethod
+    def _exact_times(exact: Exact) -> Iterator[Metric]:
+        stages = HistogramMetricFamily(
+            "anonymizer_stage_seconds", "Time a tick spends in each stage.", labels=["stage"]
+        )
+        for stage, histogram in exact.stage_s.items():
+            stages.add_metric([stage], buckets(histogram), histogram.total)
+        yield stages
+        latency = HistogramMetricFamily(
+            "anonymizer_latency_seconds",
+            "Arrival to publication (to the broker's acknowledgement at QoS 1) of every published"
+            " position, by what it waited for: the tick, or the beat of its group.",
+            labels=["waited_for"],
+        )
+        for each, histogram in exact.latency_s.items():
+            latency.add_metric([each], buckets(histogram), histogram.total)
+        yield latency
 
-def new_registry(*collectors: Collector) -> CollectorRegistry:
-    """Return a registry of these collectors and of metrics of the process."""
+
+class CrashCollector(Collector):
+    """Prometheus collector of the crashes of this service."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield their number."""
+        text = "Crashes in compiled code, over all restarts of this service."
+        yield CounterMetricFamily("anonymizer_crashes", text, value=CRASHES.n)
+
+
+def public_registry(*collectors: Collector) -> CollectorRegistry:
+    """Return a registry of these collectors alone.
+
+    How much memory and time a process takes tells of each message that arrives.
+    """
     registry = CollectorRegistry()
     for collector in collectors:
         registry.register(collector)
+    return registry
+
+
+def new_registry(*collectors: Collector) -> CollectorRegistry:
+    """Return a registry of these collectors and of metrics of the process."""
+    registry = public_registry(*collectors, CrashCollector())
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)

@@ -153,21 +153,6 @@ class BatchHistogram:
         both.counts = both.counts + other.counts
         return both
 
-    def in_steps(self, step: int) -> "BatchHistogram":
-        """Return a histogram with its cumulative counts rounded down to multiples of `step`.
-
-        The total is that of these counts, as if each value lay in the middle of its edges: an
-        exact one would change with every single value.
-        """
-        rest = BatchHistogram(self.edges, interpolate=self._interpolate)
-        cumulative = np.cumsum(self.counts)
-        rest.counts = np.diff(cumulative - cumulative % step, prepend=0)
-        middles = np.append(self.edges, self.edges[-1])
-        if self._interpolate:
-            middles[1:-1] = np.sqrt(middles[:-2] * middles[1:-1])
-        rest.total = float(rest.counts @ middles)
-        return rest
-
 
 RECEIVED = "received"
 
@@ -210,15 +195,16 @@ class StreamAccounts(Ledger):
         return {RECEIVED: self.n_received} | counts if self.n_received else counts
 
 
-def _among(outcomes: Iterable[Outcome]) -> BoolArray:
+def among(outcomes: Iterable[Outcome]) -> BoolArray:
+    """Return whether each outcome is one of these, shape (256,)."""
     chosen = np.zeros(256, bool)  # to be indexed: of a few outcomes, isin takes 50 times as long
     chosen[list(outcomes)] = True
     return chosen
 
 
-NOT_THE_NEWEST = _among((Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED))
+NOT_THE_NEWEST = among((Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED))
 """Whether each outcome is one of positions than which a newer one is known, shape (256,)."""
-NOT_PUBLISHED = _among(
+NOT_PUBLISHED = among(
     outcome
     for outcome in Outcome
     if outcome.label[0] == "suppressed" and outcome is not Outcome.SUPPRESSED__SUPERSEDED
@@ -253,12 +239,15 @@ class TickPart(NamedTuple):
         Message that contains each position, and its monotonic arrival time, shape (n,).
     n_direct
         The first so many positions arrived in this tick; the others had waited for a group.
+    n_told
+        Devices of which each message tells, shape (messages,).
     """
 
     messages: list[Outgoing]
     message_of: IntArray
     at_s: FloatArray
     n_direct: int
+    n_told: IntArray
 
 
 def part_of(
@@ -276,7 +265,8 @@ def part_of(
     n_slots = int(max(release.member.max(initial=-1), carried.slot.max(initial=-1))) + 1
     message_of_slot = np.full(n_slots, -1, np.int64)
     message_of_slot[release.member] = message_of_member
-    return TickPart(messages, message_of_slot[carried.slot], carried.tag, carried.n_direct)
+    n_told = np.bincount(message_of_member, minlength=len(messages))
+    return TickPart(messages, message_of_slot[carried.slot], carried.tag, carried.n_direct, n_told)
 
 
 def joined(parts: Sequence[TickPart]) -> TickPart:
@@ -297,6 +287,7 @@ def joined(parts: Sequence[TickPart]) -> TickPart:
             + [part.at_s[part.n_direct :] for part in parts]
         ),
         sum(cut),
+        np.concatenate([part.n_told for part in parts]),
     )
 
 
@@ -331,7 +322,7 @@ class Accounts:
             Members of the release, and devices that will not be grouped where they were last.
         """
         newest = ~NOT_THE_NEWEST[outcome]
-        displaced, _ = self._waiting.leave(slot[newest])
+        displaced, _ = self._waiting.leave(np.unique(slot[newest]))
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD
         self._waiting.enter(slot[waits], tag[waits])

@@ -35,10 +35,13 @@ class Pseudonyms:
     ----------
     secret
         Key of the pseudonyms. Without it, a pseudonym reveals nothing about another.
+    under
+        Digest, of 16 bytes at most, of what versions mean. Where a replay under other settings
+        forms other groups of the same number, their members have other pseudonyms.
     """
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, secret: bytes, under: bytes = b"") -> None:
+        self._secret, self._under = secret, under
         self._of_slot: dict[int, tuple[int, int, str]] = {}
 
     def __repr__(self) -> str:
@@ -65,6 +68,7 @@ class Pseudonyms:
             key.to_bytes(8, "big"),
             digest_size=_PSEUDONYM_BYTES,
             key=self._secret,
+            person=self._under,
             salt=version.to_bytes(8, "big", signed=True),
         )
         return urlsafe_b64encode(digest.digest()).decode()
@@ -80,6 +84,8 @@ class DeviceTable:
         that runs cannot be linked; a reproducible run derives it from a seed.
     max_devices
         Most devices present at once.
+    under
+        See `Pseudonyms`.
 
     Notes
     -----
@@ -88,13 +94,13 @@ class DeviceTable:
     nothing about another.
     """
 
-    def __init__(self, *, secret: bytes, max_devices: int) -> None:
-        self._secret = secret
+    def __init__(self, *, secret: bytes, max_devices: int, under: bytes = b"") -> None:
+        self._secret, self._under = secret, under
         self._max_devices = max_devices
         self._slot_of: dict[int, int] = {}
         self._n_slots = 0
         self._free: list[int] = []
-        self._pseudonyms = Pseudonyms(secret)
+        self._pseudonyms = Pseudonyms(secret, under)
         self._key_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
         self._publisher_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
         self._is_taken: BoolArray = np.zeros(64, bool)
@@ -186,4 +192,4 @@ class DeviceTable:
         self._free = state["free"].tolist()
         taken = np.flatnonzero(state["is_taken"])
         self._slot_of = dict(zip(state["key"][taken].tolist(), taken.tolist(), strict=True))
-        self._pseudonyms = Pseudonyms(self._secret)
+        self._pseudonyms = Pseudonyms(self._secret, self._under)

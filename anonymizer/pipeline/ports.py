@@ -36,6 +36,9 @@ class Delivery(NamedTuple):
         return "Delivery(...)"
 
 
+PART_BYTES = 60_000
+"""Largest payload of what is cut into parts, unless the broker takes less: the broker file of
+`deploy/` takes 70,000 bytes, AWS IoT Core 128 KiB."""
 MAX_WAITING_BYTES = 256 * 1024 * 1024
 """Most bytes of messages that wait in one inbox, however few they are."""
 _DELIVERY_BYTES = 256
@@ -131,6 +134,16 @@ class Link(Protocol):
 
     async def close(self) -> None:
         """Publish the final status and disconnect."""
+
+
+class CuttingLink(Link, Protocol):
+    """A link that knows which messages the broker takes, so that they can be cut to fit."""
+
+    def takes(self, message: Outgoing) -> bool:
+        """Return whether the broker takes messages of this size; True while that is not known."""
+
+    def part_bytes(self, topic: str) -> int:
+        """Return the largest payload, for a topic, of what can be cut into parts."""
 
 
 ROW_BYTES = 4 * 4 + 8 + 1

@@ -178,7 +178,7 @@ REMOVED = {
     "counts.restarts": "it is 1: delete it",
     "counts.speed_step_mps": "it is 1: delete it",
     "counts.topic": "it is beside output.topic: delete it",
-    "current.part_bytes": "it is 120000: delete it",
+    "current.part_bytes": "it follows from what the broker takes: delete it",
     "current.topic": "it is beside output.topic: delete it",
     "device_zones.enabled": 'write topic = "zones/{device}", or leave topic out for none',
     "device_zones.max_devices": "it is a hundredth of presence.max_devices: delete it",

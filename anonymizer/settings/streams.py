@@ -117,7 +117,8 @@ class PromiseSettings(Group):
     """Fewest distinct values of every sensitive attribute."""
     k_extra: Annotated[int, Field(ge=0)] = 0
     """Vehicles of a class beyond k, so that k are left if an adversary has made up so many of them;
-    likewise values beyond d, where d is 2 or more."""
+    likewise values beyond d, where d is 2 or more. All other criteria hold without any so many
+    vehicles of a class: `l`, `entropy_l`, `t`, the shares and `min_spread`."""
     max_share: Share | None = None
     """Largest share of the vehicles of a class with the same value of a quasi-identifier. None:
     0.995 where d is 2 or more."""
@@ -151,6 +152,7 @@ class PromiseSettings(Group):
             min_spread=dict(self.min_spread),
             entropy_l=self.entropy_l,
             t=inf if self.t is None else self.t,
+            margin=self.k_extra,
         )
 
 

@@ -20,7 +20,8 @@ class HttpSettings(Group):
     this machine. Prefer ANONYMIZER__HTTP__TOKEN in the environment, or `token_file`. None: no
     token is required."""
     token_file: Path | None = None
-    """A file whose first line is the token. None: `token` is used."""
+    """A file whose first line is the token, of 10 characters or more, and which not everybody may
+    read. None: `token` is used."""
     trusted_proxies: tuple[AddressRange, ...] = ()
     """Addresses (`10.0.0.7`) or networks (`10.0.0.0/24`) of reverse proxies. Only requests that
     come from them are attributed to the address in `X-Forwarded-For`."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from anonymizer.algorithms.records.measures import Measures
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.files.meanings import Fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class RangesReport:
         identifier, where a suppressed one counts 1, and over the published ones.
     seconds
         Time of each step, on the driver's clock.
+    folds
+        Writings that count as one value, as in the report of `anonymize`.
     """
 
     n: int
@@ -50,6 +53,7 @@ class RangesReport:
     gcp: Mapping[str, float]
     gcp_published: Mapping[str, float]
     seconds: Mapping[str, float]
+    folds: Sequence[Fold] = ()
 
 
 def figures(found: Measures) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Job:
     def open(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the columns that are published as they are."""
         sensitive = [
-            self.survey.columns[name].value.gather(frame[f"s{j}"]).alias(name)
+            self.survey.columns[name].shown.gather(frame[f"s{j}"]).alias(name)
             for j, name in enumerate(self.declared.sensitive)
         ]
         kept = [frame[f"o{j}"].alias(name) for j, name in enumerate(self.declared.keep)]
@@ -101,6 +101,7 @@ class Job:
             schema=self.whole.schema,
             row=np.arange(len(frame)),
             n_rows=len(frame),
+            left_out={},
             open=shown,
             open_code=open_codes(shown, len(frame), TABLE),
             origin=self.survey.origin(self.declared),

@@ -5,7 +5,7 @@ it codes any table. Workers look up the code of a cell among them.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +16,18 @@ import polars as pl
 
 from anonymizer.algorithms.records.attributes import MOST_STEPS
 from anonymizer.app.anonymize.plan import ReleasePlan, banded
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.files.coded_table import (
     Declared,
     Origin,
     code_declared,
+    meaning_of,
     origin_of,
     sources_of,
 )
+from anonymizer.files.meanings import Fold
 from anonymizer.files.tables import TextTable
 
 TABLE = Path("table")
@@ -43,20 +45,29 @@ class ColumnValues:
     attribute
         The attribute.
     value
-        Every value, null last where there is one.
+        Every value as it is written, null last where there is one.
+    shown
+        What is published of each value.
     code
         Code of each value.
     count
         How often it occurs.
     read_as
         What the cells were taken for.
+    missing
+        Which values state nothing.
+    folds
+        What was folded.
     """
 
     attribute: Attribute
     value: pl.Series
+    shown: pl.Series
     code: Int32Array
     count: IntArray
     read_as: str
+    missing: BoolArray
+    folds: Sequence[Fold]
 
     @property
     def usual(self) -> IntArray:
@@ -98,6 +109,11 @@ class TableSurvey:
 
     columns: Mapping[str, ColumnValues]
     schema: Schema
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(next(iter(self.columns.values())).count.sum())
 
     @property
     def usual_qi(self) -> list[IntArray]:
@@ -145,6 +161,21 @@ def survey(frame: Any, declared: Declared, plan: ReleasePlan) -> TableSurvey:  #
     return TableSurvey(columns, schema)
 
 
+def states(frame: Any, found: TableSurvey, names: Sequence[str]) -> Any:  # noqa: ANN401  likewise
+    """Return a condition: that a row of the data frame states one of these columns."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+
+    stated = sql.lit(False)
+    for name in names:
+        column, cell = found.columns[name], frame[name]
+        nothing = column.value.filter(pl.Series(column.missing)).drop_nulls().to_list()
+        there = cell.isNotNull() & ~cell.isin(nothing)
+        if column.value.dtype.is_float():
+            there &= ~sql.isnan(cell)
+        stated |= there
+    return stated
+
+
 def plain(cells: pl.Series) -> pl.Series:
     """Return a column with null in place of NaN."""
     return cells.fill_nan(None) if cells.dtype.is_float() else cells
@@ -153,10 +184,21 @@ def plain(cells: pl.Series) -> pl.Series:
 def _values(counted: pl.DataFrame, declared: Declared, name: str) -> ColumnValues:
     counted = counted.with_columns(plain(counted[name])).group_by(name).agg(pl.col("count").sum())
     counted = counted.sort(name, nulls_last=True)
+    meant = meaning_of(counted[name], declared, counts=counted["count"])
+    shown = meant.of(counted[name])
     with _without_rows():
-        coded = code_declared(TextTable(TABLE, counted.select(name)), declared, name)
+        coded = code_declared(TextTable(TABLE, shown.to_frame()), declared, name)
     count = counted["count"].to_numpy().astype(np.int64)
-    return ColumnValues(coded.attribute, counted[name], coded.code, count, coded.read_as)
+    return ColumnValues(
+        coded.attribute,
+        counted[name],
+        shown,
+        coded.code,
+        count,
+        coded.read_as,
+        coded.missing,
+        meant.folds,
+    )
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import PERSON, Job, VerifiedPartition
-from anonymizer.spark.survey import TABLE, survey
+from anonymizer.spark.survey import TABLE, TableSurvey, states, survey
 from anonymizer.spark.workers import SparkFrame
 
 ROWS_PER_RANGE = 500_000
@@ -144,8 +144,15 @@ def _anonymize(
     table = _prepared(frame, declared, plan)
     n_rows = frame.count()
     with _timed(seconds, "survey", clock):
-        job = _job(table, declared, plan, clock, rows_per_range)
-        n = int(job.survey.columns[declared.qis[0]].count.sum())
+        seen = survey(table, declared, plan)
+        n_named = seen.n
+        table, n_silent = _stating(table, seen, declared, n_named)
+        table = _one_row_each(table, plan.seed)
+        n = table.count() if PERSON in table.columns else n_named - sum(n_silent.values())
+        n_repeated = n_named - sum(n_silent.values()) - n
+        if n < n_named:
+            seen = survey(table, declared, plan)
+        job = _job(table, seen, declared, plan, clock=clock, rows_per_range=rows_per_range)
     with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
     coded = table.mapInArrow(workers.in_parts(job, division), workers.coded_schema(table, job))
@@ -176,7 +183,12 @@ def _anonymize(
             found,
             job,
             n_rows=n_rows,
-            suppressed={"no_identifier": n_rows - n, "promise": n_left},
+            suppressed={
+                "no_identifier": n_rows - n_named,
+                **n_silent,
+                "repeated": n_repeated,
+                "promise": n_left,
+            },
             n_ranges=division.n_ranges,
             n_met=n_met,
             seconds=seconds,
@@ -210,20 +222,51 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> Spark
             table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
     if declared.id is None:
         return table
-    named = sql.regexp_replace(table[declared.id].cast("string"), r"(?U)^\s+|\s+$", "")
-    unnamed = ["", MISSING, *declared.markers]
-    person = sql.when(~named.isin(unnamed), sql.xxhash64(named))
+    named = sql.regexp_replace(table[declared.id].cast("string"), r"(?U)[\s\p{Cf}]+", " ")
+    named = sql.trim(named)
+    unnamed = ["", MISSING, *declared.markers_of(declared.id)]
+    meant = named if declared.id in declared.exact else sql.lower(named)
+    person = sql.when(~named.isin(unnamed), sql.xxhash64(meant))
     return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
+
+
+def _one_row_each(table: SparkFrame, seed: int) -> SparkFrame:
+    """Return one row of each person, drawn by the seed and the content of the rows alone."""
+    from pyspark.sql import Window  # noqa: PLC0415  an extra
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+
+    if PERSON not in table.columns:
+        return table
+    rows = Window.partitionBy(PERSON)
+    drawn = sql.pmod(sql.xxhash64(sql.lit(seed), sql.col(PERSON)), sql.count("*").over(rows))
+    at = sql.row_number().over(rows.orderBy(*table.columns)) - 1
+    numbered = table.withColumn("_at", at).withColumn("_drawn", drawn)
+    return numbered.where("_at = _drawn").drop("_at", "_drawn")
+
+
+def _stating(
+    table: SparkFrame, found: TableSurvey, declared: Declared, n: int
+) -> tuple[SparkFrame, dict[str, int]]:
+    """Return the records, see `code_table`, and how many rows are none, by reason."""
+    qi = states(table, found, declared.qis)
+    any_ = qi | states(table, found, declared.sensitive)
+    n_any, n_qi = table.where(any_).count(), table.where(qi).count()
+    if declared.markers_are_values:
+        return table.where(any_), {"states_nothing": n - n_any}
+    if not n_qi:
+        raise InputError(f"{TABLE}: no row states a quasi-identifier of somebody")
+    return table.where(qi), {"states_nothing": n - n_any, "states_no_qi": n_any - n_qi}
 
 
 def _job(
     table: SparkFrame,
+    found: TableSurvey,
     declared: Declared,
     plan: ReleasePlan,
+    *,
     clock: Callable[[], float],
     rows_per_range: int,
 ) -> Job:
-    found = survey(table, declared, plan)
     model = model_of(plan, found.schema)
     method = model.method_name(plan.method, n=rows_per_range, time_budget_s=plan.time_budget_s)
     plan = replace(plan, method=method)
@@ -333,6 +376,7 @@ def _report(
         suppressed={reason: count for reason, count in suppressed.items() if count},
         n_ranges=n_ranges,
         n_met=n_met,
+        folds=[fold for each in job.survey.columns.values() for fold in each.folds],
         n_classes=found["n_classes"],
         size_min=found["size_min"],
         size_max=found["size_max"],

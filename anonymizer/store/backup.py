@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from anonymizer.errors import InputError
 from anonymizer.store.published_windows import check_kind
-from anonymizer.store.sqlite_file import open_file, store_error
+from anonymizer.store.sqlite_file import READABLE, open_file, seal_rows, store_error
 
 _PAGES_AT_ONCE = 1000
 _COPIED = (
@@ -51,7 +51,7 @@ def back_up(path: Path, out: Path, *, everything: bool = False) -> None:
     except sqlite3.Error as error:
         raise InputError(f"{out}: {path} cannot be copied: {error}") from None
     finally:
-        for suffix in ("", "-wal", "-shm", "-lock"):
+        for suffix in ("", "-wal", "-shm", "-lock", "-mark"):
             part.with_name(part.name + suffix).unlink(missing_ok=True)
 
 
@@ -62,13 +62,16 @@ def _copy_everything(path: Path, part: Path) -> None:
         check_kind(source, path)
         source.backup(target, pages=_PAGES_AT_ONCE)
         target.execute("PRAGMA journal_mode=DELETE")
+        # A mark beside the place that it is put to must not take it for the store itself.
+        target.execute("DELETE FROM secrets WHERE name = 'opened'")
+        target.commit()
     finally:
         target.close()
         source.close()
 
 
 def _copy_published(path: Path, part: Path) -> None:
-    target, lock = open_file(part)  # it gets a new key
+    target, lock, _ = open_file(part)  # it gets a new key
     try:
         target.execute("ATTACH ? AS source", (str(path),))
         (application,) = target.execute("PRAGMA source.application_id").fetchone()
@@ -78,6 +81,9 @@ def _copy_published(path: Path, part: Path) -> None:
         target.execute("BEGIN IMMEDIATE")
         for statement in _COPIED:
             target.execute(statement)
+        (version,) = target.execute("PRAGMA source.user_version").fetchone()
+        if version in READABLE[:-1]:
+            seal_rows(target)
         target.execute("COMMIT")
         target.execute("DETACH source")
         target.execute("PRAGMA journal_mode=DELETE")

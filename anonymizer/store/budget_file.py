@@ -4,6 +4,7 @@ One row says of the current period how many intervals have been charged, under w
 written before anything is drawn or published. The file belongs to one process at a time.
 """
 
+import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +39,8 @@ class BudgetFile:
         self._plan = plan
         self._held_s = held_s
         try:
-            path.touch(_MODE)
+            # Whoever can put a link there must not choose which file is changed.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE))
             self._file = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=0.1
             )

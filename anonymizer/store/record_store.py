@@ -5,7 +5,6 @@ Every method that changes anything is one transaction.
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -30,7 +29,9 @@ from anonymizer.store.sqlite_file import (
     erase_log,
     open_file,
     purge,
+    seal,
     transaction,
+    unseal,
     usable,
 )
 
@@ -66,7 +67,8 @@ class RecordStore:
         self._path = path
         self._keep_published_s = keep_published_s
         self._min_free_bytes = min_free_bytes
-        self._db, self._lock = open_file(path)
+        self._file = open_file(path)
+        self._db, self._is_open = self._file.db, True
         self._parts = PartsLog(self._db)
         self._id_of: dict[str, int] = {}
         with self._reading():
@@ -77,12 +79,9 @@ class RecordStore:
 
     def close(self) -> None:
         """Close the file. A second call has no effect."""
-        if self._lock >= 0:
-            try:
-                self._db.close()
-            finally:
-                os.close(self._lock)
-                self._lock = -1
+        if self._is_open:
+            self._is_open = False
+            self._file.close()
 
     @property
     def size_bytes(self) -> int:
@@ -127,18 +126,20 @@ class RecordStore:
                 "SELECT id, shape FROM streams WHERE name = ?", (stream,)
             ).fetchone()
             if known is None:
-                self._db.execute(
+                made = self._db.execute(
                     "INSERT INTO streams (name, shape, newest, next_message) VALUES (?, ?, x'', 1)",
                     (stream, shape),
                 )
+                self._seal_stream(made.lastrowid or 0, b"")
             elif known[1] != shape:
                 same = "SELECT 1 FROM secrets WHERE (name, value) = (?, ?)"
                 kept = histories and self._db.execute(same, meaning).fetchone()
                 self._forget(known[0], histories=not kept)
                 self._db.execute(
-                    "UPDATE streams SET shape = ?, newest = x'', closed_before = NULL WHERE id = ?",
+                    "UPDATE streams SET shape = ?, closed_before = NULL WHERE id = ?",
                     (shape, known[0]),
                 )
+                self._seal_stream(known[0], b"")
             self._db.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", meaning)
         self._erase_log()
         with self._reading():
@@ -173,9 +174,9 @@ class RecordStore:
                 of = self._id_of[taken.stream]
                 self._put_parts(of, taken)
                 self._db.execute(
-                    "UPDATE streams SET newest = ?, closed_before = ? WHERE id = ?",
-                    (_packed(taken.newest), taken.floor, of),
+                    "UPDATE streams SET closed_before = ? WHERE id = ?", (taken.floor, of)
                 )
+                self._seal_stream(of, _packed(taken.newest))
                 self._account(of, taken.news)
         if self._log_has_erased_data:
             self._erase_log()
@@ -198,11 +199,12 @@ class RecordStore:
             for i in range(0, len(vehicles), _VEHICLES_PER_QUERY):
                 some = vehicles[i : i + _VEHICLES_PER_QUERY]
                 marks = ", ".join("?" * len(some))
-                found |= self._db.execute(
+                rows = self._db.execute(
                     "SELECT vehicle, state FROM vehicles"  # noqa: S608  only marks are inserted
                     f" WHERE stream = ? AND vehicle IN ({marks})",
                     (of, *some),
-                ).fetchall()
+                )
+                found |= {vehicle: unseal(state, of, vehicle) for vehicle, state in rows}
         return found
 
     def close_window(self, closed: ClosedWindow) -> None:
@@ -230,16 +232,20 @@ class RecordStore:
             )
             self._db.executemany(
                 "INSERT OR REPLACE INTO vehicles VALUES (?, ?, ?, ?)",
-                ((of, vehicle, window, state) for vehicle, state in closed.memory.items()),
+                (
+                    (of, vehicle, window, seal(state, of, vehicle))
+                    for vehicle, state in closed.memory.items()
+                ),
             )
             self._db.execute(
                 "DELETE FROM vehicles WHERE stream = ? AND seen < ?", (of, closed.forget_before)
             )
             self._parts.drop(of, window)
             self._db.execute(
-                "UPDATE streams SET newest = ?, closed_before = ?, next_message = ? WHERE id = ?",
-                (_packed(closed.newest), closed.floor, closed.next_message, of),
+                "UPDATE streams SET closed_before = ?, next_message = ? WHERE id = ?",
+                (closed.floor, closed.next_message, of),
             )
+            self._seal_stream(of, _packed(closed.newest))
             self._account(of, closed.news)
             purge(self._db, before=closed.at - self._keep_published_s)
         self._erase_log()
@@ -302,9 +308,11 @@ class RecordStore:
         return found
 
     def _recalled(self, stream: str, n_sources: int) -> Recalled:
-        of, newest, floor, next_message = self._db.execute(
-            "SELECT id, newest, closed_before, next_message FROM streams WHERE name = ?", (stream,)
+        of, sealed, shape, floor, next_message = self._db.execute(
+            "SELECT id, newest, shape, closed_before, next_message FROM streams WHERE name = ?",
+            (stream,),
         ).fetchone()
+        newest = unseal(sealed, of, stream, shape, floor, next_message)
         self._id_of[stream] = of
         counts = self._db.execute("SELECT outcome, n FROM accounts WHERE stream = ?", (of,))
         n_waiting, n_unpublished = self._db.execute(
@@ -325,6 +333,15 @@ class RecordStore:
             n_unpublished=n_unpublished,
             next_message=next_message,
             released_until=until,
+        )
+
+    def _seal_stream(self, of: int, newest: bytes) -> None:
+        """Store the newest times of a stream, with a checksum of its row."""
+        fields = self._db.execute(
+            "SELECT name, shape, closed_before, next_message FROM streams WHERE id = ?", (of,)
+        ).fetchone()
+        self._db.execute(
+            "UPDATE streams SET newest = ? WHERE id = ?", (seal(newest, of, *fields), of)
         )
 
     def _forget(self, of: int, *, histories: bool = True) -> int:

@@ -1,13 +1,12 @@
 """File of releases that workers have published, from which `ReleaseReader` answers."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from anonymizer.pipeline.records.release_messages import ReleasedClasses
 from anonymizer.pipeline.records.store_port import PublishedWindow
-from anonymizer.store.sqlite_file import open_file, purge, transaction, usable
+from anonymizer.store.sqlite_file import open_file, purge, seal, transaction, usable
 
 _OFFSETS = """
 CREATE TABLE IF NOT EXISTS offsets (
@@ -39,18 +38,16 @@ class ReleaseFile:
 
     def __init__(self, path: Path, *, keep_published_s: float) -> None:
         self._path, self._keep_published_s = path, keep_published_s
-        self._db, self._lock = open_file(path)
+        self._file = open_file(path)
+        self._db, self._is_open = self._file.db, True
         with transaction(self._db, self._path):
             self._db.execute(_OFFSETS)
 
     def close(self) -> None:
         """Close the file. A second call has no effect."""
-        if self._lock >= 0:
-            try:
-                self._db.close()
-            finally:
-                os.close(self._lock)
-                self._lock = -1
+        if self._is_open:
+            self._is_open = False
+            self._file.close()
 
     def offsets(self, topic: str) -> dict[int, int]:
         """Return the next message of each partition of which there was one."""
@@ -112,10 +109,13 @@ class ReleaseFile:
         )
 
     def _id(self, stream: str) -> int:
-        self._db.execute(
-            "INSERT OR IGNORE INTO streams (name, shape, newest, next_message)"
-            " VALUES (?, '', x'', 1)",
+        found = self._db.execute("SELECT id FROM streams WHERE name = ?", (stream,)).fetchone()
+        if found:
+            return int(found[0])
+        made = self._db.execute(
+            "INSERT INTO streams (name, shape, newest, next_message) VALUES (?, '', x'', 1)",
             (stream,),
-        )
-        (found,) = self._db.execute("SELECT id FROM streams WHERE name = ?", (stream,)).fetchone()
-        return int(found)
+        ).lastrowid
+        sealed = seal(b"", made, stream, "", None, 1)
+        self._db.execute("UPDATE streams SET newest = ? WHERE id = ?", (sealed, made))
+        return int(made or 0)

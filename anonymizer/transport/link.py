@@ -19,6 +19,7 @@ from anonymizer.transport.connecting import (
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.mqtt import PahoControl
 from anonymizer.transport.mqtt_session import REST_S, Session, SessionMemory
+from anonymizer.transport.packet_sizes import PacketSizes
 from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
 from anonymizer.transport.quarantine import OnQuarantined, Quarantine
 from anonymizer.transport.unsettled import Receipts
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """Retained payloads of the status topic."""
+
+
+_ASKED_S = 2.0
+"""Time for the answer of a broker that is asked in MQTT 5."""
 
 
 class MqttLink:
@@ -103,7 +108,10 @@ class MqttLink:
         self._failure: Exception | None = None
         self._max_payload_bytes = max_payload_bytes
         receipts = Receipts()
-        self._memory = SessionMemory(receipts, ExactlyOnce(receipts), Quarantine(on_quarantined))
+        self._sizes = PacketSizes()
+        self._memory = SessionMemory(
+            receipts, ExactlyOnce(receipts), Quarantine(on_quarantined), self._sizes
+        )
         self._receiving = True
         self._reading = True
         self.counts = LinkCounts()
@@ -164,6 +172,15 @@ class MqttLink:
         """Return whether the broker takes messages of this size; True while that is not known."""
         return not self.connected or self._session is None or self._session.takes(message)
 
+    def part_bytes(self, topic: str) -> int:
+        """Return the largest payload, for a topic, of what can be cut into parts."""
+        return self._sizes.part_bytes(topic)
+
+    @property
+    def most_bytes(self) -> int:
+        """Size of the largest message, with topic and headers, that the broker takes."""
+        return self._sizes.most_bytes
+
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries to the broker; unknown receipts are ignored.
 
@@ -214,6 +231,8 @@ class MqttLink:
         try:
             async with asyncio.timeout(self._connect_timeout_s) as deadline:
                 access = await asyncio.to_thread(read_access, self._settings)
+                if self._announce and self._settings.version != "5":
+                    await self._ask_for_limit(access)
                 session = self._session = self._new_session(access)
                 await self._connect(session, access, deadline)
         except (OSError, TransportError) as error:
@@ -272,6 +291,52 @@ class MqttLink:
         except BaseException:  # also if cancelled: no half-open connection may remain
             session.end("given up", Loss.NO_ANSWER)
             raise
+
+    async def _ask_for_limit(self, access: Access) -> None:
+        """Ask in MQTT 5, on a connection of its own, which packets the broker takes.
+
+        Not where it keeps a session: a broker that gives clients their ids would end that one.
+        """
+        if self._settings.session_expiry_s:
+            return
+        settings = self._settings.model_copy(update={"version": "5"})
+        sizes, receipts = PacketSizes(), Receipts()
+        control = partial(
+            PahoControl,
+            settings=settings,
+            client_id=f"{self._client_id}-size",
+            access=access,
+            subscriptions=(),
+            will=None,
+        )
+        session = Session(
+            settings,
+            control=control,
+            deliver=lambda _: None,
+            receiving=False,
+            memory=SessionMemory(
+                receipts, ExactlyOnce(receipts), Quarantine(lambda *_: None), sizes
+            ),
+            counts=LinkCounts(),
+            max_payload_bytes=self._max_payload_bytes,
+        )
+        try:
+            await open_wire(
+                access,
+                session.wire,
+                timeout_s=self._connect_timeout_s,
+                close_timeout_s=self._close_timeout_s,
+            )
+            session.connect()
+            async with asyncio.timeout(_ASKED_S):
+                await session.decided.wait()
+                self._sizes.asked = sizes.stated
+                if session.usable:
+                    await session.disconnect()
+        except (OSError, TransportError):  # it need not speak MQTT 5
+            pass
+        finally:
+            session.end("asked")
 
     def _new_session(self, access: Access) -> Session:
         will = Outgoing(self._settings.status_topic, LOST, retain=True)

@@ -155,7 +155,7 @@ class PahoControl:
             return
         self._session.accept(
             receive_maximum=getattr(properties, "ReceiveMaximum", 0xFFFF),
-            max_packet_bytes=getattr(properties, "MaximumPacketSize", 0xFFFFFFF),
+            max_packet_bytes=getattr(properties, "MaximumPacketSize", None),
             keepalive_s=getattr(properties, "ServerKeepAlive", self._settings.keepalive_s),
             resumed=flags.session_present,
         )

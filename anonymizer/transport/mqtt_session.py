@@ -28,6 +28,7 @@ from anonymizer.pipeline.ports import (
 )
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.exactly_once import ExactlyOnce
+from anonymizer.transport.packet_sizes import PacketSizes
 from anonymizer.transport.packets import (
     PINGREQ,
     PINGRESP,
@@ -98,6 +99,15 @@ class _InFlight(NamedTuple):
     sent_s: float
     batch: _Batch
     i: int
+    n_sent: int
+    """Of `PacketSizes`, when it was sent."""
+
+
+class _Ping(NamedTuple):
+    """A ping that waits for its answer; fields as of `_InFlight`."""
+
+    sent_s: float
+    n_sent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ class SessionMemory:
     receipts: Receipts
     once: ExactlyOnce
     quarantine: Quarantine
+    sizes: PacketSizes
 
 
 class Session:
@@ -175,12 +186,12 @@ class Session:
         self._mids = itertools.cycle(_MIDS)
         self._accepted = False
         self._window = asyncio.Semaphore(0)
-        self._max_outgoing_bytes = 0
+        self._sizes = memory.sizes
         self._patience_s = float(settings.keepalive_s)
         self._ping_every_s = self._patience_s
         # Seconds that this process was awake: if it was frozen, the broker is not to blame.
         self._clock_s = self._heard_s = self._pinged_s = 0.0
-        self._pings: deque[float] = deque()  # when those were sent that wait for their answer
+        self._pings: deque[_Ping] = deque()
         self._answered_s = 0.0  # when the newest ping was sent that has its answer
         self._checked_s = asyncio.get_running_loop().time()
         self._check: asyncio.Handle | None = None
@@ -189,11 +200,17 @@ class Session:
     # Called by the control.
 
     def accept(
-        self, *, receive_maximum: int, max_packet_bytes: int, keepalive_s: int, resumed: bool
+        self,
+        *,
+        receive_maximum: int,
+        max_packet_bytes: int | None,
+        keepalive_s: int,
+        resumed: bool,
     ) -> None:
         """Record that the broker has accepted the connection, with its limits.
 
         With a `keepalive_s` of 0 the broker wants no pings, and its silence means nothing.
+        `max_packet_bytes` is None if the broker announces no limit, as under MQTT 3.1.1.
         """
         if self._accepted:
             raise MalformedPacketError("accepted twice")
@@ -204,7 +221,7 @@ class Session:
         self._ping_every_s = float(keepalive_s)
         self._check_broker()
         self._window = asyncio.Semaphore(min(receive_maximum, _MAX_IN_FLIGHT))
-        self._max_outgoing_bytes = max_packet_bytes
+        self._sizes.announced(max_packet_bytes)
 
     def open(self) -> None:
         """Let messages flow."""
@@ -215,6 +232,9 @@ class Session:
         """Drop the connection. Only the first call and its reason count."""
         if self.lost.is_set():
             return
+        blamed = self._sizes.ended() if loss is Loss.CLOSED and self._accepted else 0
+        if blamed:
+            reason += f" at a message of {blamed:,} bytes, which may be too large for the broker"
         self.reason, self.loss = reason, loss
         self.lost.set()
         self.decided.set()
@@ -260,9 +280,8 @@ class Session:
 
     def takes(self, message: Outgoing) -> bool:
         """Return whether a message is within the largest packet of the broker."""
-        return (
-            len(encode_publish(message, mid=1, version5=self._version5)) <= self._max_outgoing_bytes
-        )
+        n_bytes = len(encode_publish(message, mid=1, version5=self._version5))
+        return n_bytes <= self._sizes.most_bytes
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries of this connection, each once; other receipts are ignored.
@@ -314,7 +333,8 @@ class Session:
                 if batch.results[i]:
                     batch.results[i] = None  # until the broker answers
                     batch.n_open += 1
-                    self._in_flight[mid] = _InFlight(self._clock_s, batch, i)
+                    n_sent = self._sizes.n_sent
+                    self._in_flight[mid] = _InFlight(self._clock_s, batch, i, n_sent)
                     self._read_or_wait()
             finally:
                 if mid not in self._in_flight:
@@ -325,9 +345,10 @@ class Session:
         packet = encode_publish(message, mid=mid, version5=self._version5)
         if self.lost.is_set():
             return None
-        if len(packet) > self._max_outgoing_bytes:  # it would cost the connection
+        if len(packet) > self._sizes.most_bytes:  # it would cost the connection
             self._counts.n_too_large += 1
             return False
+        self._sizes.sent(len(packet))
         self.wire.write(packet)
         return True
 
@@ -339,6 +360,8 @@ class Session:
     def _settle(self, mid: int, *, accepted: bool | None) -> None:
         message = self._in_flight.pop(mid, None)
         if message is not None:
+            if accepted is not None:
+                self._sizes.answered(message.n_sent)
             message.batch.settle(message.i, accepted)
             self._window.release()
 
@@ -397,7 +420,8 @@ class Session:
                 self._write_for(PUBREC if packet.once else PUBACK, packet.mid)
         else:
             if packet == PINGRESP and self._pings:
-                self._answered_s = self._pings.popleft()
+                self._answered_s, n_sent = self._pings.popleft()
+                self._sizes.answered(n_sent)
             self._control.take(packet)
 
     def _arrival(self, packet: Publish) -> Delivery | None:
@@ -447,7 +471,10 @@ class Session:
             self.end("a message was not acknowledged in time", Loss.UNACKNOWLEDGED)
         elif self._ping_every_s and self._clock_s - self._heard_s > 2 * self._ping_every_s:
             self.end("no answer to a ping in time", Loss.NO_ANSWER)
-        elif self._ping_every_s and self._clock_s - self._pinged_s + _CHECK_S > self._ping_every_s:
+        elif self._ping_every_s and (
+            self._clock_s - self._pinged_s + _CHECK_S > self._ping_every_s
+            or (self._sizes.is_waiting and not self._pings)
+        ):
             self._pinged_s = self._clock_s
-            self._pings.append(self._clock_s)
+            self._pings.append(_Ping(self._clock_s, self._sizes.n_sent))
             self.wire.write(PINGREQ)

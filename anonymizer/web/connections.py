@@ -9,6 +9,7 @@ probes and scrapers do, are therefore always answered.
 """
 
 import asyncio
+import socket
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple, cast
@@ -28,18 +29,23 @@ class Limits(NamedTuple):
     request_s
         Time for sending a request, from the start of the connection or the previous answer.
     read_s
-        Longest time in which a client reads nothing of an answer that waits for it.
+        Longest time in which a client reads nothing of an answer that waits for it, from when the
+        buffers of both systems are full.
     head_bytes
         Largest size of the request line and the headers.
     """
 
     connections: int = 320
     request_s: float = 10.0
-    read_s: float = 30.0
+    read_s: float = 20.0
     head_bytes: int = 16_384
 
 
 LIMITS = Limits()
+_SEND_BYTES = 65_536
+"""What the system holds of an answer. It would hold megabytes, and take them for read."""
+_LOOKS = 4
+"""At an unread answer, in the time after which its connection is given up."""
 _PARTING_S = 1.0
 """Time for a client to read why it was refused. What it sends meanwhile is dropped."""
 
@@ -95,6 +101,7 @@ class _Connection(H11Protocol):
         self._is_refused = False
         self.since_s = 0.0
         self._unread_bytes = 0
+        self._read_s = 0.0
         self._deadline: asyncio.TimerHandle | None = None
 
     @property
@@ -110,6 +117,9 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request, and close another connection if there are too many."""
+        end = transport.get_extra_info("socket")
+        if end is not None:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         super().connection_made(cast("asyncio.Transport", transport))
         self._wait(self._limits.request_s)
         if len(self.connections) > self._limits.connections:
@@ -163,7 +173,8 @@ class _Connection(H11Protocol):
     def pause_writing(self) -> None:
         """Begin to wait for the client to read."""
         super().pause_writing()
-        self._wait(self._limits.read_s)
+        self._read_s = self.loop.time()
+        self._wait(self._limits.read_s / _LOOKS)
 
     def resume_writing(self) -> None:
         """Begin to wait for the next request, if the answer is complete."""
@@ -178,9 +189,12 @@ class _Connection(H11Protocol):
         self._deadline = self.loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
+        now_s = self.loop.time()
         if self.is_unread and self.transport.get_write_buffer_size() < self._unread_bytes:
+            self._read_s = now_s
+        if self.is_unread and now_s - self._read_s < self._limits.read_s:
             since_s = self.since_s
-            self._wait(self._limits.read_s)
+            self._wait(self._limits.read_s / _LOOKS)
             self.since_s = since_s  # a client that reads slowly keeps its turn in the queue
         elif self.waits:
             # Not `close`, which would wait for the client to read what is left.

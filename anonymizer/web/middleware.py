@@ -135,7 +135,7 @@ class RequestLimit:
 
 
 class GuessLimit:
-    """Rejects requests that show a token, from an address that has shown too many wrong ones.
+    """Answers 429 to further wrong tokens from an address that has shown too many of them.
 
     Parameters
     ----------
@@ -146,7 +146,8 @@ class GuessLimit:
 
     Notes
     -----
-    The right token is rejected as well, or the limit would not slow down who guesses.
+    Who shows the right token is answered, whoever else shares the address: a token is too long to
+    be guessed, and the limit only saves the work.
     """
 
     def __init__(self, app: ASGIApp, *, limit: RateLimit) -> None:
@@ -160,18 +161,22 @@ class GuessLimit:
             return
         address = address_of(scope)
         wait_s = self._limit.wait_s(address)
-        if wait_s > 0:
+        is_refused = False
+
+        async def watched(message: Message) -> None:
+            nonlocal is_refused
+            if message.get("status") == HTTPStatus.UNAUTHORIZED:
+                is_refused = wait_s > 0
+                if not is_refused:
+                    self._limit.count(address)
+            if not is_refused:
+                await send(message)
+
+        await self._app(scope, receive, watched)
+        if is_refused:
             headers = {"Retry-After": str(math.ceil(wait_s))}
             answer = PlainTextResponse("too many wrong tokens from this address", 429, headers)
             await answer(scope, receive, send)
-            return
-
-        async def watched(message: Message) -> None:
-            if message.get("status") == HTTPStatus.UNAUTHORIZED:
-                self._limit.count(address)
-            await send(message)
-
-        await self._app(scope, receive, watched)
 
 
 SECURITY_HEADERS = {

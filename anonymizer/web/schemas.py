@@ -28,10 +28,9 @@ class TollClass(BaseModel):
         examples=["下午时段(12-18)"],
     )
     truck_count: int | None = Field(
-        description="Number of trucks. A truck counts once in each published class of each window,"
-        " so over several days these are truck-days, not different trucks. In each window, at"
-        " least k of them are different trucks. null if other vehicles may be among those of the"
-        " stream.",
+        description="Number of trucks. A truck counts once in each window, so over several days"
+        " these are truck-days, not different trucks. In each window, at least k of them are"
+        " different trucks. null if other vehicles may be among those of the stream.",
         ge=0,
         examples=[12],
     )
@@ -41,8 +40,8 @@ class TollClass(BaseModel):
         examples=[12],
     )
     avg_toll: float | None = Field(
-        description="Mean toll of an exit, in yuan, rounded to hundredths: over exits, not over"
-        " trucks. null if fewer than k trucks had a toll.",
+        description="Mean toll of an exit, in yuan, rounded to hundredths: over trucks, by one exit"
+        " of each in a window, drawn at random. null if fewer than k trucks had a toll.",
         examples=[24.8],
     )
     k_anonymized: Literal[True] = Field(description="Always true.")

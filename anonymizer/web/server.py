@@ -147,6 +147,8 @@ class Health(BaseModel):
 
     status: str = Field(examples=["ok"])
     problems: list[str] = Field(examples=[["broker: not connected"]])
+    notes: list[str] = Field(default=[], examples=[["positions: nothing has arrived yet"]])
+    """What may be as it should be."""
 
 
 def create_application(
@@ -154,6 +156,7 @@ def create_application(
     *,
     alive: Callable[[], list[str]],
     ready: Callable[[], list[str]],
+    notes: Callable[[], list[str]] = list,
     exact: CollectorRegistry | None = None,
     token: str | None = None,
     acknowledge: Callable[[], None] | None = None,
@@ -171,6 +174,8 @@ def create_application(
     alive, ready
         Return the reasons why the gateway is not alive (restart it) or not ready (send it no
         traffic), a few words each; empty if there are none.
+    notes
+        Returns what else `/readyz` tells, which is no reason.
     acknowledge
         Called when the bearer of the token has seen the losses that `ready` names. None: it names
         none.
@@ -198,7 +203,7 @@ def create_application(
     @application.get("/readyz", responses={503: {"model": Health}})
     async def readyz(response: Response) -> Health:
         """Whether the gateway can take traffic now."""
-        return report(ready(), response)
+        return report(ready(), response).model_copy(update={"notes": notes()})
 
     if acknowledge is not None and token is not None:
 

@@ -28,7 +28,7 @@ EARLY = FlowSnapshot(
     n_messages=0,
     n_of=dict.fromkeys(FINAL, 0),
     n_held=0,
-    n_in_trips=0,
+    n_told=0,
     n_devices=0,
     latency_s=histogram({}),
     age_s=histogram({}),
@@ -43,7 +43,7 @@ LATER = FlowSnapshot(
     n_of=EARLY.n_of
     | {Outcome.PUBLISHED: 9_990, Outcome.SUPPRESSED__TOO_FEW_DEVICES: 7, Outcome.LATE: 3},
     n_held=20,
-    n_in_trips=0,
+    n_told=0,
     n_devices=1_000,
     latency_s=histogram({0.0421: 50, 0.1333: 50}),
     age_s=histogram({5.0: 90, 21.0: 10}),

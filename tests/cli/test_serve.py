@@ -112,6 +112,7 @@ def test_check_tells_where_the_network_is_and_what_it_covers(tmp_path: Path) -> 
     latitudes = f"{grid.lat.min():.4f} to {grid.lat.max():.4f}"
     longitudes = f"{grid.lon.min():.4f} to {grid.lon.max():.4f}"
     assert told.stdout.splitlines()[1:] == [
+        "k: 2 to 10, by density",
         f"area: latitude {latitudes}, longitude {longitudes}",
         "roads: 1 part, of which the largest has 100.0% of the nodes",
         # Blocks are 100 m wide: a quarter of each is farther than 25 m from its four roads.

@@ -88,7 +88,7 @@ def test_what_the_gateway_and_the_command_line_encode_is_understood(tmp_path: Pa
     line = DeviceMessage("c", 31.5, [2, 3], 2, stats, {"no2": 5.0}, until=61.5)
     suppressed = DeviceMessage("", 31.5, (), 0)
     lines = [msgspec.json.encode(each) for each in (group, line, suppressed)]
-    current = CurrentGroups(topic="t", network=VERSION, part_bytes=10**5, grace_s=1.0)
+    current = CurrentGroups(topic="t", network=VERSION, grace_s=1.0)
     current.see([Outgoing("t", lines[0])])
     lines += [message.payload for message in current.messages(now=32.0)]
     found = client.read(write(tmp_path / "release.jsonl", *lines), network=GRID)

@@ -30,6 +30,7 @@ HARMLESS: dict[str, Any] = {
     "counts": {"k": 7},
     "region": {"k_extra": 2},
     "presence": {"ttl_s": 90},
+    "adka": {"k_floor": 7},
 }
 
 
@@ -64,6 +65,8 @@ def others() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "network.source", settled("lane", settings(), loaded)
     for table, name, value in (
         ("tick", "interval_s", 2.0),
+        ("cluster", "n_parts", 3),
+        ("region", "mode", "snapshot"),
         ("region", "min_nodes", 6),
         ("counts", "every_s", 30),
         ("counts", "cells", 32),
@@ -71,6 +74,8 @@ def others() -> Iterator[tuple[str, dict[str, Any]]]:
         ("trips_out", "every_s", 300),
     ):
         yield f"{table}.{name}", settled("lane", settings(**{table: {name: value}}))
+    drawn = replace(NETWORK, drivable=~NETWORK.drivable)
+    yield "network.source", settled("lane", settings(), drawn)
     noisy = {"privacy": "dp", "streets_s": 0}
     yield "counts.privacy", settled("lane", settings(counts=noisy))
     areas = settled("lane", settings(counts=noisy | {"trip_areas": 4}))
@@ -92,7 +97,11 @@ def test_a_worker_goes_on_with_settings_that_change_the_meaning_of_nothing_store
     then = settled("source", settings())
     goes_on(then, settled("source", settings(**HARMLESS)))
     goes_on(
-        then, settled("source", Settings.model_validate({"readings": READINGS}))
+        then,
+        settled(
+            "source",
+            Settings.model_validate({"readings": READINGS, "region": GIVEN["region"]}),
+        ),
     )  # nothing is counted any more
     other = load_network("grid:12x13")
     goes_on(settled("range", settings()), settled("range", settings(), other))

@@ -1,12 +1,20 @@
 """Zones as devices state them: read exactly, or refused with a reason."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.codecs.device_zones import StatedZones, decode
+from anonymizer.codecs.device_zones import (
+    MOST_K,
+    MOST_RADIUS_M,
+    MOST_ROAD_M,
+    StatedZones,
+    decode,
+)
 from anonymizer.domain.outcomes import Outcome
 
 CIRCLE = {"circle": {"lat": 60.0, "lon": 25, "radius_m": 300}}
@@ -37,6 +45,26 @@ def test_of_several_demands_the_largest_counts() -> None:
     )
     for wrong in (b'[{"k": 1}]', b'[{"k": 2.5}]', b'[{"road_m": 0}]', b'[{"k": 3, "road_m": 5}]'):
         assert decode(wrong) is Outcome.INVALID__SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("of", "most"),
+    [
+        (lambda x: {"k": x}, MOST_K),
+        (lambda x: {"road_m": x}, MOST_ROAD_M),
+        (lambda x: CIRCLE["circle"] | {"radius_m": x}, MOST_RADIUS_M),
+    ],
+)
+def test_every_number_has_an_upper_bound(of: Callable[[float], Any], most: int) -> None:
+    """The reproduction: one message with 1e12 metres of road silenced nine other devices."""
+
+    def stated(number: float) -> StatedZones | Outcome:
+        said = of(number)
+        return decode(json.dumps([{"circle": said} if "lat" in said else said]).encode())
+
+    assert isinstance(stated(most), StatedZones)
+    for more in (most + 1, 10**30, 1e12):
+        assert isinstance(stated(more), Outcome)
 
 
 def test_trips_can_be_forbidden_and_not_demanded() -> None:

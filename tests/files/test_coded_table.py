@@ -1,6 +1,7 @@
 """Tables in codes."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,19 @@ def table(**columns: list[Any]) -> TextTable:
 
 
 def coded(rows: TextTable, **declared: Any) -> CodedTable:  # noqa: ANN401  as `Declared` takes them
-    return code_table(rows, Declared(qis=rows.frame.columns, **declared))
+    """The columns coded beside one that is always stated, so that every row is a record."""
+    names = rows.frame.columns
+    if "sources" in declared:
+        return code_table(rows, Declared(qis=names, **declared))
+    beside = TextTable(rows.path, rows.frame.with_columns(stated=pl.lit(1)))
+    made = code_table(beside, Declared(qis=[*names, "stated"], **declared))
+    return replace(
+        made,
+        records=replace(made.records, qi=made.records.qi[:, :-1]),
+        schema=replace(made.schema, qis=made.schema.qis[:-1]),
+        read_as={name: made.read_as[name] for name in names},
+        origin={name: made.origin[name] for name in names},
+    )
 
 
 def meant(qi: Attribute, code: int) -> str | float | None:
@@ -237,7 +250,7 @@ def test_the_codes_of_what_is_published_as_it_is_are_equal_where_that_is() -> No
 
 def test_what_no_source_names_is_told_by_one_more() -> None:
     rows = table(a=[1], b=[1], c=[1], d=[1])
-    assert coded(rows).schema.sources == ((0, 1, 2, 3),)
+    assert coded(rows, sources=[]).schema.sources == ((0, 1, 2, 3),)
     assert coded(rows, sources=[["c", "a"]]).schema.sources == ((2, 0), (1, 3))
     assert coded(rows, sources=[["a", "b"], ["c", "d"]]).schema.sources == ((0, 1), (2, 3))
 

@@ -21,7 +21,7 @@ HEADER = "class_id,age,work,home,illness\n"
 def read(folder: Path, text: str, markers: tuple[str, ...] = ()) -> PublishedTable:
     path = folder / "out.csv"
     path.write_text(text)
-    return read_published(path, SCHEMA, markers=markers)
+    return read_published(path, SCHEMA, markers_of=lambda _: markers)
 
 
 def test_a_release_is_read_class_by_class(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_missing_sensitive_values_are_read_by_any_of_their_marks(tmp_path: Path)
     schema = Schema(qis=(SCHEMA.qis[0],), sensitive=(ill,), sources=((0,),))
     path = tmp_path / "out.csv"
     path.write_text("class_id,age,illness\n0,[17-18],f\n0,[17-18],\n0,[17-18],NA\n0,[17-18],?\n")
-    release = read_published(path, schema, markers=["NA"])
+    release = read_published(path, schema, markers_of=lambda _: ["NA"])
     assert release.sensitive.ravel().tolist() == [0, 2, 2, 2]
 
 

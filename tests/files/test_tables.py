@@ -74,9 +74,9 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", b"age,age\n1,2\n", "column age occurs twice"),
         ("t.csv", b"age\n1,2,3\n", "row 1: has 3 cells, and the header 1"),
         ("t.csv", b"work,age\na,1\nb\n", "row 2: has 1 cells, and the header 2"),
-        ("t.csv", "work,age\nx,1\n".encode("utf-16"), "is not UTF-8 text"),
+        ("t.csv", "work,age\nx,1\n".encode("utf-16-le"), "is not UTF-8 text"),
         ("t.csv", b"work,age\rx,1\r", "ends its lines with CR alone"),
-        ("t.csv", "work,age\nM\xfcller,1\n".encode("latin-1"), "is not UTF-8 text"),
+        ("t.csv", "work,age\n\u0448\u0435\u0444,1\n".encode("cp1251"), "is not UTF-8 text"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
         ("t.parquet", b"age\n1\n", "is not well-formed parquet"),
         ("t.dat", b"age\n1\n", "a table ends in .csv, .csv.gz, .parquet"),
@@ -138,6 +138,17 @@ def test_no_spreadsheet_runs_a_cell_and_it_is_read_back_as_it_was(
     assert b"\n=HYPERLINK(1),0" in written.getvalue()
 
 
+@pytest.mark.parametrize("form", [".csv", ".csv.gz"])
+def test_no_spreadsheet_runs_a_name_either(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"out{form}"
+    frame = pl.DataFrame({name: ["x"] for name in [*RUN, "a=1", "'quoted'"]})
+    with path.open("wb") as file:
+        write_table(file, frame, form)
+    written = pl.read_csv(path, infer_schema=False)
+    assert not [name for name in written.columns if name[0] in "=+-@\t\r"]
+    assert without_escapes(TextTable(path, written)).frame.columns == frame.columns
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [("Name", "; did you mean name?"), ("agee", "; did you mean age?"), ("x", "")],
@@ -159,3 +170,19 @@ def test_a_full_disk_is_an_error_of_the_system_in_every_format(form: str) -> Non
         Path("/dev/full").open("wb", buffering=0) as full,
     ):
         write_table(full, frame, form)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030", "cp1252"])
+@pytest.mark.parametrize("first", ["", "sep=;\n", "sep=;\r\n"])
+def test_what_spreadsheets_write_is_read(tmp_path: Path, encoding: str, first: str) -> None:
+    words = (
+        ["\u8f66\u724c", "\u6d77\u6dc0\u533a"]
+        if encoding == "gb18030"
+        else ["M\xfcller", "caf\xe9"]
+    )
+    lines = "\n".join(f"{word};{i}" for i, word in enumerate(words * 3))
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"{first}work;age\n{lines}\n".encode(encoding))
+    read = read_table(path, ["work", "age"])
+    assert read.frame["work"].to_list() == words * 3
+    assert (read.encoding == "") == encoding.startswith("utf-8")

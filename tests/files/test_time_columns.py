@@ -1,6 +1,7 @@
 """Columns of dates, times and durations."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +28,17 @@ HOUR = 3600
 
 def coded(cells: list[Any], **declared: Any) -> CodedTable:  # noqa: ANN401  as `Declared` has them
     rows = TextTable(Path("people.csv"), pl.DataFrame({"x": cells}, strict=False))
-    return code_table(rows, Declared(qis=["x"], **declared))
+    # Beside a column that is always stated, so that every row is a record.
+    beside = TextTable(rows.path, rows.frame.with_columns(stated=pl.lit(1)))
+    made = code_table(beside, Declared(qis=["x", "stated"], **declared))
+    records = replace(made.records, qi=made.records.qi[:, :1])
+    return replace(
+        made,
+        records=records,
+        schema=replace(made.schema, qis=made.schema.qis[:1]),
+        read_as={"x": made.read_as["x"]},
+        origin={"x": made.origin["x"]},
+    )
 
 
 def read(*cells: str) -> TimeCells:

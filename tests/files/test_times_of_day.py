@@ -53,8 +53,9 @@ def test_what_is_no_time_is_refused_by_its_row_and_not_shown(text: str) -> None:
 
 def test_a_time_has_the_minutes_of_a_day_for_a_domain_and_midnight_is_no_marker() -> None:
     table = TextTable(Path("t.csv"), pl.DataFrame({"at": ["00:00", "0:01", "-", None]}))
-    coded = code_table(table, Declared(qis=["at"], times=["at"], markers=["-", "0"]))
-    (at,) = coded.schema.qis
+    table = TextTable(table.path, table.frame.with_columns(stated=pl.lit(1)))
+    coded = code_table(table, Declared(qis=["at", "stated"], times=["at"], markers=["-", "0"]))
+    at, _ = coded.schema.qis
     assert (at.position[0], at.position[1439], at.missing) == (0, 1439, 1440)
     assert coded.records.qi[:, 0].tolist() == [0, 1, 1440, 1440]
     assert coded.origin["at"] == "range"

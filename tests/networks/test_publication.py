@@ -66,12 +66,13 @@ def test_parts_fit_into_a_packet_and_make_up_the_whole(most_bytes: int) -> None:
     assert max(map(len, found)) <= most_bytes
     assert [json.loads(part)["part"] for part in found] == list(range(len(found)))
     assert {json.loads(part)["network"] for part in found} == {about.network}
+    assert {json.loads(part)["of"] for part in found} == {about.parts}
     together = [feature for part in found for feature in features_of(part)]
     assert together == features_of(geojson(GRID))
     assert (about.n_nodes, about.n_roads) == (GRID.n_nodes, GRID.n_roads)
 
 
-def test_a_name_that_fits_into_no_part_is_refused() -> None:
+def test_a_node_that_fits_into_no_part_has_its_own() -> None:
     network = from_arrays(
         node_id=np.array(["a" * 5000, "b"]),
         lat=np.zeros(2) + 1,
@@ -83,8 +84,9 @@ def test_a_name_that_fits_into_no_part_is_refused() -> None:
         forward=np.array([True]),
         backward=np.array([True]),
     )
-    with pytest.raises(InputError, match="too long"):
-        parts(network, most_bytes=4096)
+    _, found = parts(network, most_bytes=4096)
+    assert [len(features_of(part)) for part in found] == [1, 1, 1]
+    assert len(found[1]) < 4096 < len(found[0])
 
 
 def test_geoparquet_has_the_metadata_and_the_geometry_of_its_standard(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import logging
 import pytest
 import structlog
 
-from anonymizer.observe.logs import configure_logs
+from anonymizer.observe.logs import Bounded, configure_logs
 from anonymizer.settings import LogSettings
 
 
@@ -62,3 +62,43 @@ def test_every_level_that_can_be_set_is_one_of_the_standard_library() -> None:
     for level in ("debug", "info", "warning", "error"):
         configure_logs(LogSettings.model_validate({"level": level}))
         assert structlog.get_logger().is_enabled_for(logging.ERROR)
+
+
+def test_what_comes_again_and_again_is_written_a_few_times_a_minute_and_counted() -> None:
+    now = 0.0
+    bounded = Bounded(lambda: now)
+    written = []
+    for i in range(700):
+        now = i / 2
+        try:
+            written.append(bounded(None, "warning", {"event": "waits for Kafka", "reason": str(i)}))
+        except structlog.DropEvent:
+            continue
+    assert len(written) == 36  # six in each of the six minutes
+    assert sum(1 + each.get("left_out", 0) for each in written) >= 600
+    assert bounded(None, "warning", {"event": "another"}) == {"event": "another"}
+    for _ in range(100):
+        assert bounded(None, "info", {"event": "window closed"})
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_library_speaks_through_the_log_without_what_it_quotes(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs(LogSettings.model_validate({"format": form}))
+    for i in range(500):
+        logging.getLogger("uvicorn.error").warning("Invalid request of %s\nsecond", f"secret-{i}")
+        try:
+            int(f"secret-{i}")
+        except ValueError:
+            logging.getLogger("asyncio").exception("Exception in callback")
+    err = capsys.readouterr().err
+    assert "secret" not in err
+    assert "second" not in err
+    assert 2 <= len(err.splitlines()) <= 12
+    if form == "json":
+        assert {json.loads(line)["event"] for line in err.splitlines()} == {
+            "Invalid request of %s",
+            "Exception in callback",
+        }
+        assert json.loads(err.splitlines()[1])["error"] == "ValueError"

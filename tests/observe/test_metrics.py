@@ -1,6 +1,5 @@
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -11,13 +10,12 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from anonymizer.observe.metrics import FlowCollector, new_registry
+from anonymizer.observe.metrics import FlowCollector, new_registry, public_registry
 from anonymizer.pipeline.accounting import FINAL
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
-from anonymizer.pipeline.positions.counts.public_counts import PublicCounts, exact_figures
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, N_PARTS, STAGES, TICK
-from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery
+from tests.pipeline.positions.support import NOW, Rig, delivery
 
 
 def busy_rig() -> Rig:
@@ -132,13 +130,15 @@ def test_the_operator_alone_reads_where_devices_are_dense() -> None:
 
 
 def anybody_sees(rig: Rig) -> dict[str, Metric]:
-    """Return what is exported without a token: the public counts, and what needs none."""
-    figures = exact_figures(rig.flow, rig.ledger, n_waiting=rig.inbox.n_waiting)
-    public = PublicCounts(figures, step=10).shown
+    """Return what is exported without a token."""
     collector = FlowCollector(
-        rig.flow, rig.inbox, n_queued_ticks=int, connected=bool, figures=lambda: public
+        rig.flow,
+        rig.inbox,
+        n_queued_ticks=int,
+        connected=bool,
+        figures=lambda: rig.flow.public_figures.shown,
     )
-    return ours(text_families(generate_latest(new_registry(collector)).decode()))
+    return ours(text_families(generate_latest(public_registry(collector)).decode()))
 
 
 @pytest.mark.parametrize(
@@ -168,61 +168,6 @@ def test_two_scrapes_do_not_show_that_one_device_has_reported(payload: bytes) ->
     of_ticks = {"anonymizer_ticks", "anonymizer_age_of_information_seconds"}
     of_groups = {f"anonymizer_{name}" for name in OF_GROUPS} if output.messages else set()
     assert changed <= of_ticks | of_groups
-
-
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
-def test_public_counts_beside_the_release_tell_nothing_more_of_a_device_in_a_zone(
-    mode: str,
-) -> None:
-    """One device reports from a zone for a minute, or is switched off: which of the two was it?"""
-    told = {n: told_beside_a_zone(n, mode, share=11) for n in (0, 1, 12)}
-    assert told[0].release
-    assert told[0].release == told[1].release == told[12].release
-    assert told[0].public == told[1].public
-    assert told[0].exact != told[1].exact
-    assert told[0].public != told[12].public  # of k devices they tell
-    by_positions = [told_beside_a_zone(n, mode, share=1).public for n in (0, 1)]
-    assert by_positions[0] != by_positions[1]  # so the attack is known to work
-
-
-def flow_alone(collector: FlowCollector) -> CollectorRegistry:
-    """Return a registry without the metrics of the process, which differ between two scrapes."""
-    registry = CollectorRegistry()
-    registry.register(collector)
-    return registry
-
-
-class Told(NamedTuple):
-    """What is told in a minute, turn by turn."""
-
-    release: list[list[dict[str, Any]]]
-    public: list[str]
-    exact: list[str]
-
-
-def told_beside_a_zone(n_within: int, mode: str, *, share: int) -> Told:
-    rig = Rig(
-        region={"mode": mode},
-        zones=[
-            {"circle": {"lat": NETWORK.lat[24], "lon": NETWORK.lon[24], "radius_m": 30}},
-        ],
-    )
-    public = PublicCounts(exact_figures(rig.flow, rig.ledger, n_waiting=0), step=10, share=share)
-    collector = FlowCollector(
-        rig.flow, rig.inbox, n_queued_ticks=int, connected=bool, figures=lambda: public.shown
-    )
-    told = Told([], [], [])
-    for second in range(60):
-        now = NOW + second
-        seen = [delivery(f"d{i}", 12, now) for i in range(12)]
-        within = [delivery(f"z{i}", 24, now) for i in range(n_within)]
-        told.release.append(rig.publish(*seen, *within, now=now))
-        if second % 10 == 9:
-            public.turn(exact_figures(rig.flow, rig.ledger, n_waiting=0))
-            told.public.append(generate_latest(flow_alone(collector)).decode())
-            exact = FlowCollector(rig.flow, rig.inbox, n_queued_ticks=int, connected=bool)
-            told.exact.append(generate_latest(flow_alone(exact)).decode())
-    return told
 
 
 OF_GROUPS = (

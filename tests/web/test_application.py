@@ -11,7 +11,6 @@ from prometheus_client.registry import Collector
 
 from anonymizer import __version__
 from anonymizer.observe.metrics import FlowCollector, new_registry
-from anonymizer.pipeline.positions.counts.public_counts import PublicCounts, exact_figures
 from anonymizer.web import create_application
 from tests.observe.test_metrics import busy_rig, registry_of
 
@@ -43,7 +42,7 @@ async def test_a_gateway_without_problems_is_healthy_and_ready(site: Site) -> No
     for path in ("/healthz", "/readyz"):
         answer = await site.client.get(path)
         assert answer.status_code == 200
-        assert answer.json() == {"status": "ok", "problems": []}
+        assert answer.json() == {"status": "ok", "problems": [], "notes": []}
 
 
 async def test_a_gateway_without_its_broker_is_healthy_but_not_ready(site: Site) -> None:
@@ -51,7 +50,8 @@ async def test_a_gateway_without_its_broker_is_healthy_but_not_ready(site: Site)
     assert (await site.client.get("/healthz")).status_code == 200
     answer = await site.client.get("/readyz")
     assert answer.status_code == 503
-    assert answer.json() == {"status": "failing", "problems": ["broker: not connected"]}
+    problems = ["broker: not connected"]
+    assert answer.json() == {"status": "failing", "problems": problems, "notes": []}
     site.unready.clear()
     assert (await site.client.get("/readyz")).status_code == 200
 
@@ -131,13 +131,12 @@ async def test_a_scrape_runs_on_the_loop_where_no_tick_can_be_half_done() -> Non
 
 async def test_exact_counts_are_for_the_bearer_of_the_token_alone() -> None:
     rig = busy_rig()
-    public = PublicCounts(exact_figures(rig.flow, rig.ledger, n_waiting=2), step=4)
     collector = FlowCollector(
         rig.flow,
         rig.inbox,
         n_queued_ticks=lambda: 1,
         connected=lambda: True,
-        figures=lambda: public.shown,
+        figures=lambda: rig.flow.public_figures.shown,
     )
 
     async def received(token: str | None, shown: str | None) -> float | int:
@@ -156,15 +155,14 @@ async def test_exact_counts_are_for_the_bearer_of_the_token_alone() -> None:
             if not answer.is_success:
                 return answer.status_code
             again = await client.get("/metrics")  # what is cached for one is not for the other
-            assert "anonymizer_received_total 8.0" in again.text
+            assert "anonymizer_received_total" not in again.text
         value = re.search(r"^anonymizer_received_total (\S+)$", answer.text, re.MULTILINE)
-        assert value is not None
-        return float(value[1])
+        return float(value[1]) if value else 0
 
     assert await received("sesame", "sesame") == 9
-    assert await received("sesame", None) == 8
+    assert await received("sesame", None) == 0
     assert await received("sesame", "barley") == 401
-    assert await received(None, "sesame") == 8
+    assert await received(None, "sesame") == 0
 
 
 async def test_the_interface_describes_itself(site: Site) -> None:

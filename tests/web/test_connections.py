@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
+from fastapi.responses import StreamingResponse
 from prometheus_client import CollectorRegistry
 
 from anonymizer.settings import HttpSettings
@@ -30,6 +32,7 @@ class Site:
 
     def __init__(self, limits: Limits) -> None:
         self.begun = asyncio.Semaphore(0)
+        self.ended = asyncio.Event()
         application = create_application(CollectorRegistry(), alive=list, ready=list)
         self._add_routes(application)
         self.server = HttpServer(application, HttpSettings(port=0), limits=limits)
@@ -44,6 +47,19 @@ class Site:
         async def huge() -> Response:
             self.begun.release()
             return Response(HUGE)
+
+        @application.get("/frames")
+        async def frames() -> StreamingResponse:
+            async def some() -> AsyncIterator[bytes]:
+                self.begun.release()
+                try:
+                    while True:
+                        yield bytes(20_000)
+                        await asyncio.sleep(0.005)
+                finally:
+                    self.ended.set()
+
+            return StreamingResponse(some())
 
         @application.get("/endless")
         async def endless() -> None:
@@ -175,3 +191,16 @@ async def test_a_client_that_reads_nothing_is_given_up_and_a_slow_one_is_served(
         except ConnectionResetError:
             pass
         assert n < len(HUGE)
+
+
+async def test_a_viewer_that_never_reads_loses_its_place_in_time() -> None:
+    """Frames come one by one, and the buffers of the system must not pass for a reader."""
+    read_s = 2.0
+    async with site(Limits(read_s=read_s)) as at:
+        began_s = time.monotonic()
+        await at.send(get("/frames"))
+        await at.begun.acquire()
+        async with asyncio.timeout(60):
+            await at.ended.wait()
+        # Till the buffers are full, less than a second; then a look at the most too late.
+        assert time.monotonic() - began_s < 2 * read_s + 2

@@ -195,6 +195,7 @@ async def test_the_maps_own_routes_are_not_part_of_the_described_interface() -> 
 
 def test_the_token_is_the_first_line_of_its_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
+    file.touch(mode=0o600)
     file.write_text(f" {TOKEN} \nnot this\n")
     assert read_token(HttpSettings(token_file=file)) == TOKEN
     assert read_token(HttpSettings()) is None
@@ -206,6 +207,24 @@ def test_the_token_is_the_first_line_of_its_file(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match=r"^http\.token_file: cannot be read$"):
         read_token(HttpSettings(token_file=file))
+
+
+def test_a_token_that_all_may_read_or_guess_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    for mode in (0o644, 0o604, 0o602):
+        file.chmod(mode)
+        with pytest.raises(SettingsError, match=r"^http\.token_file: everybody .* chmod 600$"):
+            read_token(HttpSettings(token_file=file))
+    file.chmod(0o440)
+    assert read_token(HttpSettings(token_file=file)) == TOKEN
+    file.chmod(0o600)
+    for short in ("x", "change me"):
+        file.write_text(short)
+        with pytest.raises(SettingsError, match=r"^http\.token_file: a token of fewer than 10"):
+            read_token(HttpSettings(token_file=file))
+        with pytest.raises(SettingsError, match=r"^http\.token: a token of fewer than 10"):
+            read_token(HttpSettings.model_validate({"token": short}))
 
 
 @pytest.mark.parametrize(

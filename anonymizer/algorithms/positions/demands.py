@@ -1,21 +1,29 @@
-"""Demands of devices for more company or larger places, each shared with companions.
+"""Demands of devices for more company or larger places, each shared with a population of holders.
 
 A device that is always in large groups would be known to have asked for them. A demand is therefore
-shared: as many devices as the largest usual k are drawn by a secret, and all of them demand the
-same from then on, until it is withdrawn. Who follows all groups finds these devices, but not which
-of them has asked.
+shared with others, its *companions*, and outlives whoever has stated it: for as long as it lasts, a
+secret decides of each device, and for its whole stay, whether it holds the demand. Those who leave
+are followed by others who arrive. Neither that the author stays, nor that it leaves, comes back or
+asks for less, makes it differ from the other holders.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district_routing import KeyArray
-from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 
-UNMET = 2**30
-"""The k of a device whose demand cannot be met: no group has so many devices."""
+TERM_S = 86_400.0
+"""A demand is held for so long after it was stated, and again if its author was there meanwhile."""
+_TIMES = 1.5
+"""So many times the largest usual k are to hold each demand: how many are there varies."""
+_MOST_SHARED = 0.5
+"""Share of the devices that hold demands of others, at most, and of one publisher a quarter of it;
+the first of each publisher is exempt from the latter."""
+_MOST_POPULATIONS = 256
 
 
 class Demand(NamedTuple):
@@ -36,69 +44,148 @@ class Demanded(NamedTuple):
     road_m: FloatArray
 
 
-Demands: TypeAlias = Callable[[Int32Array, Int32Array], Demanded]
-"""Returns what the devices in some slots demand, given these slots and those of all present."""
+@dataclass(slots=True)
+class _Population:
+    """Those who hold a demand: its author, and each other device with the probability `share`.
+
+    `until_s`: when it ends unless `wanted`: unless its author has been served since it began.
+    """
+
+    demand: Demand
+    publisher: int
+    share: float
+    until_s: float
+    wanted: bool
 
 
 class SharedDemands:
     """Finds companions for those who demand more.
 
-    `shared_by` devices share each demand, the one that stated it included. `keys` returns a number
-    for the device of each slot: a keyed hash, which nobody outside knows.
+    `shared_by` devices at least are expected to hold each demand, the author included; `keys` and
+    `publishers` return a number for the device of each slot, and for who speaks for it: keyed
+    hashes, which nobody outside knows. `stated` is what devices demand, by their keys.
 
     Notes
     -----
-    A mix of two keys ranks the devices present, so that companions are drawn uniformly, and others
-    after a restart. While too few are present, the one that has stated the demand is in no group,
-    and nobody else demands anything.
+    Which devices hold a demand follows from two keys alone, so that nothing is remembered about
+    any of them. The share of a population never falls, because whoever was released from a demand
+    did not state it. Authors for whom there are too few devices, or no share left, are not served:
+    others do not pay for them. O(present + demands) for each forming of groups, and O(n) for each
+    population.
     """
 
-    def __init__(self, shared_by: int, keys: Callable[[Int32Array], KeyArray]) -> None:
+    def __init__(
+        self,
+        shared_by: int,
+        keys: Callable[[Int32Array], KeyArray],
+        publishers: Callable[[Int32Array], KeyArray] | None = None,
+    ) -> None:
         self._shared_by = shared_by
         self._keys = keys
-        self._companions_of: dict[int, KeyArray] = {}
+        self._publishers = publishers or keys
+        self._populations: dict[int, _Population] = {}
+        self.stated: Mapping[int, Demand] = {}
 
-    def among(
-        self, stated: Mapping[int, Demand], slot: Int32Array, present: Int32Array
-    ) -> Demanded:
-        """Return what the devices in some slots demand.
+    def __bool__(self) -> bool:
+        """Return whether anybody demands anything."""
+        return bool(self.stated or self._populations)
 
-        `stated` is the demand of each device that has stated one, by its key; `slot` has the shape
-        (n,). O((present + n + demands * companions) log).
-        """
-        for gone in self._companions_of.keys() - stated.keys():
-            del self._companions_of[gone]
-        key_of_present = np.unique(self._keys(present))
-        sharing, k, road_m = [], [], []
-        for device, demand in stated.items():
-            companions = self._companions(device, key_of_present)
-            sharing.append(companions)
-            lone = len(companions) < self._shared_by
-            k += [UNMET if lone else demand.k] * len(companions)
-            road_m += [demand.road_m] * len(companions)
-        by_key = np.concatenate([np.zeros(0, np.uint64), *sharing])
-        known, row = np.unique(by_key, return_inverse=True)
-        # The last entry is of devices that demand nothing.
-        most = Demanded(np.zeros(len(known) + 1, np.int32), np.zeros(len(known) + 1))
-        np.maximum.at(most.k, row, np.array(k, np.int32))
-        np.maximum.at(most.road_m, row, np.array(road_m, np.float64))
+    def own(self, slot: Int32Array) -> Demanded:
+        """Return what the devices in some slots have stated, shape (n,)."""
+        own = Demanded(np.zeros(len(slot), np.int32), np.zeros(len(slot)))
+        stated = np.fromiter(self.stated, np.uint64, len(self.stated))
         key = self._keys(slot)
-        at = np.searchsorted(known, key)
-        at[np.append(known, np.uint64(0))[at] != key] = len(known)
-        return Demanded(most.k[at], most.road_m[at])
+        for row in np.flatnonzero(np.isin(key, stated)).tolist():
+            own.k[row], own.road_m[row] = self.stated[int(key[row])]
+        return own
 
-    def _companions(self, device: int, present: KeyArray) -> KeyArray:
-        """Return the keys of those who share a demand: of its device alone if there are too few."""
-        alone = np.array([device], np.uint64)
-        found = self._companions_of.get(device)
+    def serve(self, slot: Int32Array, *, n_present: int, now: float) -> BoolArray:
+        """Return for which of these authors enough others hold their demands, shape (n,).
+
+        Their demands could be met; `n_present` devices are there, at `now`, unix seconds.
+        """
+        self._go_on(n_present, now)
+        keys, publishers = self._keys(slot).tolist(), self._publishers(slot).tolist()
+        found = [
+            self._serve(key, publisher, n_present, now)
+            for key, publisher in zip(keys, publishers, strict=True)
+        ]
+        return np.array(found, np.bool_)
+
+    def shared(self, slot: Int32Array) -> Demanded:
+        """Return what the devices in some slots hold, of their own and of others, shape (n,)."""
+        held = Demanded(np.zeros(len(slot), np.int32), np.zeros(len(slot)))
+        key = self._keys(slot)
+        for author, population in self._populations.items():
+            holds = _hold(key, author, population.share)
+            np.maximum(held.k, population.demand.k, out=held.k, where=holds)
+            np.maximum(held.road_m, population.demand.road_m, out=held.road_m, where=holds)
+        return held
+
+    def state(self) -> list[Any]:
+        """Return the populations."""
+        return [
+            [author, *each.demand, each.publisher, each.share, each.until_s, each.wanted]
+            for author, each in self._populations.items()
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Go on from a state."""
+        self._populations = {
+            author: _Population(Demand(k, road_m), *rest) for author, k, road_m, *rest in state
+        }
+
+    def _serve(self, author: int, publisher: int, n_present: int, now: float) -> bool:
+        demand = self.stated[author]
+        found = self._populations.get(author)
         if found is None:
-            others = present[present != alone]
-            if len(others) < self._shared_by - 1:
-                return alone
-            rank = _mixed(others ^ _mixed(alone))
-            drawn = others[np.argsort(rank)[: self._shared_by - 1]]
-            found = self._companions_of[device] = np.append(drawn, alone)
-        return found
+            share = self._share_for(n_present)
+            of_publisher = self._sum(publisher)
+            if (
+                len(self._populations) >= _MOST_POPULATIONS
+                or self._sum() + share > _MOST_SHARED
+                or (of_publisher and of_publisher + share > _MOST_SHARED / 4)
+            ):
+                return False
+            found = _Population(demand, publisher, share, now + TERM_S, wanted=True)
+            self._populations[author] = found
+        # Until the term is over all hold the most that was asked for: only its author would change.
+        found.demand = Demand(
+            max(found.demand.k, demand.k), max(found.demand.road_m, demand.road_m)
+        )
+        found.wanted = True
+        return self._is_shared(found, n_present)
+
+    def _go_on(self, n_present: int, now: float) -> None:
+        """End populations whose term is over, and let those grow that have become too few."""
+        for author, each in list(self._populations.items()):
+            if each.until_s <= now:
+                if not each.wanted or author not in self.stated:
+                    del self._populations[author]
+                    continue
+                each.until_s, each.wanted = now + TERM_S, False
+                each.demand = self.stated[author]
+            if not self._is_shared(each, n_present):
+                more = self._share_for(n_present) - each.share
+                each.share += max(0.0, min(more, _MOST_SHARED - self._sum()))
+
+    def _is_shared(self, population: _Population, n_present: int) -> bool:
+        return population.share * (n_present - 1) >= self._shared_by - 1
+
+    def _share_for(self, n_present: int) -> float:
+        companions = _TIMES * self._shared_by - 1
+        return companions / max(n_present - 1, 1) if self._shared_by > 1 else 0.0
+
+    def _sum(self, publisher: int | None = None) -> float:
+        found = self._populations.values()
+        return sum(each.share for each in found if publisher in (None, each.publisher))
+
+
+def _hold(key: KeyArray, author: int, share: float) -> BoolArray:
+    """Return which devices hold a demand; the same ones whenever it is asked, shape (n,)."""
+    by = np.array([author], np.uint64)
+    holds: BoolArray = (_mixed(key ^ _mixed(by)) * 2.0**-64 < share) | (key == by)
+    return holds
 
 
 def _mixed(key: KeyArray) -> KeyArray:

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    UInt8Array,
+    check_indices,
+)
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 
@@ -100,9 +106,17 @@ class DensityMap:
         return {name: getattr(self, name) for name in _STATE}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Go on from a state.
+
+        Raises
+        ------
+        ValueError
+            If it is of another network, with more nodes.
+        """
         for name in _STATE:
             setattr(self, name, state[name].copy())
+        check_indices(self.node_of, self.network.n_nodes)
+        check_indices(self.rest_node_of, self.network.n_nodes)
         for counts in (self.n_at, self.n_near, self.n_in):
             counts[:] = 0
         self.counted_at = np.full(len(self.node_of), ABSENT, np.int32)

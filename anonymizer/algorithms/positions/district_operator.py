@@ -9,7 +9,7 @@ import numpy as np
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.demands import Demands
+from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import (
@@ -84,10 +84,15 @@ class DistrictOperator:
         for part in self.parts:
             part.operator.set_rule(rule, k_extra=k_extra)
 
-    def demand(self, demands: Demands | None) -> None:
+    def demand(self, demands: SharedDemands | None) -> None:
         """Take no demands: the devices that share one may be in different districts."""
         if demands is not None:
             raise TypeError("districts take no demands")
+
+    def n_ungrouped(self, slot: Int32Array) -> int:
+        """Return 0: nobody has demands that are met or not."""
+        del slot
+        return 0
 
     def withdraw(self, slot: Int32Array) -> None:
         """Forget where these devices are, in every district."""

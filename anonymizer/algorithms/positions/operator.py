@@ -13,8 +13,9 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.changing_ids import LASTS, Instant
 from anonymizer.algorithms.positions.cloaks import Cloak, SessionCloak
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.demands import Demands
+from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.map_matching import OFF_GRAPH
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.verification import (
@@ -95,7 +96,7 @@ class CloakingOperator:
         """Use this rule for groups formed from now on."""
         self._cloak.set_rule(rule, k_extra=k_extra)
 
-    def demand(self, demands: Demands | None) -> None:
+    def demand(self, demands: SharedDemands | None) -> None:
         """Take account of what devices demand of groups that are formed from now on.
 
         Raises
@@ -116,6 +117,19 @@ class CloakingOperator:
             self._cloak.withdraw(slot)
         elif self._cloak.lasting:
             self._cloak.retire(slot)
+
+    def leave(self, slot: Int32Array) -> BoolArray:
+        """Count devices here no more, which report from elsewhere; return who is in no group.
+
+        Distinct, shape (n,). A group that contains one covers it where it was last, as if it were
+        silent. The others are grouped elsewhere as soon as groups are formed anywhere.
+        """
+        self.density.remove(slot[slot < len(self.density.node_of)])
+        n_slots = max(len(self.density.node_of), int(slot.max(initial=-1)) + 1)
+        goes: BoolArray = ~self._cloak.kept(n_slots)[slot]
+        if isinstance(self._cloak, SessionCloak):
+            self._cloak.hurry(slot[goes])
+        return goes
 
     def state(self) -> State:
         """Return what changes from tick to tick; one that is restored from it goes on alike."""
@@ -151,6 +165,12 @@ class CloakingOperator:
     def n_waiting(self) -> int:
         """Number of devices on the graph that wait to be grouped."""
         return self._cloak.n_waiting(self.density)
+
+    def n_ungrouped(self, slot: Int32Array) -> int:
+        """Return how many of these devices, if they are on the graph, are in no lasting group."""
+        kept = self._cloak.kept(len(self.density.node_of))
+        slot = slot[slot < len(kept)]
+        return int((~kept[slot] & (self.density.counted_at[slot] >= 0)).sum())
 
     @property
     def place_of(self) -> Int32Array:
@@ -265,6 +285,10 @@ def hidden_among(release: Release, n_at: Int32Array, *, reciprocal: bool) -> Int
     return np.add.reduceat(inside, release.first_node_of[:-1])
 
 
+UNMOVED = -2
+"""Added to `OFF_GRAPH` or `IN_ZONE`: the device counts where it was, as if it were silent."""
+
+
 class Newest(NamedTuple):
     """What a batch of positions changed.
 
@@ -294,8 +318,13 @@ def take_newest(
     since: FloatArray | None = None,
 ) -> Newest:
     """Move devices to the newest of their positions; parameters as for `CloakingOperator.tick`."""
-    outcome = density.advance(slot, ts, node, since=since)
+    outcome = density.advance(slot, moving(ts, node), node, since=since)
     return newest_of(outcome, slot, ts, node, stand_in=stand_in)
+
+
+def moving(ts: FloatArray, node: Int32Array) -> FloatArray:
+    """Return the times by which positions move their devices, same shape; `UNMOVED`: not at all."""
+    return np.where(node < UNMOVED, -np.inf, ts)
 
 
 def newest_of(
@@ -310,6 +339,8 @@ def newest_of(
 
     `outcome` is as `DensityMap.advance` returns it, and refined in place.
     """
+    outcome[node == UNMOVED + OFF_GRAPH] = Outcome.SUPPRESSED__OFF_GRAPH
+    outcome[node == UNMOVED + IN_ZONE] = Outcome.SUPPRESSED__PRIVACY_ZONE
     moved = np.flatnonzero(outcome == Outcome.HELD)
     on_graph = node[moved] >= 0
     outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH

@@ -85,6 +85,12 @@ class ReadingsState:
             self._make_room(int(slot.max()) + 1)
         return _advance(*self._bounds, self._value_of, self._heard_at, slot, attribute, value, ts)
 
+    def are_outside(self, attribute: IntArray, value: FloatArray) -> BoolArray:
+        """Return which readings are outside their declared range, same shape."""
+        lo, hi = (np.array([getattr(each, of) for each in self.attributes]) for of in ("lo", "hi"))
+        outside: BoolArray = (value < lo[attribute]) | (value > hi[attribute])
+        return outside
+
     def current(self, member: Int32Array, *, since: float) -> FloatArray:
         """Return the values of members (slots), shape (members, attributes).
 

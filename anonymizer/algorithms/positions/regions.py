@@ -10,7 +10,7 @@ from anonymizer.algorithms.kernels import (
     sort_in_place,
 )
 from anonymizer.algorithms.positions.atoms import Levels
-from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
+from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray, check_indices
 from anonymizer.domain.network import RoadNetwork
 
 _NONE = -1
@@ -33,6 +33,11 @@ def cover(
     (members,). Regions are in compressed sparse rows, nodes rising; empty if one would need more
     than `max_nodes`.
 
+    Raises
+    ------
+    ValueError
+        If there is no such node or level: the kernel would read beyond its arrays.
+
     Notes
     -----
     The atoms of all members are joined by shortest paths, found by one breadth-first search from
@@ -46,6 +51,10 @@ def cover(
     ----------
     .. [1] K. Mehlhorn, "A faster approximation algorithm for the Steiner problem in graphs", 1988.
     """
+    if len(place) and (min(place.min(), level_of.min()) < 0):
+        raise ValueError("a member has no place")
+    check_indices(place, network.n_nodes)
+    check_indices(level_of, len(levels.at))
     return _cover(
         network.first_arc_of,
         network.neighbour_of,

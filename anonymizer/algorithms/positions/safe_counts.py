@@ -12,13 +12,17 @@ References
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 NO_CELL = -1
+_AREA, _RUN, _LISTED, _FLOW, _REST, _SPEED, _DWELL = range(7)
+"""Kinds of figures that have thresholds."""
 _STEP = 1e-4
 """Of speeds and dwells in a tally; published means are rounded to more."""
 
@@ -66,7 +70,7 @@ class SafeFigures(NamedTuple):
     n_flow: IntArray
 
 
-def runs_of(n_in: IntArray, k: int) -> IntArray:
+def runs_of(n_in: IntArray, k: int, thresholds: SecretThresholds | None = None) -> IntArray:
     """Return where runs of cells begin that hold at least k devices each, and the end of the last.
 
     `n_in`: devices in each cell, shape (cells,), a power of two; cells 2i and 2i + 1 are halves of
@@ -79,26 +83,27 @@ def runs_of(n_in: IntArray, k: int) -> IntArray:
     further, and its run that is next to the other half takes that half in. Whether a half is empty
     or holds fewer than k therefore makes no difference. O(cells).
     """
-    total = np.concatenate([[0], np.cumsum(n_in)])
-    starts = [0]
+    halves = [n_in]
+    while len(halves[-1]) > 1:
+        halves.append(halves[-1][0::2] + halves[-1][1::2])
+    # All areas, each before its halves: those of area i are 2 i and 2 i + 1.
+    n = np.concatenate([np.zeros(1, n_in.dtype), *reversed(halves)])
+    keys = [(_AREA, i) for i in range(len(n))]
+    enough = (thresholds or SecretThresholds()).passes(keys, n, k).tolist()
 
-    def divide(first: int, end: int) -> list[int]:
+    def divide(area: int, first: int, end: int) -> list[int]:
         """Return where runs begin inside an area that holds at least k, without its own start."""
         if end - first == 1:
             return []
-        middle = (first + end) // 2
-        left, right = total[middle] - total[first], total[end] - total[middle]
-        if left >= k and right >= k:
-            return [*divide(first, middle), middle, *divide(middle, end)]
-        if left >= k:
-            return divide(first, middle)
-        if right >= k:
-            return divide(middle, end)
-        return []
+        middle, left, right = (first + end) // 2, 2 * area, 2 * area + 1
+        inside = divide(left, first, middle) if enough[left] else []
+        if enough[left] and enough[right]:
+            inside.append(middle)
+        return inside + (divide(right, middle, end) if enough[right] else [])
 
-    if total[-1] < k:
-        return np.array(starts)
-    return np.array([*starts, *divide(0, len(n_in)), len(n_in)])
+    if not enough[1]:
+        return np.array([0])
+    return np.array([0, *divide(1, 0, len(n_in)), len(n_in)])
 
 
 def tally(
@@ -138,10 +143,14 @@ def together(tallies: Sequence[CellTally]) -> CellTally:
     return CellTally(pair=pair, n_of_pair=n, **sums)
 
 
-def figures(counted: CellTally, k: int) -> SafeFigures:
-    """Return what is published about the devices of a tally."""
+def figures(counted: CellTally, k: int, thresholds: SecretThresholds | None = None) -> SafeFigures:
+    """Return what is published about the devices of a tally.
+
+    `thresholds`: of this interval; None: they are sharp.
+    """
     n_cells = len(counted.n_in)
-    first = runs_of(counted.n_in, k)
+    thresholds = thresholds or SecretThresholds()
+    first = runs_of(counted.n_in, k, thresholds)
     n_runs = len(first) - 1
     if not n_runs:
         nothing = np.zeros(0, np.int64)
@@ -152,28 +161,47 @@ def figures(counted: CellTally, k: int) -> SafeFigures:
     pair, of = np.unique(run_of[cell] * n_runs + run_of[before], return_inverse=True)
     n_pair = np.zeros(len(pair), np.int64)
     np.add.at(n_pair, of, counted.n_of_pair)
-    listed = _listed(pair // n_runs, n_pair, size, k)
+    spans = list(pairwise(first.tolist()))
+    flows = [(*spans[to], *spans[origin]) for to, origin in zip(*divmod(pair, n_runs), strict=True)]
+    listed = _listed(spans, flows, n_pair, size, k, thresholds)
+    keys = [(_FLOW, *flows[i]) for i in listed.tolist()]
+    speed = thresholds.passes([(_SPEED, *span) for span in spans], _sum(counted.n_speed, first), k)
+    dwell = thresholds.passes([(_DWELL, *span) for span in spans], _sum(counted.n_dwell, first), k)
     return SafeFigures(
         first_cell_of=first,
-        n_devices=size - size % k,
-        speed_mps=_means(first, counted.n_speed, counted.speed, k),
-        dwell_s=_means(first, counted.n_dwell, counted.dwell, k),
+        n_devices=thresholds.levels([(_RUN, *span) for span in spans], size, k),
+        speed_mps=_means(first, counted.n_speed, counted.speed, speed),
+        dwell_s=_means(first, counted.n_dwell, counted.dwell, dwell),
         flow_from=pair[listed] % n_runs,
         flow_to=pair[listed] // n_runs,
-        n_flow=(n_pair - n_pair % k)[listed],
+        n_flow=thresholds.levels(keys, n_pair[listed], k),
     )
 
 
-def _listed(run: IntArray, n: IntArray, size: IntArray, k: int) -> BoolArray:
-    """Return which flows are listed, so that what remains of each run is nobody or at least k."""
-    listed: BoolArray = n >= k
+def _listed(
+    spans: Sequence[tuple[int, int]],
+    flows: Sequence[tuple[int, int, int, int]],
+    n: IntArray,
+    size: IntArray,
+    k: int,
+    thresholds: SecretThresholds,
+) -> IntArray:
+    """Return which flows are listed, so that what remains of each run is nobody or at least k.
+
+    With secret thresholds it is at least k: if it could be nobody, the first one would be seen.
+    """
+    number = {span: r for r, span in enumerate(spans)}
+    run = np.array([number[flow[:2]] for flow in flows], np.int64)
+    listed = thresholds.passes([(_LISTED, *flow) for flow in flows], n, k)
     rest = size - np.bincount(run[listed], n[listed], len(size)).astype(np.int64)
-    for r in np.flatnonzero((rest > 0) & (rest < k)).tolist():
+    enough = thresholds.passes([(_REST, *span) for span in spans], rest, k)
+    if thresholds.are_sharp:
+        enough |= rest == 0
+    for r in np.flatnonzero(~enough).tolist():
         of_run = np.flatnonzero(listed & (run == r))
-        # The smallest joins the rest; then there are at least k.
-        smallest = of_run[np.argmin(n[of_run])]
-        listed[smallest] = False
-    return listed
+        if len(of_run):  # the smallest joins the rest; then there are at least k
+            listed[of_run[np.argmin(n[of_run])]] = False
+    return np.flatnonzero(listed)
 
 
 def _sums(cell: IntArray, value: FloatArray, n_cells: int) -> tuple[IntArray, IntArray]:
@@ -184,7 +212,13 @@ def _sums(cell: IntArray, value: FloatArray, n_cells: int) -> tuple[IntArray, In
     return np.bincount(cell[there], minlength=n_cells), total
 
 
-def _means(first: IntArray, n_of_cell: IntArray, total_of_cell: IntArray, k: int) -> FloatArray:
-    n = np.add.reduceat(n_of_cell, first[:-1])
-    total = np.add.reduceat(total_of_cell, first[:-1]) * _STEP
-    return np.where(n >= k, total / np.maximum(n, 1), np.nan)
+def _sum(of_cell: IntArray, first: IntArray) -> IntArray:
+    total: IntArray = np.add.reduceat(of_cell, first[:-1])
+    return total
+
+
+def _means(
+    first: IntArray, n_of_cell: IntArray, total_of_cell: IntArray, told: BoolArray
+) -> FloatArray:
+    n, total = _sum(n_of_cell, first), _sum(total_of_cell, first) * _STEP
+    return np.where(told, total / np.maximum(n, 1), np.nan)

@@ -16,11 +16,13 @@ many passages to a period, and each number has noise.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 MOST_SPEED_MPS = 40.0
@@ -29,6 +31,8 @@ SPEED_STEP_MPS = 0.5
 """Means are rounded to this, spreads up to it."""
 FINE = 64
 """Numbers with noise are in steps of one over this: a speed is a part of a device."""
+_ALL, _AREA, _STRETCH, _SPEED = range(4)
+"""Kinds of figures that have thresholds."""
 _EXACT = 2.0**20
 """Metres and seconds are in steps of one over this. Sums of so few bits are exact, and therefore
 the same in whatever order, and by however many processes, they are added up."""
@@ -181,13 +185,18 @@ def _added_up(of: IntArray, sums: FloatArray, n: int) -> FloatArray:
     return np.stack([np.bincount(of, each, n) for each in sums])
 
 
-def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches:
+def stretches_of(
+    passages: Passages, n_roads: int, k: int, thresholds: SecretThresholds | None = None
+) -> PublishedStretches:
     """Return what is published about the passages of one interval.
+
+    `thresholds`: of this interval; None: they are sharp.
 
     `n_roads`: at least as many as there are, a power of two; roads 2i and 2i + 1 are halves of one
     area, and so on. O(roads + passages x log(roads) x log(passages)).
     """
-    starts = _starts(passages, n_roads, k)
+    thresholds = thresholds or SecretThresholds()
+    starts = _starts(passages, n_roads, k, thresholds)
     n_stretches = max(len(starts) - 1, 0)
     if not n_stretches:
         none = np.zeros(0)
@@ -202,12 +211,15 @@ def stretches_of(passages: Passages, n_roads: int, k: int) -> PublishedStretches
     n_devices = _n_distinct(of_stretch, held.device, n_stretches)
     n_known = _n_distinct(of_stretch[known], held.device[known], n_stretches)
     told = np.full((n_stretches, 2), np.nan)
-    for i in np.flatnonzero(n_known >= k).tolist():
+    spans = list(pairwise(starts.tolist()))
+    moving = thresholds.passes([(_SPEED, *span) for span in spans], n_known, k)
+    for i in np.flatnonzero(moving).tolist():
         rows = slice(bounds[i], bounds[i + 1])
         there = known[rows]
         device, speed = held.device[rows][there], held.speed_mps[rows][there]
         told[i] = mean_and_spread(device, speed, alone=n_roads_of[i] == 1)
-    return PublishedStretches(stretch_of, n_devices - n_devices % k, *told.T)
+    least = thresholds.levels([(_STRETCH, *span) for span in spans], n_devices, k)
+    return PublishedStretches(stretch_of, least, *told.T)
 
 
 def _n_distinct(group: IntArray, device: IntArray, n_groups: int) -> IntArray:
@@ -216,7 +228,7 @@ def _n_distinct(group: IntArray, device: IntArray, n_groups: int) -> IntArray:
     return np.bincount(of_group, minlength=n_groups)
 
 
-def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
+def _starts(passages: Passages, n_roads: int, k: int, thresholds: SecretThresholds) -> IntArray:
     """Return where stretches begin, and the number of roads; nothing if all have fewer than k.
 
     An area with k devices lies only in areas that have as many. So it is cut exactly if both of its
@@ -225,7 +237,7 @@ def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
     road, device = passages.road, passages.device
     devices, number = np.unique(device, return_inverse=True)
     n = len(devices)
-    if n < k:
+    if not thresholds.passes([(_ALL,)], np.array([n]), k)[0]:
         return np.zeros(0, np.int64)
     starts = [np.array([0, n_roads])]
     # Each device once in each area: the area, and which device it is, in one number.
@@ -234,7 +246,9 @@ def _starts(passages: Passages, n_roads: int, k: int) -> IntArray:
         seen.sort()  # `np.unique` of one array hashes, which takes twenty times as long
         seen = seen[np.append(np.True_, seen[1:] != seen[:-1])]
         area, n_devices = np.unique(seen // n, return_counts=True)
-        enough = area[n_devices >= k]
+        area, n_devices = area[n_devices >= k], n_devices[n_devices >= k]
+        keys = [(_AREA, level, each) for each in area.tolist()] if not thresholds.are_sharp else []
+        enough = area[thresholds.passes(keys, n_devices, k)]
         second = enough[1:][(np.diff(enough) == 1) & (enough[1:] % 2 == 1)]
         starts.append(second << level)
         seen = seen // n // 2 * n + seen % n

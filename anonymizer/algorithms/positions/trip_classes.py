@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 
@@ -25,6 +26,8 @@ N_STARTS = 8
 """Steps of starts: a trip of a window began in it or in the one before, in one of so many equal
 parts."""
 _MOST_CELLS = 4096
+_ALL, _BOX, _CLASS, _ROAD = range(4)
+"""Kinds of figures that have thresholds."""
 _JUNCTIONS_OF_K = 2
 """Nodes of a cell, in multiples of k: whoever knows in which cell a device was is right about the
 node in one case of 2 k, if nothing else tells it."""
@@ -105,11 +108,13 @@ def n_cells_of(network: RoadNetwork, k: int) -> int:
     return 1 << max(n.bit_length() - 1, 0)
 
 
-def trip_classes(trips: WindowTrips, k: int, *, n_cells: int) -> list[TripClass]:
+def trip_classes(
+    trips: WindowTrips, k: int, *, n_cells: int, thresholds: SecretThresholds | None = None
+) -> list[TripClass]:
     """Return the classes of the trips of a window, in the order of their places.
 
     `k` distinct devices in each class, `n_cells` a power of two. None if all trips are of fewer
-    than k devices.
+    than k devices. `thresholds`: of this window; None: they are sharp.
 
     Notes
     -----
@@ -117,18 +122,21 @@ def trip_classes(trips: WindowTrips, k: int, *, n_cells: int) -> list[TripClass]
     Whether a half that holds fewer than k is empty makes no difference: then there is no cut.
     O(n log n) a level.
     """
-    if len(np.unique(trips.device)) < k:
+    thresholds = thresholds or SecretThresholds()
+    n_all = np.array([len(np.unique(trips.device))])
+    if not thresholds.passes([(_ALL,)], n_all, k)[0]:
         return []
     cells, steps = CellSpan(0, n_cells - 1), CellSpan(0, N_STARTS - 1)
     found: list[TripClass] = []
     todo = [(Box(cells, cells, steps), np.arange(len(trips.device)))]
     while todo:
         box, rows = todo.pop()
-        halves = _divided(trips, rows, box, k, (n_cells, n_cells, N_STARTS))
+        halves = _divided(trips, rows, box, k, (n_cells, n_cells, N_STARTS), thresholds)
         todo += halves
         if not halves:
-            n = _n_devices(trips, rows)
-            found.append(TripClass(*box, n - n % k, _shared_roads(trips, rows, k)))
+            n = np.array([_n_devices(trips, rows)])
+            [level] = thresholds.levels([_key(_CLASS, box)], n, k).tolist()
+            found.append(TripClass(*box, level, _shared_roads(trips, rows, box, k, thresholds)))
     return sorted(found, key=lambda each: each[:3])
 
 
@@ -158,7 +166,12 @@ def unkept(trips: WindowTrips, classes: Sequence[TripClass], k: int) -> list[int
 
 
 def _divided(
-    trips: WindowTrips, rows: IntArray, box: Box, k: int, sizes: tuple[int, ...]
+    trips: WindowTrips,
+    rows: IntArray,
+    box: Box,
+    k: int,
+    sizes: tuple[int, ...],
+    thresholds: SecretThresholds,
 ) -> list[tuple[Box, IntArray]]:
     """Return the halves of a box that hold k devices each, and their trips; none if it has none."""
     n_cuts = [size // (span.last - span.first + 1) for size, span in zip(sizes, box, strict=True)]
@@ -166,12 +179,12 @@ def _divided(
         halves = _halves(box[axis])
         is_first = (trips.origin, trips.destination, trips.start)[axis][rows] <= halves[0].last
         parts = rows[is_first], rows[~is_first]
-        if len(halves) > 1 and all(_n_devices(trips, part) >= k for part in parts):
-            name = Box._fields[axis]
-            return [
-                (box._replace(**{name: half}), part)
-                for half, part in zip(halves, parts, strict=True)
-            ]
+        if len(halves) == 1:
+            continue
+        boxes = [box._replace(**{Box._fields[axis]: half}) for half in halves]
+        n = np.array([_n_devices(trips, part) for part in parts])
+        if thresholds.passes([_key(_BOX, each) for each in boxes], n, k).all():
+            return list(zip(boxes, parts, strict=True))
     return []
 
 
@@ -186,7 +199,13 @@ def _n_devices(trips: WindowTrips, rows: IntArray) -> int:
     return len(set(trips.device[rows].tolist()))  # for some dozens faster than np.unique
 
 
-def _shared_roads(trips: WindowTrips, rows: IntArray, k: int) -> IntArray:
+def _key(kind: int, box: Box) -> tuple[int, ...]:
+    return (kind, *(each for span in box for each in span))
+
+
+def _shared_roads(
+    trips: WindowTrips, rows: IntArray, box: Box, k: int, thresholds: SecretThresholds
+) -> IntArray:
     """Return the arcs that at least k devices of these trips took, rising."""
     roads = [trips.roads[i] for i in rows.tolist()]
     if not any(map(len, roads)):
@@ -195,4 +214,5 @@ def _shared_roads(trips: WindowTrips, rows: IntArray, k: int) -> IntArray:
     by = np.repeat(maker, [len(each) for each in roads])
     taken = np.unique(np.concatenate(roads).astype(np.int64) * len(devices) + by)
     road, n = np.unique(taken // len(devices), return_counts=True)
-    return road[n >= k]
+    keys = [(*_key(_ROAD, box), each) for each in road.tolist()] if not thresholds.are_sharp else []
+    return road[thresholds.passes(keys, n, k)]

@@ -66,7 +66,15 @@ class Claims(NamedTuple):
 
     def only(self, rows: IntArray) -> "Claims":
         """Return some of the claims."""
-        return Claims(*(None if each is None else each[rows] for each in self))
+        return Claims(
+            self.slot[rows],
+            self.ts[rows],
+            self.lat[rows],
+            self.lon[rows],
+            self.undated[rows],
+            None if self.hearsay is None else self.hearsay[rows],
+            self.message[rows],
+        )
 
     def __repr__(self) -> str:
         """Reveal no place."""

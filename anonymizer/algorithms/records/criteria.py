@@ -68,6 +68,125 @@ def distance(times: Int32Array, n: int, rule: np.void, codes: Codes) -> float:
     return work
 
 
+@inner_kernel
+def keeps_without(times: Int32Array, n: int, most: int, rule: np.void, codes: Codes) -> bool:
+    """Return whether a column meets its criteria whichever `margin` of the members leave.
+
+    Parameters
+    ----------
+    times
+        How often the class of `n` members, no two of one person, has each code, shape (size,).
+    most
+        The largest of them, where shares are bounded.
+
+    Notes
+    -----
+    Those that leave are the worst choice. For l and entropy it is the members with the rarest
+    values: what they leave majorizes what any others leave, and entropy is Schur-concave. For
+    shares it is anybody but those with the mode; for spread, so many at one end and the rest at
+    the other. The distance is bounded from above: by the greatest excess of each value, or beyond
+    each gap. O(size of the domain times the margin), and O(1) where shares alone are bounded.
+    """
+    margin, n_left = rule["margin"], n - rule["margin"]
+    if n_left <= 0 or (rule["share"] < 1 and most > rule["share"] * n_left + ROUNDING):
+        return False
+    if rule["left"] > 0 and _values_without(times, margin, rule["missing"]) < rule["left"]:
+        return False
+    if rule["entropy"] > 0 and _entropy_without(times, n, margin) < rule["entropy"] - ROUNDING:
+        return False
+    if rule["spread"] > 0 and not _is_wide_without(times, rule, codes):
+        return False
+    if rule["closeness"] == inf:
+        return True
+    off = _greatest_distance(times, n, margin, rule, codes)
+    return bool(off <= rule["closeness"] + ROUNDING)
+
+
+@inner_kernel
+def _values_without(times: Int32Array, margin: int, missing: int) -> int:
+    """Return how many values are left when the members with the rarest ones leave."""
+    n_values, leaving = 0, margin
+    for code in range(len(times)):
+        n_values += times[code] > 0 and code != missing
+    for count in range(1, margin + 1):
+        for code in range(len(times)):
+            if times[code] == count <= leaving and code != missing:
+                leaving -= count
+                n_values -= 1
+    return n_values
+
+
+@inner_kernel
+def _entropy_without(times: Int32Array, n: int, margin: int) -> float:
+    """Return the entropy that is left when the members with the rarest values leave."""
+    n_log_n, next_rarest, leaving = 0.0, n, margin
+    for count in times:
+        if count > margin:
+            next_rarest = min(next_rarest, count)
+        if count > 1:
+            n_log_n += count * np.log(count)
+    for count in range(1, margin + 1):
+        for times_of in times:
+            if times_of == count <= leaving:
+                leaving -= count
+                n_log_n -= count * np.log(count)
+            elif times_of == count:
+                next_rarest = min(next_rarest, count)
+    if leaving > 0:  # some of those with the next value leave, too
+        rest = next_rarest - leaving
+        n_log_n += rest * np.log(rest) - next_rarest * np.log(next_rarest)
+    return float(np.log(n - margin) - n_log_n / (n - margin))
+
+
+@inner_kernel
+def _is_wide_without(times: Int32Array, rule: np.void, codes: Codes) -> bool:
+    """Return whether the spread is left when members at the ends leave."""
+    margin, missing = rule["margin"], rule["missing"]
+    position, first = codes.position, rule["first_position"]
+    for n_low in range(margin + 1):
+        low = _code_at(times, n_low, 1, missing)
+        high = _code_at(times, margin - n_low, -1, missing)
+        if low < 0 or high < 0:
+            return False
+        if not position[first + high] - position[first + low] >= rule["spread"] - ROUNDING:
+            return False
+    return True
+
+
+@inner_kernel
+def _code_at(times: Int32Array, rank: int, step: int, missing: int) -> int:
+    """Return the code of the member at a rank from the lower end, or the upper; -1 if none is."""
+    code = 0 if step > 0 else len(times) - 1
+    for _ in range(len(times)):
+        if code != missing:
+            rank -= times[code]
+            if rank < 0:
+                return code
+        code += step
+    return -1
+
+
+@inner_kernel
+def _greatest_distance(
+    times: Int32Array, n: int, margin: int, rule: np.void, codes: Codes
+) -> float:
+    """Return an upper bound on `distance` whichever members leave; exact where none does."""
+    position, usual = codes.position, codes.usual
+    size, first, n_left = len(times), rule["first_position"], n - margin
+    below, usual_below, work = 0, 0.0, 0.0
+    for v in range(size):
+        below += times[v]
+        usual_below += usual[first + v]
+        if rule["numeric"] == 0:
+            work += max(times[v] / n_left - usual[first + v], 0.0)
+        elif v + 1 < size and rule["span"] > 0:
+            most_below = min(below / n_left, 1.0)
+            least_below = max(below - margin, 0) / n_left
+            moved = max(most_below - usual_below, usual_below - least_below)
+            work += moved * (position[first + v + 1] - position[first + v]) / rule["span"]
+    return work
+
+
 @kernel
 def column_keeps(
     code: Int32Array,
@@ -106,12 +225,20 @@ def column_keeps(
         return False
     if entropy < rule["entropy"] - ROUNDING:
         return False
-    if rule["closeness"] == inf:
+    return _is_distributed(ordered, most, rule, codes)
+
+
+@kernel
+def _is_distributed(ordered: Int32Array, most: int, rule: np.void, codes: Codes) -> bool:
+    """Return whether a column meets t-closeness, and its criteria with its margin."""
+    if rule["closeness"] == inf and rule["margin"] == 0:
         return True
-    times_of = np.zeros(rule["size"], np.int32)
+    times = np.zeros(rule["size"], np.int32)
     for value in ordered:
-        times_of[value] += 1
-    return bool(distance(times_of, n, rule, codes) <= rule["closeness"] + ROUNDING)
+        times[value] += 1
+    if rule["margin"] > 0:
+        return bool(keeps_without(times, len(ordered), most, rule, codes))
+    return bool(distance(times, len(ordered), rule, codes) <= rule["closeness"] + ROUNDING)
 
 
 @kernel
@@ -159,9 +286,9 @@ def why_impossible(problem: Problem, schema: Schema) -> str | None:
 
     Notes
     -----
-    For k, d, l and spread the answer is exact: where there is no reason, the whole table is a
-    class. Bounds on shares and entropy are tried on the number of values alone; t-closeness is
-    always kept by the whole table. O(n columns).
+    For k, d, l, and without a margin spread, the answer is exact: where there is no reason, the
+    whole table is a class. Bounds on shares and entropy are tried on the number of values alone;
+    t-closeness is always kept by the whole table. O(n columns).
     """
     if problem.n_persons < problem.k:
         return f"there are {problem.n_persons:,} persons, k = {problem.k}"
@@ -207,6 +334,11 @@ def _why(problem: Problem, c: int, letter: str) -> str | None:
     real = present[present != rule["missing"]]
     if len(real) < rule["distinct"]:
         return f"has {len(real)} {_values(len(real))}, {letter} = {rule['distinct']}"
+    times = np.sort(np.bincount(problem.cells[:, c])[real])
+    n_left = int((np.cumsum(times) > rule["margin"]).sum())
+    if n_left < rule["left"]:
+        without = f"without any {rule['margin']} persons"
+        return f"has {n_left} {_values(n_left)} {without}, {letter} = {rule['left']}"
     if rule["spread"] > 0:
         ends = problem.position[rule["first_position"] + real[[0, -1]]] if len(real) else [0, -1]
         if not ends[1] - ends[0] >= rule["spread"] - ROUNDING:

@@ -89,7 +89,8 @@ def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> L
     qis = tuple(j for j, a in enumerate(schema.qis) if a.name in wanted)
     sensitive = tuple(j for j, a in enumerate(schema.sensitive) if a.name in wanted)
     attributes = [*(schema.qis[j] for j in qis), *(schema.sensitive[j] for j in sensitive)]
-    floor = [promise.d] * len(qis) + [promise.l] * len(sensitive)
+    least = promise.l + promise.margin if promise.l > 1 else promise.l
+    floor = [promise.d] * len(qis) + [least] * len(sensitive)
     missing = np.array([a.missing for a in attributes], np.int32)
     return LastingColumns(qis, sensitive, missing, np.array(floor, np.int64))
 

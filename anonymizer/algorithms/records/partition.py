@@ -239,7 +239,7 @@ def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) 
             line = outline[b, c]
             same = cells[i, c] == line["mode"]
             most = line["most"] + 1 if same else max(line["most"], line["next_most"] + 1)
-            if most > rule[c]["share"] * (size + 1) + ROUNDING:
+            if most > rule[c]["share"] * (size + 1 - rule[c]["margin"]) + ROUNDING:
                 return np.inf
     return float(cost)
 

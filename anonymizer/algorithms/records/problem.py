@@ -48,6 +48,8 @@ RULE = np.dtype(
         ("entropy", np.float64),
         ("closeness", np.float64),
         ("numeric", np.int64),
+        ("margin", np.int64),
+        ("left", np.int64),
     ],
     align=True,
 )
@@ -64,6 +66,9 @@ distinct, share, spread, entropy, closeness
     Criteria of a class, see `Promise`; entropy in nats.
 numeric
     1 if distances between codes are meaningful.
+margin, left
+    Whichever so many members leave, the others meet the criteria too, with `left` values in place
+    of `distinct`.
 """
 
 
@@ -150,13 +155,15 @@ def make_problem(
 
     `weights`: how much the loss of a quasi-identifier counts, by name; of others, 1. Only the
     ratios matter. `table`: the whole table, where `records` are some of it: t-closeness compares
-    with all of it.
+    with all of it. ValueError if there is a margin and a person has several records.
 
     Notes
     -----
     O(n columns); O(n columns log n) where the share of joint tuples is bounded and their domain is
     much larger than the table.
     """
+    if promise.margin and _repeats(records.person):
+        raise ValueError("a margin is for one record of each person")
     bounded = [s for s in schema.sources if len(s) > 1 and promise.max_source_share < 1]
     joint = [numbered(records.qi[:, list(s)]).astype(np.int32) for s in bounded]
     tuples = [Attribute(name="", position=np.arange(j.max(initial=0) + 1.0)) for j in joint]
@@ -194,7 +201,7 @@ def with_criteria(lost: Problem, criteria: Problem) -> Problem:
     """
     price = lost.rule[: lost.n_qis].copy()
     price["distinct"], price["share"], price["spread"] = 0, 1.0, 0.0
-    price["entropy"], price["closeness"] = 0.0, inf
+    price["entropy"], price["closeness"], price["margin"] = 0.0, inf, 0
     rule = criteria.rule.copy()
     n_codes = int(price["size"].sum())  # the codes of its other columns go
     rule["first_position"] += n_codes
@@ -242,6 +249,8 @@ def _rules(
     tuples["share"] = promise.max_source_share
     sensitive["distinct"], sensitive["closeness"] = promise.l, promise.t
     sensitive["entropy"] = np.log(promise.entropy_l)
+    rule["margin"] = promise.margin
+    sensitive["left"] = promise.l if promise.margin and promise.l > 1 else 0
     return rule
 
 

@@ -18,7 +18,13 @@ from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
-from anonymizer.algorithms.records.tally import SEEN, is_close, n_log_n_gain, person_pairs
+from anonymizer.algorithms.records.tally import (
+    SEEN,
+    is_close,
+    is_kept_without,
+    n_log_n_gain,
+    person_pairs,
+)
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
 
 COLUMN = np.dtype(
@@ -137,7 +143,11 @@ def holds(n_persons: int, number: int, counts: ClassCounts) -> bool:
             return False
     for c in range(len(rule)):
         asked, here = rule[c], column[c]
-        if asked["closeness"] < np.inf:
+        if asked["margin"] > 0:
+            values = seen[asked["first_position"] : asked["first_position"] + asked["size"]]
+            if not is_kept_without(here["n"], number, values, here["most"], asked, codes):
+                return False
+        elif asked["closeness"] < np.inf:
             values = seen[asked["first_position"] : asked["first_position"] + asked["size"]]
             if not is_close(here["n"], number, values, here, asked, codes):
                 return False
@@ -206,6 +216,7 @@ def _bounded(rule: RecordArray) -> BoolArray:
         | (rule["spread"] > 0)
         | (rule["entropy"] > 0)
         | (rule["closeness"] < inf)
+        | (rule["left"] > 0)
     )
     return bounded
 

@@ -10,7 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.criteria import ROUNDING, column_loss, distance
+from anonymizer.algorithms.records.criteria import (
+    ROUNDING,
+    column_loss,
+    distance,
+    keeps_without,
+)
 from anonymizer.algorithms.records.problem import Codes, Cost, Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
 
@@ -464,7 +469,40 @@ def tally_keeps(tally: Tally) -> bool:
             n = entry["values"] if repeats else size
             if np.log(n) - entry["n_log_n"] / n < wanted["entropy"] - ROUNDING:
                 return False
-    return head[0]["may_break"] == 0 or _is_close(tally)
+    return _keeps_margins(tally) and (head[0]["may_break"] == 0 or _is_close(tally))
+
+
+@inner_kernel
+def _keeps_margins(tally: Tally) -> bool:
+    """Return whether all columns keep their margins. O(columns); with a margin O(codes)."""
+    rule, head = tally.problem.rule, tally.head
+    for c in range(len(rule)):
+        wanted = rule[c]
+        if wanted["margin"] > 0:
+            here = tally.seen[wanted["first_position"] :][: wanted["size"]]
+            n, most = head[0]["size"], tally.column[c]["most"]
+            if not is_kept_without(n, head[0]["turn"], here, most, wanted, tally.problem.codes):
+                return False
+    return True
+
+
+@inner_kernel
+def is_kept_without(
+    n: int, turn: int, here: RecordArray, most: int, wanted: np.void, codes: Codes
+) -> bool:
+    """Return whether a column of `n` members keeps its margin, see `keeps_without`.
+
+    `turn`, `here`: as of `is_close`.
+    """
+    asks_more = wanted["left"] > 0 or wanted["spread"] > 0 or wanted["entropy"] > 0
+    if not asks_more and wanted["closeness"] == np.inf:
+        if wanted["share"] >= 1:
+            return True
+        return bool(most <= wanted["share"] * (n - wanted["margin"]) + ROUNDING)
+    for mark in here:
+        if mark["turn"] != turn:
+            mark["times"] = 0
+    return keeps_without(here["times"], n, most, wanted, codes)
 
 
 @inner_kernel

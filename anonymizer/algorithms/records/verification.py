@@ -24,6 +24,7 @@ class PromisePart(StrEnum):
     """A part of a promise, as `Promise` names it."""
 
     K = "k"
+    ONE_EACH = "one_each"
     D = "d"
     L = "l"
     MAX_SHARE = "max_share"
@@ -37,7 +38,8 @@ class PromisePart(StrEnum):
 class Violation:
     """A part of the promise that a class breaks.
 
-    `attribute` is the name of the one concerned; those of a source joined by ` + `; empty for k.
+    `attribute` is the name of the one concerned; those of a source joined by ` + `; empty for k and
+    `ONE_EACH`: a person of the class has several records, here or in other classes.
     """
 
     class_number: int
@@ -65,15 +67,21 @@ def verify_classes(
     -----
     Callers suppress these classes completely and count them. O(n columns log n), and
     O(classes times codes) for t.
+
+    A margin is tried by the members that leave the least: those with the rarest values, those at
+    the ends of an axis, those without the most frequent value. For t, whatever leaves moves the
+    share of any set of values by no more than is added here.
     """
     _refuse_nonsense(records, schema, promise, class_of)
     kept = np.flatnonzero(class_of >= 0)
     if not len(kept):
         return ()
     found: list[Violation] = []
+    margin = promise.margin
     number, dense = np.unique(class_of[kept], return_inverse=True)
     of, person = dense.astype(np.int64), records.person[kept]
-    if len(np.unique(person)) == len(person):
+    is_repeated = np.bincount(person)[person] > 1
+    if not is_repeated.any():
         person = person[:0]
     crowd = _persons(of, np.zeros_like(of), person)
     n_persons = crowd.n_persons
@@ -82,27 +90,29 @@ def verify_classes(
         found.extend(Violation(int(c), part, attribute) for c in number[fails])
 
     note(PromisePart.K, "", n_persons < promise.k)
+    note(PromisePart.ONE_EACH, "", np.bincount(of, is_repeated) > 0)
     for attribute, column in zip(schema.qis, records.qi.T, strict=True):
         held = _persons(of, column[kept].astype(np.int64), person)
         note(PromisePart.D, attribute.name, _n_real(held, attribute, len(number)) < promise.d)
-        fails = _modal(held) > promise.max_share * n_persons + _TOLERANCE
+        fails = _is_modal_above(held, promise.max_share, n_persons - margin)
         note(PromisePart.MAX_SHARE, attribute.name, fails)
         if (least := promise.min_spread.get(attribute.name, 0.0)) > 0:
-            fails = ~(_spread(held, attribute, len(number)) >= least - _TOLERANCE)
+            fails = ~(_spread(held, attribute, len(number), margin) >= least - _TOLERANCE)
             note(PromisePart.MIN_SPREAD, attribute.name, fails)
     for name, tuples in _joint(records, schema, kept):
         held = _persons(of, tuples, person)
-        fails = _modal(held) > promise.max_source_share * n_persons + _TOLERANCE
+        fails = _is_modal_above(held, promise.max_source_share, n_persons - margin)
         note(PromisePart.MAX_SOURCE_SHARE, name, fails)
     everybody = _counts(records, schema) if usual is None else usual
     columns = records.sensitive.T
     for attribute, column, counts in zip(schema.sensitive, columns, everybody, strict=True):
         held = _persons(of, column[kept].astype(np.int64), person)
-        note(PromisePart.L, attribute.name, _n_real(held, attribute, len(number)) < promise.l)
-        fails = _entropy(held) < np.log(promise.entropy_l) - _TOLERANCE
+        n_values = _n_real(held, attribute, len(number), margin if promise.l > 1 else 0)
+        note(PromisePart.L, attribute.name, n_values < promise.l)
+        fails = _entropy(held, margin, len(number)) < np.log(promise.entropy_l) - _TOLERANCE
         note(PromisePart.ENTROPY_L, attribute.name, fails)
         if np.isfinite(promise.t):
-            fails = ~(_distances(held, attribute, counts) <= promise.t + _TOLERANCE)
+            fails = ~(_distances(held, attribute, counts, margin) <= promise.t + _TOLERANCE)
             note(PromisePart.T, attribute.name, fails)
     return tuple(sorted(found))
 
@@ -176,28 +186,60 @@ def _persons(of: IntArray, value: IntArray, person: Int32Array) -> _Held:
     return _Held(c[starts], v[starts], np.add.reduceat(new_person.astype(np.int64), starts))
 
 
-def _n_real(held: _Held, attribute: Attribute, n_classes: int) -> IntArray:
+def _n_real(held: _Held, attribute: Attribute, n_classes: int, margin: int = 0) -> IntArray:
+    left = _without_rarest(_only_real(held, attribute), margin)
+    return np.bincount(left.class_number, minlength=n_classes)
+
+
+def _is_modal_above(held: _Held, share: float, n_persons: IntArray) -> BoolArray:
+    above: BoolArray = np.maximum.reduceat(held.n, held.first) > share * n_persons + _TOLERANCE
+    return above & (share < 1)
+
+
+def _only_real(held: _Held, attribute: Attribute) -> _Held:
     real = held.value != attribute.missing
-    return np.bincount(held.class_number[real], minlength=n_classes)
+    return _Held(held.class_number[real], held.value[real], held.n[real])
 
 
-def _modal(held: _Held) -> IntArray:
-    return np.asarray(np.maximum.reduceat(held.n, held.first))
+def _without_rarest(held: _Held, margin: int) -> _Held:
+    """Return what is left of each class when `margin` persons with the rarest values leave."""
+    if not margin:
+        return held
+    order = np.lexsort((held.n, held.class_number))
+    c, n = held.class_number[order], held.n[order]
+    before = np.cumsum(n) - n
+    rarer = before - before[np.searchsorted(c, c)]
+    left = n - np.clip(margin - rarer, 0, n)
+    some = left > 0
+    return _Held(c[some], held.value[order][some], left[some])
 
 
-def _spread(held: _Held, attribute: Attribute, n_classes: int) -> FloatArray:
-    """Return the distance between the ends of each class; minus infinity without a value."""
-    real = held.value != attribute.missing
-    lo, hi = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
-    np.minimum.at(lo, held.class_number[real], attribute.position[held.value[real]])
-    np.maximum.at(hi, held.class_number[real], attribute.position[held.value[real]])
-    wide: FloatArray = hi - lo
+def _spread(held: _Held, attribute: Attribute, n_classes: int, margin: int) -> FloatArray:
+    """Return the least distance between the ends of each class if `margin` persons leave.
+
+    Minus infinity where no value might be left.
+    """
+    real = _only_real(held, attribute)
+    place = np.repeat(attribute.position[real.value], real.n)  # values rise within a class
+    n = np.bincount(real.class_number, real.n, n_classes).astype(np.int64)
+    wide, start = np.full(n_classes, np.inf), np.cumsum(n) - n
+    enough = np.flatnonzero(n > margin)
+    for n_low in range(margin + 1):
+        low = place[start[enough] + n_low]
+        high = place[start[enough] + n[enough] - 1 - (margin - n_low)]
+        wide[enough] = np.minimum(wide[enough], high - low)
+    wide[n <= margin] = -np.inf
     return wide
 
 
-def _entropy(held: _Held) -> FloatArray:
-    share = held.n / held.n_persons[held.class_number]
-    return -np.bincount(held.class_number, share * np.log(share)).astype(np.float64)
+def _entropy(held: _Held, margin: int, n_classes: int) -> FloatArray:
+    """Return the entropy of each class if `margin` persons leave; below 0 if all might."""
+    left = _without_rarest(held, margin)
+    n = np.bincount(left.class_number, left.n, n_classes)
+    share = left.n / n[left.class_number]
+    entropy = -np.bincount(left.class_number, share * np.log(share), n_classes).astype(np.float64)
+    entropy[n == 0] = -1.0
+    return entropy
 
 
 def _joint(records: Records, schema: Schema, kept: IntArray) -> Iterator[tuple[str, IntArray]]:
@@ -219,14 +261,16 @@ def _counts(records: Records, schema: Schema) -> list[IntArray]:
     return [np.bincount(column, minlength=a.size) for column, a in columns]
 
 
-def _distances(held: _Held, attribute: Attribute, everybody: IntArray) -> FloatArray:
+def _distances(held: _Held, attribute: Attribute, everybody: IntArray, margin: int) -> FloatArray:
     """Return the earth mover's distance of each class from all records, 0 to 1.
 
     Categories are all at distance 1 from each other: half the sum of the differences. Numbers lie
-    on a line as long as their span: the excess to the left of each gap crosses it.
+    on a line as long as their span: the excess to the left of each gap crosses it. With a margin,
+    the most that the distance can be when so many persons leave; infinite if all might.
     """
     usual = everybody / everybody.sum()
-    share = held.n / held.n_persons[held.class_number]
+    n_left = held.n_persons - margin
+    share = held.n / np.maximum(n_left, 1)[held.class_number]
     first, n_classes = held.first, int(held.class_number[-1]) + 1
     distance = np.empty(n_classes)
     step = max(_MOST_CELLS // attribute.size, 1)
@@ -237,8 +281,16 @@ def _distances(held: _Held, attribute: Attribute, everybody: IntArray) -> FloatA
         table[held.class_number[rows] - at, held.value[rows]] += share[rows]
         if attribute.numeric:
             gaps = np.diff(attribute.position)
-            crossing = np.abs(np.cumsum(table, axis=1)[:, :-1]) * gaps
-            distance[at:to] = crossing.sum(axis=1) / max(gaps.sum(), np.finfo(float).tiny)
+            excess = np.cumsum(table, axis=1)[:, :-1]
+            crossing = np.abs(excess)
+            if margin:
+                lacking = (margin / np.maximum(n_left[at:to], 1))[:, None] - excess
+                full = np.cumsum(usual)[:-1]
+                crossing = np.maximum(np.minimum(excess, 1 - full), np.minimum(lacking, full))
+            distance[at:to] = (crossing * gaps).sum(axis=1) / max(gaps.sum(), np.finfo(float).tiny)
+        elif margin:
+            distance[at:to] = table.clip(min=0).sum(axis=1)
         else:
             distance[at:to] = np.abs(table).sum(axis=1) / 2
+    distance[n_left <= 0] = np.inf
     return distance

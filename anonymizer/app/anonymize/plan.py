@@ -20,8 +20,8 @@ from anonymizer.app.table_options import (
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import SettingsError
-from anonymizer.files.coded_columns import DEFAULT_MARKERS
 from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
 from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
 from anonymizer.files.time_columns import Level, calendar_levels
@@ -95,6 +95,7 @@ def make_plan(options: TableOptions) -> ReleasePlan:
     """
     chosen = MODELS[options.model]
     d = chosen.d if options.d is None else options.d
+    d += options.k_extra if d > 1 else 0  # each of the made up has a value
     max_share, max_source_share = bounded_shares(
         1 if options.as_published else d, options.max_share, options.max_source_share
     )
@@ -102,7 +103,7 @@ def make_plan(options: TableOptions) -> ReleasePlan:
         model=options.model,
         method=AUTO if options.method is None else options.method,
         promise=Promise(
-            k=options.k,
+            k=options.k + options.k_extra,
             d=d,
             l=chosen.l if options.l is None else options.l,
             max_share=max_share,
@@ -110,6 +111,7 @@ def make_plan(options: TableOptions) -> ReleasePlan:
             min_spread=dict(options.min_spread or {}),
             entropy_l=options.entropy_l,
             t=inf if options.t is None else options.t,
+            margin=options.k_extra,
         ),
         cost=options.cost,
         dm_weight=options.dm_weight,
@@ -137,14 +139,15 @@ def _weights(given: Mapping[str, float]) -> dict[str, float]:
 def make_promise(options: AuditOptions) -> Promise:
     """Return the promise that an audit requires."""
     return Promise(
-        k=options.k,
-        d=options.d,
+        k=options.k + options.k_extra,
+        d=options.d + (options.k_extra if options.d > 1 else 0),
         l=options.l,
         max_share=options.max_share,
         max_source_share=options.max_source_share,
         min_spread=dict(options.min_spread or {}),
         entropy_l=options.entropy_l,
         t=inf if options.t is None else options.t,
+        margin=options.k_extra,
     )
 
 
@@ -179,9 +182,10 @@ def declared_of(options: ColumnOptions) -> Declared:
         ranges=intervals_of(options.domains or {}),
         categories=names_of(options.categories),
         times=[name for name, form in (options.labels or {}).items() if form == "hours"],
-        markers=names_of(options.missing) or DEFAULT_MARKERS,
+        markers=names_of(options.missing) or NO_VALUE,
         markers_are_values=options.as_published,
         keep=names_of(options.keep),
+        exact=names_of(options.exact),
     )
 
 

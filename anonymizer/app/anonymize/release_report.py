@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from anonymizer.app.table_options import CostName
 from anonymizer.files.coded_table import Origin
+from anonymizer.files.meanings import Fold
 
 
 class _Part(BaseModel):
@@ -161,14 +162,15 @@ class AnonymizeReport(_Part):
     n_published
         Rows of the release.
     suppressed
-        Suppressed rows, by reason: `no_identifier`, `limit` (chosen under the suppression limit, so
+        Suppressed rows, by reason: those of `coded_table.Reason`, which are no records; `repeated`
+        (of a person for whom another row stands), `limit` (chosen under the suppression limit, so
         that the others lose less), `promise` (no class with them keeps it).
     n_classes, class_size
         Equivalence classes.
     k
         Fewest distinct persons of a class; rows where no identifier is declared.
     gcp, gcp_published
-        Information loss over all rows with an identifier, where a suppressed one counts 1; over the
+        Information loss over one row of each person, where a suppressed one counts 1; over the
         published rows alone.
     dm
         Discernibility: the sum of the squared class sizes.
@@ -178,6 +180,8 @@ class AnonymizeReport(_Part):
     leaks
         What the linkability attack finds, from each source to each other and to the sensitive
         attributes.
+    folds
+        Writings that count as one value.
     warnings
         Warnings for the reader of these figures.
     seconds
@@ -201,6 +205,7 @@ class AnonymizeReport(_Part):
     share: float = 0.5
     n_above: int = 0
     leaks: tuple[LeakFound, ...]
+    folds: tuple[Fold, ...] = ()
     warnings: tuple[str, ...]
     seconds: dict[str, float] = {}
 

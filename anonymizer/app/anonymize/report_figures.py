@@ -3,7 +3,7 @@
 Measured on the published classes, independently of the method that formed them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Literal
@@ -32,6 +32,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
+from anonymizer.files.identifiers import identifying_columns
 from anonymizer.files.tables import TextTable
 
 HALF = 0.5
@@ -48,8 +49,12 @@ def report_of(
     model: Model,
     formed: FormedClasses,
     n_withheld: int,
+    n_repeated: int,
 ) -> AnonymizeReport:
-    """Measure and attack the release of a table; `n_withheld` means were left out."""
+    """Measure and attack the release of a table.
+
+    `n_withheld` means were left out, and `n_repeated` rows of persons who have another one.
+    """
     class_of = publication.class_of
     share = plan.prefer_share if plan.prefer_share < 1 else HALF
     records, schema = coded.records, coded.schema
@@ -60,9 +65,9 @@ def report_of(
     )
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
-    n_without = coded.n_rows - records.n
     suppressed = {
-        "no_identifier": n_without,
+        **{str(reason): len(rows) for reason, rows in coded.left_out.items()},
+        "repeated": n_repeated,
         "limit": formed.n_chosen,
         "promise": found.n_suppressed - formed.n_chosen,
     }
@@ -87,10 +92,13 @@ def report_of(
         share=modal.share,
         n_above=modal.n_above_any,
         leaks=tuple(_leak(schema, leak) for leak in leaks),
+        folds=tuple(coded.folds),
         warnings=warnings_of(
             coded,
             declared,
             plan,
+            identifying=_identifying(table, declared, publication),
+            encoding=table.encoding,
             in_time=formed.in_time,
             n_withheld=n_withheld,
             times_hilbert=_times_hilbert(table, coded, plan, model, formed.class_of),
@@ -229,6 +237,24 @@ def settings_of(table: TextTable, declared: Declared, plan: ReleasePlan) -> Rele
     )
 
 
+def _identifying(table: TextTable, declared: Declared, publication: Publication) -> tuple[str, ...]:
+    """Say which published columns hold direct identifiers."""
+    release = TextTable(table.path, publication.frame)
+    found = identifying_columns(
+        table,
+        release,
+        qis=declared.qis,
+        sensitive=declared.sensitive,
+        keep=declared.keep,
+        markers=declared.markers,
+    )
+    return tuple(
+        f"{name} holds {held.kind}, which tell people apart: k says nothing to whoever knows them,"
+        " and the audit fails unless --keep-anyway names a reason"
+        for name, held in found
+    )
+
+
 _MUCH = 3.0
 """Times the loss of `hilbert` that are worth a warning."""
 
@@ -238,6 +264,8 @@ def warnings_of(
     declared: Declared,
     plan: ReleasePlan,
     *,
+    identifying: Sequence[str],
+    encoding: str,
     in_time: bool,
     n_withheld: int,
     times_hilbert: float,
@@ -247,6 +275,7 @@ def warnings_of(
     from_data = ", ".join(names)
     open_ = ", ".join(declared.keep)
     warnings = {
+        f"the table is no UTF-8 text, and was read as {encoding}": bool(encoding),
         "no identifier is declared: k counts rows, and a person with several rows is counted "
         "several times": declared.id is None,
         f"the domain is taken from the data and not declared: {from_data}": bool(from_data),
@@ -272,4 +301,4 @@ def warnings_of(
         for name, how in coded.read_as.items()
         if how not in {"numbers", "categories"}
     ]
-    return (*unusual, *(warning for warning, holds in warnings.items() if holds))
+    return (*identifying, *unusual, *(warning for warning, holds in warnings.items() if holds))

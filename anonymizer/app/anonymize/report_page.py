@@ -29,6 +29,9 @@ figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; border-radiu
 
 _LEFT_OUT = {
     "no_identifier": "without an identifier",
+    "states_nothing": "that state nothing, and are no person",
+    "states_no_qi": "of people who state no quasi-identifier",
+    "repeated": "further rows of a person",
     "limit": "chosen under the suppression limit, so that the others lose less",
     "promise": "that fit in no class",
 }
@@ -61,6 +64,7 @@ def page(report: AnonymizeReport, publication: Publication) -> str:
         f"<p>{escape(_sentence(report))}</p>",
         _key_figures(report),
         *(f"<p class=warn>{escape(warning)}</p>" for warning in report.warnings),
+        *(f"<p>Counted as one value: {escape(str(fold))}.</p>" for fold in report.folds),
         "<h2>What every class keeps</h2>",
         _promise(report),
         "<h2>How likely a person is found</h2>",

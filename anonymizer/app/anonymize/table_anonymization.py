@@ -19,6 +19,7 @@ from anonymizer.algorithms.records.methods import (
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.class_forming import COSTS, form_classes
 from anonymizer.app.anonymize.class_labels import joined, labelling_of
+from anonymizer.app.anonymize.one_row_each import one_row_each
 from anonymizer.app.anonymize.plan import ReleasePlan, with_bands
 from anonymizer.app.anonymize.publication import Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries
@@ -95,9 +96,11 @@ def anonymize(
         model = model_of(plan, coded.schema, models)
         if plan.target is not None:
             check_target(plan.target, coded.open.columns, lambda name: coded.open[name].n_unique())
-        plan = _with_method(plan, model, coded.records.n)
         labelling = labelling_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]
+        n_named = coded.records.n
+        coded, measure = one_row_each(coded, measure, seed=plan.seed)
+        plan = _with_method(plan, model, coded.records.n)
     with steps.timed("compile"):
         warm_up(plan.method, coded.schema, plan.promise)
     with steps.timed("partition"):
@@ -148,6 +151,7 @@ def anonymize(
                 model=model,
                 formed=formed,
                 n_withheld=n_withheld,
+                n_repeated=n_named - coded.records.n,
             )
         return report.model_copy(update={"seconds": dict(steps.seconds)})
 

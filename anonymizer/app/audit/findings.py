@@ -4,6 +4,8 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from anonymizer.files.meanings import Fold
+
 Mode: TypeAlias = Literal["bfs", "snapshot", "session"]
 Adversary: TypeAlias = Literal["on_air", "off_air"]
 Figure: TypeAlias = int | float | None
@@ -96,6 +98,8 @@ class AuditReport(_Part):
     left_out
         Attacks that need the auditor's map, if it was not given; `values of NAME` also if the
         settings do not declare the attribute or the trace lacks its readings.
+    failed
+        Attacks that ended with an error, or were not reached, and why: nothing is known of them.
     """
 
     mode: Mode
@@ -110,6 +114,7 @@ class AuditReport(_Part):
     regions: RegionStatistics
     findings: tuple[Finding, ...]
     left_out: tuple[str, ...]
+    failed: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -181,6 +186,10 @@ class TableAuditReport(_Part):
         One for each attack, and one for each part of a promise and attribute.
     columns, model
         Utility of each quasi-identifier, and of a model; None: no target was named.
+    folds
+        Writings of the original that count as one value.
+    kept_anyway
+        Why columns are published although they hold direct identifiers.
     """
 
     holds: bool
@@ -197,6 +206,8 @@ class TableAuditReport(_Part):
     findings: tuple[Finding, ...]
     columns: tuple[ColumnUtility, ...] = ()
     model: ModelUtility | None = None
+    folds: tuple[Fold, ...] = ()
+    kept_anyway: dict[str, str] = {}
 
     @property
     def failures(self) -> tuple[Finding, ...]:

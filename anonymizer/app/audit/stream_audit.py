@@ -37,6 +37,7 @@ from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, layers_of, named_nodes
+from anonymizer.errors import fault_of
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.decode.headings import headings_in
@@ -104,6 +105,7 @@ def audit_release(
     earlier: Observed | None = None,
     placebo: Released | None = None,
     progress: Callable[[str], None] = lambda _step: None,
+    so_far: Callable[[AuditReport], None] = lambda _report: None,
 ) -> AuditReport:
     """Audit a release against the true positions.
 
@@ -113,8 +115,9 @@ def audit_release(
     adversary searches for successors within a few ticks. `sample`: number of random pseudonyms that
     the centre, prefix and velocity attacks use; 0: all. `earlier`: a release from before the zones
     were declared. `placebo`: one of other devices on the same network, as long as this one.
-    `progress` is called with the name of each step before it begins. InputError if the trace cannot
-    be located on the network.
+    `progress` is called with the name of each step before it begins, and `so_far` after it with the
+    report in which those that follow are not reached. An attack that ends with an error costs no
+    other one. InputError if the trace cannot be located on the network.
 
     Notes
     -----
@@ -135,26 +138,50 @@ def audit_release(
         earlier=earlier,
         placebo=placebo,
     )
-    observed = case.observed
+    steps = [step for step in ATTACKS if case.has_map or not step[1]]
+    report = _nothing_found(trace, released, case, mode)
+    if not case.observed.n_records:
+        nothing = tuple(f"{step} (nothing was published)" for step, *_ in steps)
+        return report.model_copy(update={"left_out": report.left_out + nothing})
     findings: list[Finding] = []
-    for step, needs_map, attack in ATTACKS:
-        if case.has_map or not needs_map:
-            progress(step)
+    failed: list[str] = []
+    for i, (step, _, attack) in enumerate(steps):
+        progress(step)
+        try:
             findings += attack(case)
-    required = PROMISED[mode]
-    marked = tuple(f.model_copy(update={"required": f.attack in required}) for f in findings)
+        except Exception as error:  # noqa: BLE001  one attack must not cost what others find
+            failed.append(f"{step}: {fault_of(error)}")
+        marked = tuple(
+            each.model_copy(update={"required": each.attack in PROMISED[mode]}) for each in findings
+        )
+        to_come = [f"{step}: not reached" for step, *_ in steps[i + 1 :]]
+        report = report.model_copy(
+            update={
+                "holds": not any(finding.fails for finding in marked),
+                "findings": marked,
+                "failed": (*failed, *to_come),
+            }
+        )
+        so_far(report)
+    return report
+
+
+def _nothing_found(trace: Trace, released: Released, case: Case, mode: Mode) -> AuditReport:
+    """Return a report without findings."""
+    observed = case.observed
+    n_lines = observed.n_records + released.n_suppressed
     return AuditReport(
         mode=mode,
-        holds=not any(finding.fails for finding in marked),
+        holds=True,
         n_records=observed.n_records,
         n_suppressed=released.n_suppressed,
-        suppressed_share=released.n_suppressed / (observed.n_records + released.n_suppressed),
+        suppressed_share=released.n_suppressed / max(n_lines, 1),
         n_pseudonyms=observed.n_pseudonyms,
         n_devices=trace.n_devices,
         n_ticks=len(observed.time),
         n_sampled=len(case.sampled),
-        regions=_region_statistics(observed, network),
-        findings=marked,
+        regions=_region_statistics(observed, case.network),
+        findings=(),
         left_out=_left_out(released, case),
     )
 
@@ -344,6 +371,15 @@ def _unmeasured(released: Released, case: Case) -> tuple[str, ...]:
 
 
 def _region_statistics(observed: Observed, network: RoadNetwork) -> RegionStatistics:
+    if not observed.n_records:
+        return RegionStatistics(
+            nodes_mean=0.0,
+            nodes_median=0.0,
+            nodes_max=0,
+            extent_m_mean=None,
+            extent_m_median=None,
+            extent_m_max=None,
+        )
     size = observed.region_size[observed.region_of]
     metres = None
     if network.has_coordinates:

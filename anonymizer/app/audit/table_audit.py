@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.attacks import own_rows
 from anonymizer.algorithms.attacks.linkability import Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import Published
 from anonymizer.algorithms.kaca.class_statistics import summarize
@@ -19,6 +18,8 @@ from anonymizer.algorithms.records.verification import PromisePart, verify_class
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measured
 from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
+from anonymizer.app.audit.published_columns import direct_identifiers, known_columns
+from anonymizer.app.audit.table_people import heavy_persons, owned_rows
 from anonymizer.app.audit.table_risks import company_of, risk_findings
 from anonymizer.app.audit.table_utility import model_utility, utility_of
 from anonymizer.app.table_options import AT_RISK, LabelForm
@@ -27,7 +28,8 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_columns import plain_numbers, texts
-from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table
+from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table, in_meaning
+from anonymizer.files.meanings import in_spelling
 from anonymizer.files.published_tables import (
     CLASS_COLUMN,
     PublishedTable,
@@ -35,7 +37,7 @@ from anonymizer.files.published_tables import (
     read_published,
     read_row_map,
 )
-from anonymizer.files.tables import TextTable
+from anonymizer.files.tables import TextTable, read_table, without_escapes
 
 _LAST_DIGIT = 0.0051
 """Means are rounded to two digits."""
@@ -46,8 +48,9 @@ class _Case:
     """The original, the release, and which row became which.
 
     `row`: of the original, of each record; `class_of`, `row_of`: published class, and row of the
-    release, negative if it was suppressed; `n_unidentified`: published rows whose original has no
-    identifier.
+    release, negative if it was suppressed; `n_nobodys`: published rows whose original is nobody's,
+    as it has no identifier or states nothing; `beside_few`: classes of the release with somebody
+    who states no quasi-identifier, beside how many persons who do, rising.
     """
 
     original: TextTable
@@ -59,7 +62,8 @@ class _Case:
     seen: Published
     class_of: Int32Array
     row_of: IntArray
-    n_unidentified: int
+    n_nobodys: int
+    beside_few: IntArray
 
 
 def audit_table(
@@ -77,6 +81,7 @@ def audit_table(
     population: TextTable | int | None = None,
     at_risk: float = AT_RISK,
     target: str | None = None,
+    reasons: Mapping[str, str] | None = None,
 ) -> TableAuditReport:
     """Audit a published table from the files alone.
 
@@ -86,35 +91,47 @@ def audit_table(
     at their default) are only reported. `n_own`: number of people whose rows are the adversary's
     own, drawn by `seed`, and in the class of each victim. `population`: a table with its
     quasi-identifiers, one row a person, or their number. Records whose risk is above `at_risk` are
-    counted. `target`: sensitive attribute that a model learns to predict. InputError if a file
+    counted. `target`: sensitive attribute that a model learns to predict. `reasons`: why columns
+    are published although they hold direct identifiers, by name. InputError if a file
     cannot be read, or its content does not fit; SettingsError if the promise names a column that is
     no numeric quasi-identifier, or bands are invalid.
 
     Notes
     -----
+    Values are compared by what they mean, see `meanings`, however they were published.
     The auditor's map is used to compare values with the original; the attack uses only the
     release itself. Labels are compared with the cells of the original as text, not as codes. A
     column of the release that is not declared fails.
     """
+    table, spelling, folds = in_meaning(table, declared)
     coded = code_table(table, declared)
     numeric = {qi.name for qi in coded.schema.qis if qi.numeric}
     if unknown := sorted(set(promise.min_spread) - numeric):
         raise SettingsError(f"min-spread: {unknown[0]} is no numeric quasi-identifier")
-    read = read_published(release, coded.schema, markers=declared.markers)
+    release = release if isinstance(release, TextTable) else without_escapes(read_table(release))
+    read = read_published(
+        in_spelling(release, {name: spelling.get(name, {}) for name in declared.sensitive}),
+        coded.schema,
+        markers_of=declared.markers_of,
+    )
     row_map = read_row_map(auditor_map, n_rows=coded.n_rows, n_published=read.n)
     case = _case(table, declared, coded, read, row_map)
     banded = with_bands(coded, bands)
     reached = measure(banded.records, banded.schema, case.class_of)
     findings = (
-        *_identifiers(case),
+        *_identifiers(case, promise.k),
         *_columns(case, measured(table, declared, measures)[coded.row], measures, promise.k),
         *_soundness(case, labels or {}),
         *_promised(banded, case.class_of, reached, promise),
         *_attacks(case, promise),
-        *_own_rows(banded.records, case.class_of, banded.schema, n_own=n_own, seed=seed),
+        *_published_columns(case, reasons or {}),
+        *heavy_persons(banded.records, case.class_of, banded.schema),
+        *owned_rows(banded.records, case.class_of, banded.schema, promise, n_own=n_own, seed=seed),
         *_risks(case, labels or {}, population, at_risk),
     )
     return TableAuditReport(
+        folds=folds,
+        kept_anyway=dict(reasons or {}),
         holds=not any(finding.fails for finding in findings),
         n_rows=coded.n_rows,
         n_published=read.n,
@@ -159,20 +176,32 @@ def _case(
         seen=seen,
         class_of=class_of,
         row_of=row_of,
-        n_unidentified=release.n - int((row_of >= 0).sum()),
+        n_nobodys=sum(
+            int((out_row[coded.left_out[why]] >= 0).sum())
+            for why in ("no_identifier", "states_nothing")
+        ),
+        beside_few=_company_of_silent(coded, release, out_row),
     )
 
 
-def _identifiers(case: _Case) -> Iterator[Finding]:
-    """Look for identifiers: as a column, as class numbers, and as rows of nobody."""
+def _company_of_silent(coded: CodedTable, release: PublishedTable, out_row: IntArray) -> IntArray:
+    """Return how many persons who state a QI each class has in which somebody states none."""
+    silent = out_row[coded.left_out["states_no_qi"]]
+    row_of = out_row[coded.row]
+    of_person = np.column_stack([release.class_of[row_of], coded.records.person])[row_of >= 0]
+    n_persons = np.bincount(np.unique(of_person, axis=0)[:, 0], minlength=release.n)
+    return np.sort(n_persons[np.unique(release.class_of[silent[silent >= 0]])])
+
+
+def _identifiers(case: _Case, k: int) -> Iterator[Finding]:
+    """Look for identifiers, as a column and as class numbers, and for rows that are no persons."""
     direct = case.declared.id
-    figures: dict[str, Figure] = {
-        "n_columns": int(direct is not None and direct in case.release.columns),
-        "n_rows": case.n_unidentified,
-    }
-    yield _required(
-        "identifiers", figures, "none; no row without one", holds=not any(figures.values())
-    )
+    n_columns = int(direct is not None and direct in case.release.columns)
+    yield _required("identifiers", {"n_columns": n_columns}, "none", holds=not n_columns)
+    n_short = int((case.beside_few < max(k, 1)).sum())
+    figures: dict[str, Figure] = {"n_rows": case.n_nobodys, "n_classes": n_short}
+    bar = "none; who states no quasi-identifier is beside k others"
+    yield _required("rows of nobody", figures, bar, holds=not any(figures.values()))
     given = texts(case.release.table, CLASS_COLUMN).to_list()
     wrong = sum(str(of) != cell for of, cell in zip(case.release.class_of, given, strict=True))
     yield _required("class numbers", {"n_rows": wrong}, "0, 1, 2... in this order", holds=not wrong)
@@ -401,29 +430,29 @@ def _attacks(case: _Case, promise: Promise) -> Iterator[Finding]:
         )
 
 
-def _own_rows(
-    records: Records, class_of: Int32Array, schema: Schema, *, n_own: int, seed: int
-) -> Iterator[Finding]:
-    """Attack as somebody who has some of the rows; the control has none."""
-    if not n_own:
-        return
-    person, sensitive = records.person, records.sensitive
-    who = np.unique(person[class_of >= 0])
-    own = np.random.default_rng(seed).permutation(who)[:n_own]
-    attacks = {
-        "own rows: none": own_rows.in_its_class(class_of, person, sensitive, 0),
-        f"own rows: {n_own} drawn": own_rows.of_own(
-            class_of, person, sensitive, np.isin(person, own)
-        ),
-        f"own rows: {n_own} in its class": own_rows.in_its_class(
-            class_of, person, sensitive, n_own
-        ),
-    }
-    for attack, found in attacks.items():
-        others: dict[str, Figure] = {"persons_min": found.persons_min, "n_alone": found.n_alone}
-        yield Finding(attack=attack, figures=others)
-        for attribute, n_read in zip(schema.sensitive, found.n_read, strict=True):
-            yield Finding(attack=attack, attribute=attribute.name, figures={"n_people": n_read})
+def _published_columns(case: _Case, reasons: Mapping[str, str]) -> Iterator[Finding]:
+    """Look for direct identifiers, and attack as somebody who knows more than QIs."""
+    declared, release = case.declared, case.release
+    open_ = [*declared.sensitive, *(n for n in declared.keep if n in release.columns)]
+    if unknown := [name for name in reasons if name not in (*open_, *declared.qis)]:
+        raise SettingsError(f"keep-anyway: {unknown[0]} is no published column")
+    yield from direct_identifiers(
+        case.original,
+        release.table,
+        qis=declared.qis,
+        sensitive=declared.sensitive,
+        keep=declared.keep,
+        markers=declared.markers,
+        reasons=reasons,
+    )
+    kept = case.row_of >= 0
+    cells = {name: numbered(texts(release.table, name))[1] for name in open_}
+    yield from known_columns(
+        case.class_of[kept],
+        {name: code[case.row_of[kept]] for name, code in cells.items()},
+        case.records.person[kept],
+        declared.sensitive,
+    )
 
 
 def _direction(schema: Schema, leak: Leak) -> str:

@@ -397,6 +397,8 @@ def _with_positions(
     rng = np.random.default_rng(case.seed)
     n_cells = published.n_cells
     targets = _targets(windows, told, case.network, k=published.k, n_cells=n_cells, rng=rng)
+    if not targets:
+        return []
     ends_s = np.array([windows[each.window].end_s[each.row] for each in targets])
     order = np.argsort(ends_s, kind="stable")
     cell_at = compact_parts(case.network, n_cells)

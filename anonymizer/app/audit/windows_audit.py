@@ -3,9 +3,8 @@
 From recordings alone: the messages that the gateway received and those that it published.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,25 +14,21 @@ from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
 from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.app.audit.classes_attack import (
+    PublishedClass,
+    list_findings,
+    member_findings,
+    weight_findings,
+)
 from anonymizer.app.audit.findings import Finding, WindowsAuditReport
 from anonymizer.app.tuning.recording import RecordedMessage, joined_windows, read_messages
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.kaca_model import readers
 from anonymizer.pipeline.records.window_model import label_cost_of
 from anonymizer.settings import LimitSettings
-
-
-class _Class(msgspec.Struct):
-    """What the audit reads of a published class."""
-
-    window: tuple[float, float]
-    qis: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "_Class(...)"
 
 
 def audit_windows(
@@ -51,21 +46,56 @@ def audit_windows(
     sources, as `read_messages` reads them; they may be one file. `n_owned`: number of vehicles,
     drawn by `seed`, whose values a third adversary knows because they are its own; the second one,
     who owns none, is its control. InputError if a file or a class cannot be read, or nothing was
-    published; SettingsError if no quasi-identifier lasts, or what the stream publishes cannot be
-    attacked: representatives, which do not say what a class holds, and domains that every window
+    published; SettingsError if a quasi-identifier lasts, but what the stream publishes cannot be
+    intersected: representatives, which do not say what a class holds, and domains that every window
     has anew.
 
     Notes
     -----
     A vehicle counts as published in a window if a class covers its record. `Finding.required` is
     true where the stream enforces the promise over windows. Streams of cohorts are attacked by who
-    knows the company, too.
+    knows the company, too. Each class is attacked alone as well, see `classes_attack`; what its
+    owner of `n_owned` finds is required to be nothing where `k_extra` is as large.
     """
-    _check(stream)
-    labels_of = published_labels(published, stream)
+    classes_of = _classes(published, stream)
     recorded = joined_windows(stream, read_messages(truth), limits=limits)
+    numbered = zip(recorded.number, recorded.windows, strict=True)
+    windows = [(number, joined) for number, joined in numbered if number in classes_of]
+    if not windows:
+        raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
+    every = [each for number, _ in windows for each in classes_of[number]]
+    findings = [*weight_findings(every)]
+    if n_owned:
+        findings += list_findings(every, stream, n_owned)
+    if _says_what_it_holds(stream):
+        labels_of = published_labels(published, stream)
+        seen = [(classes_of[number], labels_of[number], joined) for number, joined in windows]
+        if n_owned:
+            findings += member_findings(seen, stream, n_owned)
+        if any(qi.name in stream.lasting for qi in stream.schema.qis):
+            windows_seen = [(labels, joined) for _, labels, joined in seen]
+            findings = [*_together(windows_seen, stream, n_owned, seed), *findings]
+    elif stream.lasting:
+        check_labels(stream)
+    return WindowsAuditReport(
+        stream=stream.settings.name,
+        holds=not any(finding.fails for finding in findings),
+        n_windows=len(windows),
+        n_classes=sum(map(len, classes_of.values())),
+        left_out=recorded.left_out,
+        findings=tuple(findings),
+    )
+
+
+def _together(
+    windows: Sequence[tuple[Sequence[ReleasedLabels], Joined]],
+    stream: Stream,
+    n_owned: int,
+    seed: int,
+) -> Iterator[Finding]:
+    """Intersect the windows of each vehicle, as who knows little, the company, or owns some."""
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.settings.promise.d)
-    every = sorted({vehicle for joined in recorded.windows for vehicle in joined.vehicle})
+    every = sorted({vehicle for _, joined in windows for vehicle in joined.vehicle})
     chosen = np.random.default_rng(seed).permutation(len(every))[:n_owned].tolist()
     by_company, by_owner = (
         KnownCompany(
@@ -79,33 +109,24 @@ def audit_windows(
     )
     in_company = stream.in_cohorts and stream.settings.enforces
     n_qis = len(stream.schema.qis)
-    n_windows = 0
-    for number, joined in zip(recorded.number, recorded.windows, strict=True):
-        if labels := labels_of.get(number):
-            n_windows += 1
-            attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
-            if in_company:
-                for company in (by_company, by_owner)[: 1 + bool(n_owned)]:
-                    company.window(labels, joined.vehicle, joined.cells[:, :n_qis])
-    if not n_windows:
-        raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
-    findings = tuple(_finding("windows together", read, stream) for read in attack.read())
+    for labels, joined in windows:
+        attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
+        if in_company:
+            for company in (by_company, by_owner)[: 1 + bool(n_owned)]:
+                company.window(labels, joined.vehicle, joined.cells[:, :n_qis])
+    yield from (_finding("windows together", read, stream) for read in attack.read())
     if in_company:
-        findings += tuple(_finding("known company", read, stream) for read in by_company.read())
+        yield from (_finding("known company", read, stream) for read in by_company.read())
     if in_company and n_owned:
         margin = stream.settings.promise.k_extra >= n_owned
-        findings += tuple(
-            _finding(f"known company, {n_owned} its own", read, stream, required=margin)
-            for read in by_owner.read()
-        )
-    return WindowsAuditReport(
-        stream=stream.settings.name,
-        holds=not any(finding.fails for finding in findings),
-        n_windows=n_windows,
-        n_classes=sum(len(labels[0].first_of) - 1 for labels in labels_of.values()),
-        left_out=recorded.left_out,
-        findings=findings,
-    )
+        for read in by_owner.read():
+            yield _finding(f"known company, {n_owned} its own", read, stream, required=margin)
+
+
+def _says_what_it_holds(stream: Stream) -> bool:
+    settings = stream.settings
+    of_one = settings.model == "cells" and settings.labels == "representative"
+    return not of_one and not stream.open_columns
 
 
 def check_labels(stream: Stream) -> None:
@@ -141,17 +162,10 @@ def published_labels(published: Path, stream: Stream) -> dict[int, list[Released
     }
 
 
-def _check(stream: Stream) -> None:
-    if not any(qi.name in stream.lasting for qi in stream.schema.qis):
-        where = f"streams: {stream.settings.name}: "
-        raise SettingsError(f"{where}no quasi-identifier lasts, so windows reveal nothing together")
-    check_labels(stream)
-
-
-def _classes(published: Path, stream: Stream) -> dict[int, list[_Class]]:
+def _classes(published: Path, stream: Stream) -> dict[int, list[PublishedClass]]:
     """Return the classes of each window, each once."""
-    decode = msgspec.json.Decoder(_Class).decode
-    found: dict[int, dict[bytes, _Class]] = {}
+    decode = msgspec.json.Decoder(PublishedClass).decode
+    found: dict[int, dict[bytes, PublishedClass]] = {}
     for message in _of_topic(read_messages(published), stream.settings.output_topic):
         try:
             each = decode(message.payload)
@@ -167,7 +181,7 @@ def _of_topic(messages: Iterable[RecordedMessage], topic: str) -> Iterable[Recor
 
 
 def _labels(
-    classes: list[_Class], readers: Mapping[str, ValueReader], schema: Schema
+    classes: list[PublishedClass], readers: Mapping[str, ValueReader], schema: Schema
 ) -> list[ReleasedLabels]:
     try:
         return [

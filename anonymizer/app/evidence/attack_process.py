@@ -2,8 +2,12 @@
 
 The sample goes to the process through a pipe, and only the report comes back: nothing is written to
 a disk. The process ends with its parent, and is the first to be killed where memory runs out.
+
+After each attack it sends the report so far, so that whatever ends it costs only what was not
+reached. Of an error, the class and the place in the code come back: its words may be data.
 """
 
+import faulthandler
 import os
 import pickle
 import subprocess
@@ -14,11 +18,15 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from anonymizer.app.audit.findings import AuditReport
+from anonymizer.child_processes import ending
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import fault_of
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
 
 _LENGTH_BYTES = 8
+_FAULT, _CRASH, _FRAME = b"fault: ", b"Fatal Python error: ", b"  File "
+_SAID_BYTES = 65_536
 NICE = 10
 """Beside a process of usual priority it then gets a tenth of a busy core."""
 _ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -39,22 +47,53 @@ class AttackProcess:
     ----------
     niceness
         Of the process, added to that of this one.
+    code
+        What it runs; None: the attacks.
     """
 
-    def __init__(self, *, niceness: int = NICE) -> None:
+    def __init__(self, *, niceness: int = NICE, code: str | None = None) -> None:
         self._process = subprocess.Popen(  # noqa: S603  this very module
-            [sys.executable, "-c", f"from {__name__} import main; main({niceness})"],
+            [sys.executable, "-c", code or f"from {__name__} import main; main({niceness})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # an error may quote what it is about
+            stderr=subprocess.PIPE,
             env=os.environ | _ONE_THREAD,
         )
+        self.problem = ""
+        """Why the report is not whole; empty if it is."""
+        self._is_late = False
 
-    def report(self, job: AttackJob) -> AuditReport | None:
-        """Return what is found; None if the process ends without a report.
+    def report(self, job: AttackJob, *, within_s: float) -> AuditReport | None:
+        """Return what is found; None if the process ends without any report.
 
-        It takes seconds to minutes: call it in a thread.
+        It takes seconds to minutes: call it in a thread. After `within_s` the process is killed.
         """
+        process, said = self._process, bytearray()
+        deadline = threading.Timer(within_s, self._give_up)
+        listener = threading.Thread(target=_listen, args=(process.stderr, said), daemon=True)
+        deadline.start()
+        listener.start()
+        try:
+            text = self._exchange(job)
+        finally:
+            deadline.cancel()
+            process.wait()
+            listener.join()
+        reports = text.splitlines()
+        # Of a process that was killed there may be a part of the last one.
+        whole = reports if text.endswith(b"\n") else reports[:-1]
+        report = AuditReport.model_validate_json(whole[-1]) if whole else None
+        if process.returncode:
+            why = f"took longer than {within_s:.0f} s" if self._is_late else _why(bytes(said))
+            self.problem = why or ending(process.returncode)
+        return report
+
+    def _give_up(self) -> None:
+        self._is_late = True
+        self._process.kill()
+
+    def _exchange(self, job: AttackJob) -> bytes:
+        """Send the job, and return what the process writes until it ends."""
         process = self._process
         assert process.stdin is not None  # noqa: S101  it is a pipe
         assert process.stdout is not None  # noqa: S101  it is a pipe
@@ -69,24 +108,38 @@ class AttackProcess:
                     process.stdin.write(part)
                 process.stdin.flush()
             # The pipe stays open: its end would tell the process that its parent has ended.
-            text = process.stdout.read()
+            return process.stdout.read()
         finally:
             with suppress(BrokenPipeError):
                 process.stdin.close()
             process.stdout.close()
-            process.wait()
-        # Of a process that was killed there may be a part of it.
-        return AuditReport.model_validate_json(text) if process.returncode == 0 else None
-
-    @property
-    def exit_code(self) -> int | None:
-        """Exit code, negative for a signal; None while it runs."""
-        return self._process.poll()
 
     def kill(self) -> None:
         """End the process, whatever it does."""
         self._process.kill()
         self._process.wait()
+
+
+def _listen(pipe: BinaryIO, said: bytearray) -> None:
+    """Keep the beginning of what the process says of its end."""
+    with pipe:
+        for line in pipe:
+            if len(said) < _SAID_BYTES:
+                said += line
+
+
+def _why(said: bytes) -> str:
+    """Return what a process said of its end: a fault, or a crash and the function it was in."""
+    lines = said.splitlines()
+    for line in lines:
+        if line.startswith(_FAULT):
+            return line.removeprefix(_FAULT).decode(errors="replace")
+    crashes = [line for line in lines if line.startswith(_CRASH)]
+    frames = [line for line in lines if line.startswith(_FRAME) and b"anonymizer" in line]
+    if not crashes:
+        return ""
+    where = b" in " + frames[0].rpartition(b"anonymizer/")[2].replace(b'"', b"") if frames else b""
+    return (crashes[0].removeprefix(_CRASH) + where).decode(errors="replace")
 
 
 def _length(n: int) -> bytes:
@@ -120,7 +173,18 @@ def yield_to_others(niceness: int) -> None:
 
 
 def main(niceness: int) -> None:
-    """Read a job from standard input, and write the report to standard output."""
+    """Read a job from standard input, and write the report to standard output, line by line."""
+    faulthandler.enable()
+    try:
+        _attack(niceness)
+    except BaseException as error:  # noqa: BLE001  the outermost edge of a process
+        sys.stderr.write(f"{_FAULT.decode()}{fault_of(error)}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)  # the thread still reads, and would be waited for
+
+
+def _attack(niceness: int) -> None:
     from anonymizer.app.evidence.live_sample import attacked  # noqa: PLC0415  nobody else loads it
 
     yield_to_others(niceness)
@@ -132,6 +196,9 @@ def main(niceness: int) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, name="end of the parent", daemon=True).start()
-    sys.stdout.write(attacked(*job).model_dump_json())
-    sys.stdout.flush()
-    os._exit(0)  # the thread still reads, and would be waited for
+
+    def say(report: AuditReport) -> None:
+        sys.stdout.write(f"{report.model_dump_json()}\n")
+        sys.stdout.flush()
+
+    say(attacked(*job, so_far=say))

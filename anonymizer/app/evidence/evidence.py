@@ -406,6 +406,35 @@ def _answer(results: list[Result]) -> Conclusion:
     return Conclusion.REPORTED if results else Conclusion.OPEN
 
 
+def _by_all_columns(report: TableAuditReport) -> str:
+    """Say how well a row is told by whoever knows more than its quasi-identifiers."""
+    for each in report.findings:
+        if each.attack == "rows by all columns":
+            highest, average = each.figures["highest"], each.figures["average"]
+            return (
+                f" Whoever also knows what it says in {each.attribute} picks their row with up to"
+                f" {highest or 0.0:.1%}, and {average or 0.0:.1%} on average."
+            )
+    if any(each.attack == "truth" for each in report.findings):
+        return " Whoever knows more of them was not tried."
+    return ""
+
+
+def _kept_anyway(report: TableAuditReport) -> str:
+    """Say which columns with direct identifiers are published, and why."""
+    kept = ((each.attribute or "", each.attack) for each in report.findings if each.bar is None)
+    return "".join(
+        f" Published although it holds {_in_brackets(attack)}: {name}; the reason given: "
+        f"{report.kept_anyway[name]}."
+        for name, attack in kept
+        if attack.startswith("direct identifiers") and name in report.kept_anyway
+    )
+
+
+def _in_brackets(attack: str) -> str:
+    return attack.partition("(")[2].removesuffix(")")
+
+
 def _utility(report: TableAuditReport) -> str:
     """Say what a reader of a table gets right."""
     said = ""
@@ -429,7 +458,7 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
     left_out: tuple[str, ...] = ()
     figures: dict[str, str] = {}
     if isinstance(report, AuditReport):
-        kind, left_out = "positions", report.left_out
+        kind, left_out = "positions", (*report.left_out, *report.failed)
         across = report.regions.extent_m_mean
         figures = {
             "mode": report.mode,
@@ -451,6 +480,8 @@ def _audited(path: Path, digest: str, report: _Report) -> Audited:
             "prosecutor": f"{1 / max(report.size_min, 1):.1%}",
             "marketer": f"{report.n_classes / max(report.n_published, 1):.1%}",
             "utility": _utility(report),
+            "others": _by_all_columns(report),
+            "anyway": _kept_anyway(report),
         }
     elif isinstance(report, WindowsAuditReport):
         kind = "records"

@@ -144,6 +144,12 @@ def _verdict(evidence: EvidenceReport) -> str:
     said += f", and {n - kept} failed." if broken else "."
     if broken and above:
         said += f" Not promised, and above the limit: {escape(succeeds(above))}."
+    for result in broken:
+        if result.attack.startswith("direct identifiers ("):
+            held = result.attack.partition("(")[2].removesuffix(")")
+            name = escape(result.attribute or "")
+            said += f'</p><p class="verdict bad">Published as it is: {name}'
+            said += f", which holds {escape(held)}."
     for each in evidence.apart:
         said += f'</p><p class="verdict bad">These two must not both be public: {escape(each)}.'
     return f"{said}</p>"

@@ -35,7 +35,8 @@ ANSWERS = {
 
 NOT_SAID = """\
 An attack that does not succeed proves nothing of attacks that nobody mounted. The adversaries \
-here know the algorithm and its settings, how other devices move, and what each row says.
+here know the algorithm and its settings, how other devices move, and of a row what each attack \
+names.
 Success is measured on the data that were audited. Another fleet, hour or network may differ.
 Trials of one device depend on each other, so intervals may be too narrow.
 Not judged here: whether data are anonymous in the sense of a law. That needs the purpose, who \
@@ -63,8 +64,8 @@ _PUBLIC = {
     "{suppressed} of the positions were held back.",
     "table": "A table of {persons} persons. Its rows form {classes} groups of at least {least} "
     "rows that look the same. {suppressed} of {rows} rows were left out. Whoever knows that "
-    "somebody is in it, and what it says of them, picks their row with a probability of at most "
-    "{prosecutor}, and {marketer} on average.{utility}",
+    "somebody is in it, and their quasi-identifiers, picks their row with a probability of at most "
+    "{prosecutor}, and {marketer} on average.{others}{anyway}{utility}",
     "records": "{classes} groups of vehicles that look the same, of the stream {stream}, in "
     "{windows} periods of time.",
     "counts": "Numbers of devices, by place and time.",

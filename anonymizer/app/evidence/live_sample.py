@@ -1,7 +1,7 @@
 """A sample of live traffic as input of an audit: a trace, a release, whose pseudonyms these are."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from anonymizer.settings import BrokerSettings, HttpSettings, KafkaSettings, Set
 
 _SAMPLED = 1000
 """Pseudonyms for the expensive attacks, as `anonymizer audit stream` draws them."""
-T = TypeVar("T", bound=np.generic)
 
 
 class Sampled(NamedTuple):
@@ -33,7 +32,13 @@ class Sampled(NamedTuple):
         return "Sampled(...)"
 
 
-def attacked(traffic: SampledTraffic, network: RoadNetwork, settings: Settings) -> AuditReport:
+def attacked(
+    traffic: SampledTraffic,
+    network: RoadNetwork,
+    settings: Settings,
+    *,
+    so_far: Callable[[AuditReport], None] = lambda _report: None,
+) -> AuditReport:
     """Return what the attacks of `anonymizer audit stream` find in a sample.
 
     Parameters
@@ -41,10 +46,16 @@ def attacked(traffic: SampledTraffic, network: RoadNetwork, settings: Settings) 
     settings
         Those of the gateway. Trip ends and privacy zones do not count: what was held back is not
         in the sample, and who was in a zone is where they counted.
+    so_far
+        See `audit_release`.
     """
     trace, released, device_of = sampled(traffic)
     unknown = [f"values of {each.name}" for each in settings.readings if each.per_pseudonym]
     unknown += ["zone attacks"] if settings.zones or settings.device_zones.enabled else []
+
+    def named(report: AuditReport) -> AuditReport:
+        return report.model_copy(update={"left_out": (*report.left_out, *unknown)})
+
     report = audit_release(
         trace,
         released,
@@ -55,8 +66,9 @@ def attacked(traffic: SampledTraffic, network: RoadNetwork, settings: Settings) 
         tick_s=settings.tick.interval_s,
         sample=_SAMPLED,
         seed=0,
+        so_far=lambda report: so_far(named(report)),
     )
-    return report.model_copy(update={"left_out": (*report.left_out, *unknown)})
+    return named(report)
 
 
 def for_attacks(settings: Settings) -> Settings:
@@ -79,35 +91,40 @@ def sampled(traffic: SampledTraffic) -> Sampled:
     """
     released, of_reports = traffic.released, traffic.reports
     keys = np.unique(
-        _joined([each.device for each in of_reports] + [each.member_device for each in released])
+        _joined(
+            [each.device for each in of_reports] + [each.member_device for each in released],
+            np.uint64,
+        )
     )
     n_reports = [len(each.node) for each in of_reports]
     trace = Trace(
         device_id=tuple(map(str, range(len(keys)))),
-        device_of=np.searchsorted(keys, _joined(each.device for each in of_reports)),
-        ts=np.repeat([each.event_s for each in of_reports], n_reports),
+        device_of=np.searchsorted(keys, _joined((each.device for each in of_reports), np.uint64)),
+        ts=np.repeat(np.array([each.event_s for each in of_reports], np.float64), n_reports),
         lat=np.full(sum(n_reports), np.nan),
         lon=np.full(sum(n_reports), np.nan),
-        located=_joined(each.node for each in of_reports),
+        located=_joined((each.node for each in of_reports), np.int32),
     )
-    device = np.searchsorted(keys, _joined(each.member_device for each in released))
-    version = _joined(each.release.version for each in released)
-    n_members = np.array([len(each.member_device) for each in released])
+    device = np.searchsorted(keys, _joined((each.member_device for each in released), np.uint64))
+    version = _joined((each.release.version for each in released), np.int64)
+    n_members = np.array([len(each.member_device) for each in released], np.int64)
     tick_of = np.repeat(np.arange(len(released)), n_members)
     group_of, region_of_group, first_node_of, node = _regions(released)
     _, pseudonym = np.unique(np.stack([device, version]), axis=1, return_inverse=True)
     order = np.lexsort((tick_of, pseudonym))
     first = starts_of(np.bincount(pseudonym))
     observed = Observed(
-        time=np.array([each.event_s for each in released]),
+        time=np.array([each.event_s for each in released], np.float64),
         first_record_of=first,
         tick_of=tick_of[order],
         region_of=region_of_group[group_of][order],
-        k=_joined(each.release.k for each in released).astype(np.int64)[group_of][order],
+        k=_joined((each.release.k for each in released), np.int64).astype(np.int64)[group_of][
+            order
+        ],
         first_node_of=first_node_of,
         node=node,
     )
-    until = _joined(each.until_s for each in released)[group_of][order]
+    until = _joined((each.until_s for each in released), np.float64)[group_of][order]
     names = tuple(map(str, range(observed.n_pseudonyms)))
     n_suppressed = sum(each.n_suppressed for each in released)
     return Sampled(
@@ -115,8 +132,10 @@ def sampled(traffic: SampledTraffic) -> Sampled:
     )
 
 
-def _joined(parts: Iterable[NDArray[T]]) -> NDArray[T]:
-    return np.concatenate(list(parts))
+def _joined(parts: Iterable[NDArray[Any]], of: type[np.generic] = np.int64) -> NDArray[Any]:
+    """Return parts one behind the other; without any, nothing of a type."""
+    found = list(parts)
+    return np.concatenate(found) if found else np.zeros(0, of)
 
 
 def _regions(
@@ -138,4 +157,4 @@ def _regions(
                 nodes.append(region)
             region_of_group.append(number)
     first_node_of = starts_of(np.array([len(each) for each in nodes], np.int64))
-    return _joined(group_of), np.array(region_of_group), first_node_of, _joined(nodes)
+    return _joined(group_of), np.array(region_of_group, np.int64), first_node_of, _joined(nodes)

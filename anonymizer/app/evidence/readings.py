@@ -115,7 +115,7 @@ READINGS = {
     ),
     "prosecutor": AttackReading(
         _ONE,
-        "Does somebody who knows that a person is in the table, and what it says of them, find "
+        "Does somebody who knows that a person is in the table, and their quasi-identifiers, find "
         "their row?",
         ("average",),
         ("guess",),
@@ -356,7 +356,35 @@ READINGS = {
     "last speed": AttackReading(
         _LEARN, "Does somebody who knows all speeds of an hour but one learn how fast that was?"
     ),
-    "identifiers": AttackReading(_ONE, "Does the release contain identifiers?"),
+    "identifiers": AttackReading(_ONE, "Does the release contain the column of identifiers?"),
+    "direct identifiers": AttackReading(
+        _ONE, "Are e-mail addresses, names or other values published that only one person has?"
+    ),
+    "rows by all columns": AttackReading(
+        _ONE,
+        "Does somebody who knows everything that is published of a person, kept and sensitive "
+        "columns too, find their row?",
+        ("average",),
+        ("guess",),
+        against="a guess among all of the table",
+    ),
+    "rows by open columns": AttackReading(
+        _LINK,
+        "Is a row recognized by its kept and sensitive columns alone, as in another table?",
+        ("average",),
+        ("guess",),
+        against="a guess among all of the table",
+    ),
+    "values by other columns": AttackReading(
+        _LEARN,
+        "Is a sensitive value told to somebody who knows all other columns of a person?",
+        ("share_read",),
+        ("share_control",),
+        against="who knows the quasi-identifiers alone",
+    ),
+    "rows of nobody": AttackReading(
+        _ONE, "Are people hidden among rows that are no person, such as blank ones?"
+    ),
     "l": AttackReading(
         _LEARN, "Do rows that look the same have too few sensitive values, such as one illness?"
     ),

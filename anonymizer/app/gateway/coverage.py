@@ -5,10 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH, NodeLocator
+from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.protection import Circle, Polygon
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
 
+_MOST_LATITUDE = 90.0
 _LATTICE = 200
 """Points on each side of the bounding box whose distance to a road is measured."""
 
@@ -34,6 +37,39 @@ class Coverage(NamedTuple):
     n_components: int
     largest_share: float
     near_share: float
+
+
+def n_inside(shape: Circle | Polygon | None, network: RoadNetwork) -> int:
+    """Return how many nodes of a network are in a shape; 0 without one."""
+    if shape is None:
+        return 0
+    of = ([shape], []) if isinstance(shape, Circle) else ([], [shape])
+    zones = Zones(circles=of[0], polygons=of[1])
+    return int(zones.contains(network.lat, network.lon).sum())
+
+
+def touches(shape: Circle | Polygon, network: RoadNetwork, *, limit_m: float) -> bool:
+    """Return whether positions in a shape can be located on a network."""
+    if n_inside(shape, network):
+        return True
+    reach_m = limit_m
+    if isinstance(shape, Circle):
+        lat, lon, reach_m = [shape.lat], [shape.lon], limit_m + shape.radius_m
+    else:
+        lat, lon = (list(column) for column in zip(*shape.corners, strict=True))
+    locator = NodeLocator(network, limit_m=reach_m)
+    found = locator.locate(np.array(lat, np.float64), np.array(lon, np.float64))
+    return bool((found != OFF_GRAPH).any())
+
+
+def exchanged(shape: Circle | Polygon) -> Circle | Polygon | None:
+    """Return a shape with latitude and longitude exchanged; None if it is on no globe."""
+    corners = [(shape.lat, shape.lon)] if isinstance(shape, Circle) else list(shape.corners)
+    if any(abs(lon) > _MOST_LATITUDE for _, lon in corners):
+        return None
+    if isinstance(shape, Circle):
+        return Circle(shape.lon, shape.lat, shape.radius_m)
+    return Polygon(tuple((lon, lat) for lat, lon in corners))
 
 
 class TraceCoverage(NamedTuple):

@@ -20,9 +20,9 @@ from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
 from anonymizer.app.gateway.services import Service, Services
+from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer
-from anonymizer.app.live_map.rates import SPAN_S
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
@@ -32,13 +32,6 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of
-from anonymizer.pipeline.positions.counts.public_counts import (
-    Figures,
-    PublicCounts,
-    exact_figures,
-    public_share,
-    public_step,
-)
 from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
@@ -126,11 +119,12 @@ class Gateway:
             is_shared=shared_topics(settings.inputs),
             is_awaited=settings.in_kafka,
         )
+        self._secret = secrets.token_bytes(32)
         self.flow = PositionFlow(
             settings,
             with_zones(network, zones_of(settings.zones)),
             self.ledger,
-            secret=secrets.token_bytes(32),
+            secret=self._secret,
             monotonic=time.monotonic,
             registries=read_registries(settings),
             payload_secrets=read_secrets(settings),
@@ -142,9 +136,7 @@ class Gateway:
             network.node_id,
             self.flow,
             monotonic=time.monotonic,
-            step=1 if is_for_auditors else public_step(settings),
-            share=public_share(settings, within_s=SPAN_S),
-            silent=lambda: self._watch.silent,
+            silent=None if is_for_auditors else lambda: self._watch.silent,
         )
         self._viewer = Viewer(
             [self.screen, *other_views],
@@ -158,12 +150,6 @@ class Gateway:
             ),
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
-        every_s = settings.tick.report_every_s
-        self._public = PublicCounts(
-            self._figures(),
-            step=public_step(settings),
-            share=public_share(settings, within_s=every_s),
-        )
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
         self._watch = InputWatch(
@@ -176,9 +162,10 @@ class Gateway:
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._backlog = _backlog(settings, key=key)
         self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
+        self._unsent = Unsent(self._publishing)
         self._network_topics = (
-            NetworkTopics(settings, network, self._link)
-            if settings.inputs and not settings.in_kafka
+            NetworkTopics(settings, network, self._link, self._unsent)
+            if settings.inputs and isinstance(self._link, MqttLink)
             else None
         )
         self._current = (
@@ -205,8 +192,6 @@ class Gateway:
             self.inbox,
             n_queued_ticks=self._ticks.qsize,
             connected=lambda: self._link.connected,
-            figures=self._figures,
-            public=self._public,
             links=self._link_counts(),
             n_dropped=lambda: self._drops.n if self._drops else None,
             records=self.records,
@@ -221,15 +206,14 @@ class Gateway:
             backlog=self._backlog,
             records=self.records,
             watch=self._watch,
+            unsent=self._unsent,
             stopping=lambda: self._phase is not _Phase.SERVING,
         )
         self._reports = OwnReports(
             settings,
-            self._public,
+            self.flow.public_figures,
             self._link,
-            figures=self._figures,
             watch=self._watch,
-            of_records=self._metrics.records,
             ready=lambda: not self._readiness.why_not_ready(),
         )
         self._own_http = http is None
@@ -257,7 +241,8 @@ class Gateway:
         from anonymizer.app.gateway.live_streets import LiveStreets  # noqa: PLC0415  see above
 
         flow = self.flow
-        return LiveStreets(self._settings, network, flow.mobile.devices.keys, flow.device_zones)
+        keys, zones = flow.mobile.devices.keys, flow.device_zones
+        return LiveStreets(self._settings, network, keys, zones, secret=self._secret)
 
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it
@@ -301,6 +286,11 @@ class Gateway:
             await self._zones.until_connected()
         await self._link.run()
 
+    def _publishing(self) -> dict[str, MqttLink]:
+        """Return the connections to a broker that publish, by what they publish."""
+        links = {"positions": self._link, "classes": self.records and self.records.output}
+        return {what: link for what, link in links.items() if isinstance(link, MqttLink)}
+
     def _link_counts(self) -> dict[str, LinkCounts]:
         """Return the counts of all connections."""
         found = {"positions": self._link.counts}
@@ -309,9 +299,6 @@ class Gateway:
         found |= self.records.link_counts if self.records else {}
         found |= {"drops": self._drops.counts} if self._drops else {}
         return found | ({"probes": self._backlog.counts} if self._backlog else {})
-
-    def _figures(self) -> Figures:
-        return exact_figures(self.flow, self.ledger, n_waiting=self.inbox.n_waiting)
 
     def _http_server(self) -> "HttpServer | None":
         if self._application is None:
@@ -352,9 +339,6 @@ class Gateway:
         self.flow.adopt(settings)
         if self._streets:
             self._streets.adopt(settings)
-        self._public.step = public_step(settings)
-        every_s = settings.tick.report_every_s
-        self._public.share = public_share(settings, within_s=every_s)
 
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""
@@ -393,8 +377,14 @@ class Gateway:
         yield Service("viewer", self._viewer.run)
         if self._network_topics:
             yield Service("network topics", self._network_topics.run)
-        if self._current:
-            current = self._current_topic(self._current)
+        if self._current and isinstance(self._link, MqttLink):
+            current = CurrentTopic(
+                self._settings.current,
+                self._current,
+                self._link,
+                self._unsent,
+                now=self._published_now,
+            )
             yield Service("current topic", current.run, last=current.close)
         yield Service("own reports", self._reports.run, last=self._report_at_the_end)
         yield Service("link", self._receive, close=self._link.close)
@@ -406,9 +396,6 @@ class Gateway:
             yield Service("streets", self._streets.run)
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
-
-    def _current_topic(self, groups: CurrentGroups) -> CurrentTopic:
-        return CurrentTopic(self._settings.current, groups, self._link, now=self._published_now)
 
     def _published_now(self) -> float:
         """Return the time of a message that would be published now."""
@@ -434,6 +421,7 @@ class Gateway:
     async def _watch_input(self) -> None:
         while True:
             self._watch.look(time.monotonic())
+            self._unsent.look(time.monotonic())
             await asyncio.sleep(_LOOK_S)
 
     def _connections(self) -> list[InputArrivals]:

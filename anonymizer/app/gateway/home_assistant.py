@@ -1,4 +1,4 @@
-"""The gateway as a device of Home Assistant: what it is, and its public counts.
+"""The gateway as a device of Home Assistant: what it is, and its public figures.
 
 References
 ----------
@@ -13,7 +13,7 @@ import msgspec
 from anonymizer import __version__
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.counts.public_counts import Figures
+from anonymizer.pipeline.positions.counts.figures import Figures
 from anonymizer.settings import Settings
 from anonymizer.transport.link import ONLINE
 
@@ -21,12 +21,12 @@ _TOTAL = {"platform": "sensor", "state_class": "total_increasing"}
 _ENTITIES: dict[str, dict[str, str]] = {
     "devices": {
         "platform": "sensor",
-        "name": "Devices present",
+        "name": "Devices published",
         "state_class": "measurement",
         "icon": "mdi:map-marker-multiple",
     },
     "published": {**_TOTAL, "name": "Positions published", "icon": "mdi:map-marker-check"},
-    "suppressed": {**_TOTAL, "name": "Positions suppressed", "icon": "mdi:map-marker-off"},
+    "suppressed": {**_TOTAL, "name": "Devices not understood", "icon": "mdi:map-marker-off"},
     "ready": {
         "platform": "binary_sensor",
         "name": "Ready",
@@ -45,11 +45,11 @@ class GatewayState(msgspec.Struct, frozen=True):
     ready: bool
     """As `/readyz` says."""
     devices: int
-    """Devices on the graph, in steps of k and one interval late."""
+    """Devices that the published messages told of at one moment lately, in steps of k."""
     published: int
-    """Positions since the start, in steps of k and one interval late."""
+    """Positions since the start: devices of which messages told, message by message; likewise."""
     suppressed: int
-    """Positions that were not published, for any reason; likewise."""
+    """Devices of which something could not be used, for any reason, since the start; likewise."""
 
 
 def discovery_topic(settings: Settings) -> str:
@@ -92,12 +92,12 @@ def discovery(settings: Settings) -> Outgoing:
 
 def state(settings: Settings, figures: Figures, *, ready: bool) -> Outgoing:
     """Return the retained message with the state; `figures` are public ones."""
-    suppressed = sum(n for label, n in figures.n_of.items() if label[0] == "suppressed")
+    published = figures.n_of[Outcome.PUBLISHED.label]
     body = GatewayState(
         v=1,
         ready=ready,
-        devices=figures.n_devices_on_graph,
-        published=figures.n_of.get(Outcome.PUBLISHED.label, 0),
-        suppressed=suppressed,
+        devices=figures.n_published_devices,
+        published=published,
+        suppressed=sum(figures.n_of.values()) - published,
     )
     return Outgoing(settings.topics.state, msgspec.json.encode(body), retain=True)

@@ -83,6 +83,7 @@ def application(
         token=token,
         alive=readiness.why_dead,
         ready=readiness.why_not_ready,
+        notes=readiness.notes,
         acknowledge=acknowledge,
         more=routes,
     )

@@ -24,6 +24,9 @@ from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings
 
+_FIRST_S = 10.0
+"""A connection on which nothing has ever arrived is logged after so long."""
+
 
 class InputArrivals(NamedTuple):
     """One connection of inputs: its state, what has arrived on it, and what it subscribes to."""
@@ -68,7 +71,7 @@ class InputWatch:
         self._of_stream: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
         silence_s = settings.presence.silence_s
         self._quiet: defaultdict[str, SilentConnection] = defaultdict(
-            lambda: SilentConnection(after_s=silence_s)
+            lambda: SilentConnection(after_s=min(_FIRST_S, silence_s))
         )
         self._changing = ChangingIds()
         self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
@@ -128,6 +131,15 @@ class InputWatch:
     def silent(self) -> str:
         """Why nothing is published, for everybody; empty if there is nothing to say."""
         return self._shown
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what may be as it should be: nothing has come since the start."""
+        return [
+            f"{flow}: nothing has arrived yet: {WHY_SILENT}"
+            for flow, connected, n, _ in self._connections()
+            if connected and not n
+        ]
 
     @property
     def problems(self) -> list[str]:

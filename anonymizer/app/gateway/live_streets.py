@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.settings import Settings
 
 _LOOK_S = 1.0
+_MOST_HOURS = 24
+"""Hours that end at one tick, where the clock is put forward."""
 
 
 class EndedHour(NamedTuple):
@@ -77,7 +80,8 @@ class StreetWatch:
         presence = settings.presence
         self._every_s, self._keys, self._zones = settings.counts.streets_s, keys, zones
         self._finder = finder
-        self._passages = LivePassages(every_s=self._every_s, gap_s=presence.ttl_s, most=most)
+        self._begin = partial(LivePassages, every_s=self._every_s, gap_s=presence.ttl_s, most=most)
+        self._passages = self._begin()
         self._known_after_s = presence.ttl_s + settings.oldest_s
         self._next: int | None = None
         self._largest = LargestK()
@@ -94,6 +98,11 @@ class StreetWatch:
         """
         if len(located.withdrawn_key):
             self._passages.forget(located.withdrawn_key.view(np.int64))
+        now = located.event_s + wall_ahead_s
+        present = math.floor(now / self._every_s)
+        if self._next is None or self._next > present + 1:
+            # The clock was put back: those hours come again, with reports of another time.
+            self._next, self._passages = present + 1, self._begin()
         rows = np.flatnonzero(located.node >= 0)
         positions = located.positions
         lat, lon, heading = positions.lat[rows], positions.lon[rows], positions.heading
@@ -101,16 +110,12 @@ class StreetWatch:
         on = np.flatnonzero(road >= 0)
         device, ts = self._devices(positions.slot[rows[on]]), positions.ts[rows[on]] + wall_ahead_s
         self._passages.add(device, ts, lat[on], lon[on], road[on])
-        now = located.event_s + wall_ahead_s
-        present = math.floor(now / self._every_s)
         self._largest.promise(self.k, range(present, present + 1))
-        if self._next is None:
-            self._next = present + 1
-        ended: list[EndedHour] = []
-        while now >= (self._next + 1) * self._every_s + self._known_after_s:
-            ended.append(self._end(self._next))
-            self._next += 1
-        return ended
+        first = self._next
+        after = math.floor((now - self._known_after_s) / self._every_s)
+        self._next = max(first, after)
+        # A clock that was put forward has passed hours in which nothing can have been reported.
+        return [self._end(hour) for hour in range(first, min(after, first + _MOST_HOURS))]
 
     def _end(self, hour: int) -> EndedHour:
         if self._zones is not None and self._zones.silent:
@@ -136,7 +141,7 @@ class StreetWatch:
         self._largest.restore(state["promised"])
 
 
-def hour_file(hour: EndedHour, streets: Streets, *, every_s: float) -> bytes:
+def hour_file(hour: EndedHour, streets: Streets, *, every_s: float, secret: bytes | None) -> bytes:
     """Return the traffic of an hour of which all passages are known, as GeoJSON.
 
     Raises
@@ -147,14 +152,16 @@ def hour_file(hour: EndedHour, streets: Streets, *, every_s: float) -> bytes:
     if hour.passages is None:
         raise ValueError("the passages of this hour are not known")
     hours = range(hour.number, hour.number + 1)
-    shown = safe_hours(hour.passages.passages(), hours, streets, k=hour.k, every_s=every_s)
+    shown = safe_hours(
+        hour.passages.passages(), hours, streets, k=hour.k, every_s=every_s, secret=secret
+    )
     return feature_collection(*shown)
 
 
 class LiveStreets:
     """Publishes what `anonymizer traffic` makes, each hour once, of the gateway's positions.
 
-    `settings`, `network`, `keys`, `zones`: see `StreetWatch`.
+    `settings`, `network`, `keys`, `zones`: see `StreetWatch`; `secret`: of the thresholds.
 
     Attributes
     ----------
@@ -170,12 +177,15 @@ class LiveStreets:
         network: RoadNetwork,
         keys: Callable[[Int32Array], NDArray[np.uint64]],
         zones: DeviceZones | None = None,
+        *,
+        secret: bytes = b"",
     ) -> None:
         self._every_s = settings.counts.streets_s
         self._streets = streets_of(network)
         finder = StreetFinder(network, self._streets, limit_m=settings.network.snap_limit_m)
         self._watch = StreetWatch(settings, finder, keys, zones)
         self._ended: SimpleQueue[EndedHour] = SimpleQueue()
+        self._secret, self._k_extra = secret, settings.region.k_extra
         self._log = structlog.get_logger()
         self.newest: bytes | None = None
         self.n_hours: Counter[str] = Counter()
@@ -183,6 +193,7 @@ class LiveStreets:
     def adopt(self, settings: Settings) -> None:
         """Ask for the k of these settings from now on; of no hour for less than before."""
         self._watch.adopt(settings)
+        self._k_extra = settings.region.k_extra
 
     def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
         """Take in the positions of a tick; see `StreetWatch.see`."""
@@ -204,7 +215,11 @@ class LiveStreets:
             if hour.passages is not None:
                 try:
                     self.newest = await asyncio.to_thread(
-                        hour_file, hour, self._streets, every_s=self._every_s
+                        hour_file,
+                        hour,
+                        self._streets,
+                        every_s=self._every_s,
+                        secret=self._secret if self._k_extra else None,
                     )
                     why = PUBLISHED
                 except GuaranteeError:

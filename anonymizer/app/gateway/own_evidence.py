@@ -36,6 +36,10 @@ from anonymizer.settings import Settings
 _CRITERIA = (Criterion.SINGLING_OUT, Criterion.LINKABILITY, Criterion.INFERENCE)
 _KEPT = timedelta(days=31)
 """Of the files of each attack; the pages of days stay."""
+_DEADLINE = 0.75
+"""Of a run, in periods: it has failed before the next one is due."""
+_OVERDUE = 2.0
+"""Periods after which a run must have ended."""
 _LOOK_S = 60.0
 """Longest time between two looks at the clock, which may be set."""
 
@@ -49,8 +53,8 @@ class OwnEvidence:
         Those of the gateway.
     network, sample
         Of the positions flow.
-    wall
-        Returns unix seconds, by which periods end.
+    wall, monotonic
+        Return unix seconds, by which periods end, and seconds of a clock that nobody sets.
     niceness
         Of the process of the attacks.
 
@@ -67,10 +71,13 @@ class OwnEvidence:
         sample: TrafficSample,
         *,
         wall: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         niceness: int = NICE,
     ) -> None:
         self._settings, self._network, self._sample = settings, network, sample
-        self._wall, self._niceness = wall, niceness
+        self._wall, self._monotonic, self._niceness = wall, monotonic, niceness
+        self._period_s = settings.watch.evidence_s
+        self._due_s = monotonic() + _OVERDUE * self._period_s
         self._log = structlog.get_logger()
         self._asked = asyncio.Event()
         self._newest: EvidenceReport | None = None
@@ -82,7 +89,11 @@ class OwnEvidence:
 
     def metrics(self) -> EvidenceCollector:
         """Return the metrics of what is found."""
-        return EvidenceCollector(lambda: self.figures)
+        return EvidenceCollector(self._now)
+
+    def _now(self) -> EvidenceFigures:
+        self.figures.is_overdue = self._monotonic() > self._due_s
+        return self.figures
 
     def page(self) -> str | None:
         """Return what the last attacks found as HTML; None: none has ended yet."""
@@ -105,33 +116,51 @@ class OwnEvidence:
                 ends_s = self._next_end()
 
     def _next_end(self) -> float:
-        period_s = self._settings.watch.evidence_s
-        return (self._wall() // period_s + 1) * period_s
+        return (self._wall() // self._period_s + 1) * self._period_s
 
     async def _attack(self) -> None:
         at_s = self._wall()
         traffic = self._sample.traffic()
         if traffic is None:
-            self.figures.n_runs["empty"] += 1
+            self._log.info("no traffic to attack")
+            self._ended("empty")
             return
         sample_s = traffic.released[-1].event_s - traffic.released[0].event_s
         job = AttackJob(traffic, self._network, for_attacks(self._settings))
-        process = AttackProcess(niceness=self._niceness)
         try:
-            report = await in_daemon_thread(lambda: process.report(job))
+            process = AttackProcess(niceness=self._niceness)
+        except OSError as error:
+            self._log.error("attacks on the traffic failed", why=error.strerror)
+            self._ended("failed")
+            return
+        try:
+            within_s = _DEADLINE * self._period_s
+            report = await in_daemon_thread(lambda: process.report(job, within_s=within_s))
         finally:
             process.kill()
-        if report is None:
-            self.figures.n_runs["failed"] += 1
-            self._log.error("attacks on the traffic failed", exit_code=process.exit_code)
-            return
+        failed = () if report is None else report.failed
+        if failed or process.problem:
+            self._log.error(
+                "attacks on the traffic failed", why=process.problem, failed=list(failed)
+            )
+        self.figures.n_failed = len(failed)
+        if report is not None:
+            await self._write(report, at_s)
+            self._tell(report, at_s, sample_s)
+        self._ended("failed" if process.problem else "partial" if failed else "done")
+
+    async def _write(self, report: AuditReport, at_s: float) -> None:
         if self._settings.watch.reports is not None:
             try:
-                write = partial(_write, report, at_s, self._settings.watch.reports)
-                await asyncio.to_thread(write)
+                await asyncio.to_thread(_write, report, at_s, self._settings.watch.reports)
             except (InputError, OSError) as error:
                 self._log.error("evidence cannot be written", problem=str(error))
-        self._tell(report, at_s, sample_s)
+
+    def _ended(self, how: str) -> None:
+        """Count a run; one that failed is overdue at once, until another one ends by itself."""
+        self.figures.n_runs[how] += 1
+        now_s = self._monotonic()
+        self._due_s = now_s - 1 if how == "failed" else now_s + _OVERDUE * self._period_s
 
     def _tell(self, report: AuditReport, at_s: float, sample_s: float) -> None:
         text = report.model_dump_json().encode()
@@ -141,7 +170,6 @@ class OwnEvidence:
         figures.found = {each: _figures(best_of(found, each)) for each in _CRITERIA}
         figures.n_broken = sum(each.broken for each in found.results)
         figures.at_s, figures.sample_s = at_s, sample_s
-        figures.n_runs["done"] += 1
         say = self._log.error if figures.n_broken else self._log.info
         say("traffic attacked", sample_s=round(sample_s), broken=figures.n_broken)
 

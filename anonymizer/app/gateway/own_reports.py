@@ -1,6 +1,6 @@
 """Reports of a gateway on itself: what it did not publish and why, its state for Home Assistant.
 
-Their counts are public ones, see `public_counts`.
+Their figures are those of the public ledger.
 """
 
 import asyncio
@@ -11,16 +11,26 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anonymizer.app.gateway.input_watch import InputWatch
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.counts.public_counts import Figures, PublicCounts
+from anonymizer.pipeline.positions.counts.figures import Figures
+from anonymizer.pipeline.positions.counts.public_ledger import PublicLedger
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 
 if TYPE_CHECKING:
-    from anonymizer.observe.public_record_metrics import PublicRecordCollector
     from anonymizer.transport.kafka import KafkaLink
 
 _TIMEOUT_S = 1.0
+
+
+def rejected(figures: Figures) -> dict[str, int]:
+    """Return the figures of what was not published, by `outcome/reason`; no zeros."""
+    return {
+        "/".join(filter(None, label)): n
+        for label, n in figures.n_of.items()
+        if n and label != Outcome.PUBLISHED.label
+    }
 
 
 def why_topic(settings: Settings) -> str:
@@ -36,15 +46,11 @@ class OwnReports:
     settings
         The whole settings.
     public
-        Public counts of the gateway.
+        Public figures of the gateway.
     link
         Where to publish.
-    figures
-        Returns the exact figures.
     watch
         Knows why nothing is published.
-    of_records
-        Public metrics of records; None: there are none.
     ready
         Returns whether the gateway is ready.
     """
@@ -52,18 +58,15 @@ class OwnReports:
     def __init__(
         self,
         settings: Settings,
-        public: PublicCounts,
+        public: PublicLedger,
         link: "MqttLink | KafkaLink",
         *,
-        figures: Callable[[], Figures],
         watch: InputWatch,
-        of_records: "PublicRecordCollector | None",
         ready: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._public = public
         self._link = link
-        self._figures, self._of_records = figures, of_records
         self._ready, self._watch = ready, watch
         self._said: tuple[str, int] | None = None
         self._reported: dict[str, int] = {}
@@ -73,9 +76,6 @@ class OwnReports:
         """Publish the reports again and again."""
         while True:
             await asyncio.sleep(self._settings.tick.report_every_s)
-            self._public.turn(self._figures())
-            if self._of_records:
-                self._of_records.turn()
             self._watch.turn()
             await self._publish_rejected()
             await self._publish_silence()
@@ -83,14 +83,12 @@ class OwnReports:
 
     async def close(self) -> None:
         """Publish the last counts, and clear the reason why nothing is published."""
-        self._public.turn(self._figures())
-        self._public.flush()
         await self._publish_rejected()
         await self._publish_silence(over=True)
 
     async def _publish_rejected(self) -> None:
-        """Publish how many positions were not published since the previous report, by reason."""
-        counts = self._public.not_published()
+        """Publish of how many devices something was not used since the previous report, and why."""
+        counts = rejected(self._public.shown)
         fresh = {
             reason: n - self._reported.get(reason, 0)
             for reason, n in counts.items()

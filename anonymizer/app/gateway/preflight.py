@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from anonymizer.app.gateway.coverage import exchanged, n_inside, touches
 from anonymizer.codecs.owntracks import KEY_BYTES
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network import RoadNetwork
@@ -58,8 +59,22 @@ def check_files(settings: Settings) -> Checked:
     streams = _declared(settings) if settings.streams else []
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
-    network = settings.network if settings.inputs else NetworkSettings(source=_NO_NETWORK)
-    return Checked(_network(network), streams)
+    named = settings.network if settings.inputs else NetworkSettings(source=_NO_NETWORK)
+    network = _network(named)
+    if settings.inputs:
+        _check_zones(settings, network)
+    return Checked(network, streams)
+
+
+def _check_zones(settings: Settings, network: RoadNetwork) -> None:
+    """Refuse a zone that protects nothing: no road is in it, or near it."""
+    for number, zone in enumerate(settings.zones, start=1):
+        if touches(zone.shape, network, limit_m=settings.network.snap_limit_m):
+            continue
+        why = f"zones (no. {number}): there is no road of the network in it, so it protects nothing"
+        n = n_inside(exchanged(zone.shape), network)
+        hint = f"; with latitude and longitude exchanged it would hold {n:,} nodes" if n else ""
+        raise SettingsError(f"{why}{hint}")
 
 
 def _check_extras(settings: Settings) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from anonymizer.app.gateway.input_watch import InputWatch
+from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import TickSettings
@@ -25,7 +26,7 @@ class Readiness:
     ----------
     tick
         Settings of the ticks.
-    flow, link, zones, backlog, records, watch
+    flow, link, zones, backlog, records, watch, unsent
         The parts; None: the gateway has none.
     stopping
         Returns whether the gateway ends.
@@ -41,11 +42,12 @@ class Readiness:
         backlog: Backlog | None,
         records: "Recorder | None",
         watch: InputWatch,
+        unsent: Unsent,
         stopping: Callable[[], bool],
     ) -> None:
         self._tick, self._flow, self._link = tick, flow, link
         self._zones, self._backlog, self._records = zones, backlog, records
-        self._watch, self._stopping = watch, stopping
+        self._watch, self._unsent, self._stopping = watch, unsent, stopping
 
     def why_dead(self) -> list[str]:
         """Return why the process should be started anew; empty: it lives."""
@@ -53,6 +55,10 @@ class Readiness:
         # A broker that accepts nothing delays a tick by up to the deadline of publishing.
         patience_s = self._tick.interval_s + self._tick.drain_s + _STALLED_S
         return [f"no tick for {silent_s:.0f} s"] if silent_s > patience_s else []
+
+    def notes(self) -> list[str]:
+        """Return what may be as it should be, or not: no message has arrived yet."""
+        return self._watch.notes
 
     def why_not_ready(self) -> list[str]:
         """Return what is wrong; empty: nothing is."""
@@ -71,9 +77,11 @@ class Readiness:
             problems.append("store: cannot be used, so records wait at the broker")
         if self._records and self._records.session.problem:
             problems.append(self._records.session.problem)
+        if self._records:
+            problems += self._records.problems
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
-        problems += self._watch.problems
+        problems += [*self._watch.problems, *self._unsent.problems]
         if self._stopping():
             problems.append("stopping")
         return problems

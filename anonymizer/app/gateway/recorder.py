@@ -12,11 +12,12 @@ import structlog
 
 from anonymizer.algorithms.records.attributes import Branch
 from anonymizer.app.gateway.kept_session import KeptSession
+from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery, LinkCounts
+from anonymizer.pipeline.ports import Delivery, LinkCounts, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import UNMATCHED, Due, RecordFlow
@@ -114,6 +115,7 @@ class Recorder:
         self._n_sessions_lost = 0
         self._withdrawn: set[str] = set()
         self._log = structlog.get_logger()
+        self._refused = RefusedParts(time.monotonic)
         self.usable = True
         """Whether the store can be used. If not, records wait, and the flow is out of date."""
         self._begin(*self._open())
@@ -124,11 +126,11 @@ class Recorder:
         """What the MQTT broker keeps for records."""
         self._kafka = self._kafka_link() if settings.streams[0].kafka else None
         self._link: MqttLink | KafkaLink
-        self._output: MqttLink | KafkaLink
+        self.output: MqttLink | KafkaLink
         if self._kafka:
-            self._link = self._output = self._kafka
+            self._link = self.output = self._kafka
         else:
-            self._link, self._output = self._mqtt_links(client_id)
+            self._link, self.output = self._mqtt_links(client_id)
 
     def _mqtt_links(self, client_id: str) -> tuple[MqttLink, MqttLink]:
         """Return the connections for records and for classes."""
@@ -189,7 +191,7 @@ class Recorder:
     @property
     def connected(self) -> bool:
         """Whether the broker is connected, for records and for classes."""
-        return self._link.connected and self._output.connected
+        return self._link.connected and self.output.connected
 
     @property
     def topics(self) -> list[str]:
@@ -202,7 +204,7 @@ class Recorder:
     @property
     def link_counts(self) -> dict[str, LinkCounts]:
         """What happened to the connections for records, and to those for classes."""
-        classes = {} if self._kafka else {"classes": self._output.counts}
+        classes = {} if self._kafka else {"classes": self.output.counts}
         return {"records": self._link.counts, **classes}
 
     @property
@@ -227,6 +229,11 @@ class Recorder:
         ]
         return [*of_streams, ("records", self.flow.unmatched, 0)]
 
+    @property
+    def problems(self) -> list[str]:
+        """What keeps streams from publishing, see `RefusedParts`."""
+        return self._refused.problems(self.ledgers)
+
     def warm_up(self) -> None:
         """Compile the kernels before the first window, on an empty one."""
         for state in self.flow.states:
@@ -236,7 +243,7 @@ class Recorder:
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""
         await self._link.until_connected()
-        await self._output.until_connected()
+        await self.output.until_connected()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Receive, anonymize and publish until `stop`, then drain within `tick.drain_s`.
@@ -287,12 +294,17 @@ class Recorder:
             await asyncio.to_thread(self._close)
         return None
 
+    def _takes(self, message: Outgoing) -> bool:
+        fits = self.output.takes(message)
+        self.output.counts.n_too_large += not fits
+        return fits
+
     async def _run_stages(self, stop: asyncio.Event) -> None:
         signals, drain_s = StageSignals(), self._settings.tick.drain_s
         async with asyncio.TaskGroup() as group:
             links = [
                 group.create_task(link.run(), name=f"{name} link")
-                for link, name in {self._output: "classes", self._link: "records"}.items()
+                for link, name in {self.output: "classes", self._link: "records"}.items()
             ]
             intake, closing, publishing = stages = [
                 group.create_task(stage, name=name)
@@ -304,9 +316,7 @@ class Recorder:
                     ),
                     (
                         "publish classes",
-                        publish_stage(
-                            self._context, self._output, signals, takes=self._output.takes
-                        ),
+                        publish_stage(self._context, self.output, signals, takes=self._takes),
                     ),
                 )
             ]
@@ -328,7 +338,7 @@ class Recorder:
                 await asyncio.wait(stages)
                 self._log.warning("drain deadline passed", flow="records")
             await self._link.close()
-            await self._output.close()
+            await self.output.close()
             await asyncio.wait(links)
             keeping.cancel()
 

@@ -16,6 +16,7 @@ from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.daemon_thread import in_daemon_thread
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.preflight import check_files
+from anonymizer.crashes import CRASHES
 from anonymizer.errors import AnonymizerError, SettingsError
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import BrokerSettings, Settings
@@ -42,6 +43,8 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
         If the settings cannot be used; nothing has been connected then.
     """
     configure_logs(settings.log)
+    if settings.streams or "path" in settings.store.model_fields_set:
+        CRASHES.remember(settings.store.path)
     # It waits until there is something to reload; see __main__.py.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     try:

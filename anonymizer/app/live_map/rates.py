@@ -8,12 +8,12 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram
-from anonymizer.pipeline.positions.counts.public_counts import OTHER, join
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 
@@ -44,16 +44,20 @@ class FlowSnapshot:
         Positions received, and messages published.
     n_of
         Positions by final outcome.
-    n_held, n_in_trips
-        Positions that are received and not settled, at the end; those of them that wait for their
-        trip to go on, see `Figures`.
+    n_held
+        Positions that are received and not settled, at the end.
+    n_told
+        Devices that the published messages told of, message by message.
     n_devices
         Devices on the graph, at the end.
     latency_s
-        From arrival to publication of each position, including all waiting. age_s Ages of
-        information, see `InformationAges`. region_nodes, k_reached Nodes of each published region,
-        and the size of its anonymity set. silent Why nothing is published at the end, for the
-        operator; empty if there is nothing to say.
+        From arrival to publication of each position, including all waiting.
+    age_s
+        Ages of information, see `InformationAges`.
+    region_nodes, k_reached
+        Nodes of each published region, and the size of its anonymity set.
+    silent
+        Why nothing is published at the end, for the operator; empty if there is nothing to say.
     """
 
     seconds: float
@@ -61,7 +65,7 @@ class FlowSnapshot:
     n_messages: int
     n_of: dict[Outcome, int]
     n_held: int
-    n_in_trips: int
+    n_told: int
     n_devices: int
     latency_s: BatchHistogram
     age_s: BatchHistogram
@@ -92,7 +96,7 @@ class FlowSnapshot:
             n_messages=self.n_messages - earlier.n_messages,
             n_of={outcome: n - earlier.n_of[outcome] for outcome, n in self.n_of.items()},
             n_held=self.n_held,
-            n_in_trips=self.n_in_trips - earlier.n_in_trips,
+            n_told=self.n_told - earlier.n_told,
             n_devices=self.n_devices,
             latency_s=self.latency_s.since(earlier.latency_s),
             age_s=self.age_s.since(earlier.age_s),
@@ -111,7 +115,7 @@ def take_snapshot(flow: PositionFlow, *, seconds: float, n_waiting: int = 0) -> 
         n_messages=stats.n_messages_out,
         n_of=ledger.counts(),
         n_held=n_waiting + flow.n_held,
-        n_in_trips=flow.n_in_trips,
+        n_told=flow.public_figures.n_told,
         n_devices=view.n_devices_on_graph,
         latency_s=stats.latency_s[TICK].plus(stats.latency_s[GROUP]),
         age_s=stats.age_s.copy(),
@@ -143,12 +147,12 @@ class FlowRates(msgspec.Struct, frozen=True):
     suppressed: dict[str, float]
     """Positions not published, by outcome and reason; without zeros."""
     n_devices: int
-    """Devices on the graph."""
-    n_newcomers: int
+    """Devices on the graph; of public figures, those that messages told of at one moment lately."""
+    n_newcomers: int | None
     """Devices on the graph that wait for a group."""
-    n_followed: int
+    n_followed: int | None
     """Pseudonyms that the light audit follows with the intersection attack."""
-    n_below_k: int
+    n_below_k: int | None
     """Of these, the number with fewer than k candidates left."""
     silent: str
     """Why positions arrive and none is published; empty if there is nothing to say."""
@@ -159,73 +163,66 @@ class RateMeter:
 
     Parameters
     ----------
-    step
-        Counts are rounded to multiples of this, and reasons joined, as in `public_counts`; 1: they
-        are exact, with all reasons.
-    share
-        Positions of one device in `SPAN_S` seconds, at most; see `public_share`.
     silent
-        Returns why nothing is published, as everybody may read it.
+        Returns why nothing is published, as everybody may read it: then there is nothing but public
+        figures. None: exact ones, for the operator.
     """
 
-    def __init__(
-        self,
-        flow: PositionFlow,
-        *,
-        step: int = 1,
-        share: int = 1,
-        silent: Callable[[], str] = str,
-    ) -> None:
+    def __init__(self, flow: PositionFlow, *, silent: Callable[[], str] | None = None) -> None:
         self._flow = flow
-        self._step = step
-        self._by_k = step * share
         self._silent = silent
         self._snapshots: deque[FlowSnapshot] = deque()
 
     def take(self, now_s: float) -> FlowRates:
         """Return the rates at a monotonic time."""
-        flow = self._flow
-        now = take_snapshot(flow, seconds=now_s)
+        now = take_snapshot(self._flow, seconds=now_s)
         while self._snapshots and self._snapshots[0].seconds < now_s - SPAN_S:
             self._snapshots.popleft()
         self._snapshots.append(now)
         span = now.since(self._snapshots[0])
+        exact = _exact(self._flow, span, now) if self._silent is None else _NOTHING_EXACT
+        least, _, median = self._flow.stats.k_reached_last
+        shown: dict[str, Any] = {
+            "rate_out": _rate(span.n_told, span),
+            "messages_out": _rate(span.n_messages, span),
+            "age_mean_s": _number(span.age_s.mean, digits=1),
+            "age_p95_s": _number(span.age_s.quantile(0.95), digits=1),
+            "region_mean": _number(span.region_nodes.mean, digits=1),
+            "region_p90": _number(span.region_nodes.quantile(0.9)),
+            "k_median": _number(median),
+            "k_least": _number(least),
+            "n_devices": self._flow.public_figures.shown.n_published_devices,
+            "silent": now.silent if self._silent is None else self._silent(),
+        }
+        return FlowRates(**shown | exact)
 
-        def down(n: int) -> int:
-            return n - n % self._step
 
-        def rate(n: int) -> float | None:
-            return round(down(n) / span.seconds, 2) if span.seconds >= _LEAST_SPAN_S else None
+_NOTHING_EXACT: dict[str, Any] = {
+    "suppressed": {},
+    **dict.fromkeys(("rate_in", "latency_p50_ms", "latency_p99_ms")),
+    **dict.fromkeys(("n_newcomers", "n_followed", "n_below_k")),
+}
 
-        refused, n_received = span.not_published, span.n_received
-        if self._step > 1:
-            joined = join({outcome.label: n for outcome, n in span.n_of.items()})
-            unshown = joined.get(OTHER, 0) % self._by_k
-            n_received = max(0, n_received - span.n_in_trips - unshown)
-            refused = named(joined | {OTHER: joined.get(OTHER, 0) - unshown})
-        view = flow.view
-        hidden = view.hidden_to_k
-        latency_s = span.latency_s.in_steps(self._step)
-        least, _, median = flow.stats.k_reached_last
-        return FlowRates(
-            rate_in=rate(n_received),
-            rate_out=rate(span.n_published),
-            messages_out=rate(span.n_messages),
-            latency_p50_ms=_number(1000 * latency_s.quantile(0.5), digits=2),
-            latency_p99_ms=_number(1000 * latency_s.quantile(0.99), digits=2),
-            age_mean_s=_number(span.age_s.mean, digits=1),
-            age_p95_s=_number(span.age_s.quantile(0.95), digits=1),
-            region_mean=_number(span.region_nodes.mean, digits=1),
-            region_p90=_number(span.region_nodes.quantile(0.9)),
-            k_median=_number(median),
-            k_least=_number(least),
-            suppressed={reason: per_s for reason, n in refused.items() if (per_s := rate(n))},
-            n_devices=down(now.n_devices),
-            n_newcomers=down(view.n_newcomers),
-            n_followed=down(len(hidden)),
-            n_below_k=down(int((hidden < 1).sum()) + self._step - 1),
-            silent=now.silent if self._step == 1 else self._silent(),
-        )
+
+def _exact(flow: PositionFlow, span: FlowSnapshot, now: FlowSnapshot) -> dict[str, Any]:
+    """Return what nobody but the operator may see."""
+    hidden = flow.view.hidden_to_k
+    rates = {reason: _rate(n, span) for reason, n in span.not_published.items()}
+    return {
+        "rate_in": _rate(span.n_received, span),
+        "rate_out": _rate(span.n_published, span),
+        "latency_p50_ms": _number(1000 * span.latency_s.quantile(0.5), digits=2),
+        "latency_p99_ms": _number(1000 * span.latency_s.quantile(0.99), digits=2),
+        "suppressed": {reason: per_s for reason, per_s in rates.items() if per_s},
+        "n_devices": now.n_devices,
+        "n_newcomers": flow.view.n_newcomers,
+        "n_followed": len(hidden),
+        "n_below_k": int((hidden < 1).sum()),
+    }
+
+
+def _rate(n: int, span: FlowSnapshot) -> float | None:
+    return round(n / span.seconds, 2) if span.seconds >= _LEAST_SPAN_S else None
 
 
 def _number(value: float, *, digits: int | None = None) -> float | None:

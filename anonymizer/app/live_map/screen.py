@@ -83,10 +83,8 @@ class AnalystView:
         The flow whose counts are shown.
     monotonic
         Seconds by a clock that never goes back.
-    step, share
-        Of the counts, see `RateMeter`.
     silent
-        Why nothing is published, see `RateMeter`.
+        See `RateMeter`.
     """
 
     def __init__(
@@ -96,12 +94,10 @@ class AnalystView:
         flow: PositionFlow,
         *,
         monotonic: Callable[[], float],
-        step: int = 1,
-        share: int = 1,
-        silent: Callable[[], str] = str,
+        silent: Callable[[], str] | None = None,
     ) -> None:
         self.mode = mode
-        self.pulse = RateMeter(flow, step=step, share=share, silent=silent)
+        self.pulse = RateMeter(flow, silent=silent)
         self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)

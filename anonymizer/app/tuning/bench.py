@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from anonymizer import __version__
 from anonymizer.algorithms.records.ordering import arranged
+from anonymizer.app.anonymize.one_row_each import one_row_each
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.table_anonymization import MOST_CLASSES
 from anonymizer.app.tuning.cross_validation import (
@@ -251,6 +252,7 @@ def bench_of_table(
         If the target or bands do not match the declaration.
     """
     coded = with_bands(code_table(table, declared), bands or {})
+    coded, _ = one_row_each(coded, np.zeros((coded.records.n, 0)), seed=seed)
     records = coded.records
     shown = Bench(schema=coded.schema, windows=(), base=base or Promise(k=2), seed=seed)
     shown = replace(shown, learner="own" if trained.own else trained.learner, own=trained.own)

@@ -18,8 +18,10 @@ from anonymizer.domain.records import Records
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.files.tables import KNOWN_ENDINGS, read_table
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.anonymize_window import complete
 from anonymizer.pipeline.records.declaration import MOST_CLASSES, Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
+from anonymizer.pipeline.records.own_records import own_records
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.pipeline.records.topics import RecordRoute, RecordRouter, topic_filter
 from anonymizer.settings import BrokerSettings, LimitSettings
@@ -191,10 +193,9 @@ def _part(
 
 
 def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
-    needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
-    kept = np.flatnonzero(joined.reported[:, needed].all(axis=1))
-    if len(kept) < joined.n:
-        left_out[_named(Outcome.SUPPRESSED__INCOMPLETE)] += joined.n - len(kept)
+    outcome, kept = complete(stream, joined)
+    for value, n in Counter(np.delete(outcome, kept).tolist()).items():
+        left_out[_named(Outcome(value))] += n
     return Joined(
         joined.cells[kept],
         [joined.vehicle[i] for i in kept.tolist()],
@@ -220,7 +221,7 @@ def bench_of_stream(
     names = [attribute.name for attribute in stream.attributes]
     if column is None and settings.target in names:  # no model is tested, but the tree learns it
         column = names.index(settings.target)
-    windows = [_window(stream, joined, column) for joined in recorded.windows if joined.n]
+    windows = [_window(stream, joined, column, seed) for joined in recorded.windows if joined.n]
     if not windows:
         raise InputError(f"streams: {stream.settings.name}: no record is in any window")
     kept: tuple[Window, ...] = tuple(windows)
@@ -243,7 +244,9 @@ def bench_of_stream(
     )
 
 
-def _window(stream: Stream, joined: Joined, column: int | None) -> Window:
+def _window(stream: Stream, joined: Joined, column: int | None, seed: int) -> Window:
+    """Return a window of one record of each vehicle, drawn as in the gateway."""
+    own = own_records(joined.person, joined.vehicle, seed)
     first, behind = len(stream.schema.qis), len(stream.schema.qis) + len(stream.schema.sensitive)
     cells = joined.cells.copy()
     cells[:, first:behind] = stream.schema_codes(cells[:, first:behind])
@@ -253,7 +256,7 @@ def _window(stream: Stream, joined: Joined, column: int | None) -> Window:
         joined.person,
     )
     learned = np.zeros(records.n, np.int32) if column is None else cells[:, column]
-    return Window(records, np.ascontiguousarray(learned)).only(np.arange(records.n))
+    return Window(records, np.ascontiguousarray(learned)).only(np.flatnonzero(own))
 
 
 def target_column(stream: Stream, target: str | None) -> int | None:

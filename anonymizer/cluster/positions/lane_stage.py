@@ -42,6 +42,7 @@ from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
+from anonymizer.pipeline.positions.tick.meaning import formed_under
 from anonymizer.settings import Settings
 
 
@@ -66,7 +67,7 @@ class LaneStage:
         collected: CollectedCurrent | None,
         trips: LaneTrips | None,
         streets: LaneStreets | None,
-        secret: bytes,
+        pseudonyms: Pseudonyms,
         n_sources: int,
         interval_s: float,
     ) -> None:
@@ -75,7 +76,7 @@ class LaneStage:
         self._encoder, self._readings, self._counts = encoder, readings, counts
         self._echoes, self._current, self._collected = echoes, current, collected
         self._trips, self._streets = trips, streets
-        self._pseudonyms = Pseudonyms(secret)
+        self._pseudonyms = pseudonyms
         self._n_sources = n_sources
         self._interval_s = interval_s
         self.n_messages = self.n_groups = 0
@@ -244,6 +245,7 @@ def lane_stages(
         time_step_s=settings.output.time_step_s,
     )
 
+    under = formed_under(settings)
     echoes = Echoes(settings, network)
     has_current, has_trips = settings.current.every_s > 0, settings.trips_out.every_s > 0
 
@@ -260,11 +262,15 @@ def lane_stages(
             n_sources=settings.cluster.n_parts,
             topic=settings.topics.counts,
             k_extra=settings.region.k_extra,
+            secret=secret,
             noise=noise,
         )
 
     def make_streets() -> LaneStreets:
-        return LaneStreets(settings, streets_of(network))
+        return LaneStreets(settings, streets_of(network), secret=secret)
+
+    def make_trips() -> LaneTrips:
+        return LaneTrips(settings, network, secret=secret)
 
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
@@ -282,9 +288,9 @@ def lane_stages(
             counts=make_counts() if counts.enabled and number == COUNTING_LANE else None,
             current=LaneCurrent(settings, number) if has_current else None,
             collected=make_collected() if has_current and number == COLLECTING_LANE else None,
-            trips=LaneTrips(settings, network) if has_trips and number == TRIPS_LANE else None,
+            trips=make_trips() if has_trips and number == TRIPS_LANE else None,
             streets=make_streets() if counts.streets_s and number == STREETS_LANE else None,
-            secret=secret,
+            pseudonyms=Pseudonyms(secret, under),
             n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
         )

@@ -17,7 +17,7 @@ from anonymizer.algorithms.positions.density import advance_versions
 from anonymizer.algorithms.positions.district_operator import Keys, rows_of
 from anonymizer.algorithms.positions.district_routing import Router, no_rows
 from anonymizer.algorithms.positions.live_passages import MOST_PASSAGES
-from anonymizer.algorithms.positions.operator import newest_of
+from anonymizer.algorithms.positions.operator import moving, newest_of
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.app.gateway.live_streets import StreetWatch
@@ -255,10 +255,11 @@ class SourceStage:
         yield from self._stated_hours(located)
         positions, node, hidden = located.positions, located.counted_at, located.hidden
         slot, ts, id_since = positions.slot, positions.ts, located.id_since
-        self._readings.forget(slot[hidden])
+        if located.event_s < located.now:  # which zone it was in is known late
+            self._readings.forget(slot[hidden])
         self._readings.forget(gone)
         self._make_room(len(self._devices.n_freed))
-        outcome = advance_versions(self._version_of, slot, ts, node)
+        outcome = advance_versions(self._version_of, slot, moving(ts, node), node)
         newest = newest_of(outcome, slot, ts, node)
         who = slot[newest.moved]
         rows = rows_of(

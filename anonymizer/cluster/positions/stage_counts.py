@@ -20,7 +20,7 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.counts.counting import SafeMessages, cells_message
+from anonymizer.pipeline.positions.counts.counting import SafeMessages, cells_messages
 from anonymizer.pipeline.positions.counts.private_counts import (
     HeldBudget,
     Noise,
@@ -50,12 +50,15 @@ class LaneCounts:
         n_sources: int,
         topic: str = "cloaked/counts",
         k_extra: int = 0,
+        secret: bytes = b"",
         noise: Noise | None = None,
     ) -> None:
         self._topic, self._every_s = topic, settings.every_s
         version = network_version(network)
-        self._safe = SafeMessages(settings, topic=topic, version=version, k_extra=k_extra)
-        self._cells = cells_message(topic, settings.cells, network, version=version)
+        self._safe = SafeMessages(
+            settings, topic=topic, version=version, k_extra=k_extra, secret=secret
+        )
+        self._cells = cells_messages(topic, settings.cells, network, version=version)
         self._budget = HeldBudget(plan_of(settings), held_s=held_s_of(settings))
         self._private = None
         if noise is not None:
@@ -90,11 +93,11 @@ class LaneCounts:
             end_s = (interval + 1) * self._every_s
             if self._private is None:
                 tallies = [each for each in whole if isinstance(each, CellTally)]
-                self._made += [self._cells, self._safe.message(together(tallies), end_s)]
+                self._made += [*self._cells, self._safe.message(together(tallies), end_s)]
                 self.n_published += 1
             else:
                 numbers = [each for each in whole if not isinstance(each, CellTally)]
-                self._made += [self._cells, self._noisy(self._private, numbers, end_s)]
+                self._made += [*self._cells, self._noisy(self._private, numbers, end_s)]
 
     def messages(self) -> Sequence[Outgoing]:
         """Return the counts of the intervals of which all tallies have come since the last call.

@@ -97,6 +97,8 @@ class LaneStreets:
         The whole settings.
     streets
         The roads of the network.
+    secret
+        Of the thresholds.
 
     Attributes
     ----------
@@ -104,7 +106,9 @@ class LaneStreets:
         Hours so far that were published, and those that failed the check before publishing.
     """
 
-    def __init__(self, settings: Settings, streets: Streets) -> None:
+    def __init__(
+        self, settings: Settings, streets: Streets, *, secret: bytes | None = None
+    ) -> None:
         self._k = promised_k(settings)
         self._every_s, self._streets = settings.counts.streets_s, streets
         self._windows = SourceWindows(
@@ -113,6 +117,7 @@ class LaneStreets:
             packed=_packed,
             unpacked=_unpacked,
         )
+        self._secret = secret if settings.region.k_extra else None
         self.n_published = self.n_unverified = self._n_crowded = 0
 
     @property
@@ -130,7 +135,10 @@ class LaneStreets:
             k = max(self._k, *(each.k for each in said))
             try:
                 content = hour_file(
-                    EndedHour(number, k, together(parts)), self._streets, every_s=self._every_s
+                    EndedHour(number, k, together(parts)),
+                    self._streets,
+                    every_s=self._every_s,
+                    secret=self._secret,
                 )
             except GuaranteeError:
                 self.n_unverified += 1

@@ -20,7 +20,7 @@ from anonymizer.cluster.positions.source_windows import (
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.counts.counting import cells_message
+from anonymizer.pipeline.positions.counts.counting import cells_messages
 from anonymizer.pipeline.positions.out.trips import (
     UNVERIFIED,
     EndedTrips,
@@ -102,6 +102,8 @@ class LaneTrips:
         The whole settings.
     network
         With coordinates.
+    secret
+        Of the thresholds.
 
     Attributes
     ----------
@@ -109,12 +111,12 @@ class LaneTrips:
         Windows so far that were published.
     """
 
-    def __init__(self, settings: Settings, network: RoadNetwork) -> None:
+    def __init__(self, settings: Settings, network: RoadNetwork, *, secret: bytes = b"") -> None:
         self._k = promised_k(settings)
         version = network_version(network)
-        self._messages = TripMessages(settings, network, version=version)
+        self._messages = TripMessages(settings, network, version=version, secret=secret)
         self._n_cells = n_cells_of(network, settings.counts.k)
-        self._cells = cells_message(settings.topics.trips, self._n_cells, network, version=version)
+        self._cells = cells_messages(settings.topics.trips, self._n_cells, network, version=version)
         self._windows = SourceWindows(
             settings.cluster.n_parts,
             most_waiting=_MOST_WAITING,
@@ -146,7 +148,7 @@ class LaneTrips:
             self.n_published += 1
             k = max(self._k, *(each.k for each in pieces))
             ended = EndedTrips(window, k, _together(pieces))
-            found += [self._cells, self._messages.of(ended, wall_ahead_s=0.0)]
+            found += [*self._cells, self._messages.of(ended, wall_ahead_s=0.0)]
         return found
 
     def state(self) -> dict[str, Any]:

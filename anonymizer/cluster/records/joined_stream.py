@@ -26,10 +26,9 @@ from anonymizer.cluster.records.window_ranges import Places
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.records.anonymize_window import complete
+from anonymizer.pipeline.records.anonymize_window import standing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, numbered
-from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.open_stream import OpenStream
 from anonymizer.pipeline.records.store_port import forgotten_before
@@ -45,8 +44,8 @@ _TOP_BIT = np.uint64(1 << 63)
 class _Closing:
     """A window that is closed and not yet settled.
 
-    `chosen`: the records with all needed sources; `range_of`: of each of them, None for not known
-    yet; `answered`: ranges and pieces whose outcomes are booked.
+    `chosen`: the records that stand for their vehicles; `range_of`: of each of them, None for not
+    known yet; `answered`: ranges and pieces whose outcomes are booked.
     """
 
     window: int
@@ -140,8 +139,9 @@ class JoinedStream(OpenStream):
             return None
         window = self._next.pop()
         joined = self.take(window)
-        outcome, chosen = complete(self.stream, joined)
-        left = outcome == Outcome.SUPPRESSED__INCOMPLETE
+        seed = seed_of(self._secret, self.stream.settings.name, window)
+        outcome, chosen = standing(self.stream, joined, seed=seed)
+        left = outcome != Outcome.SUPPRESSED__NO_CLASS
         self.settle(joined.n_parts[left], outcome[left])
         self._closing = closing = _Closing(window, joined, chosen)
         return self._survey(closing)
@@ -177,7 +177,7 @@ class JoinedStream(OpenStream):
             division = places.division(plan.sample, plan.n_asked)
             place, turn = places.of_rows(cells, closing.key, self._stored(closing))
             closing.range_of, closing.n_ranges = division.ranges_of(place, turn), division.n_ranges
-        key, memories, own = closing.key, self._stored(closing), self._own(closing)
+        key, memories = closing.key, self._stored(closing)
         for range_ in range(closing.n_ranges):
             pieces = closing.pieces(range_)
             for number, rows in enumerate(pieces):
@@ -193,7 +193,6 @@ class JoinedStream(OpenStream):
                     plan.values_of,
                     list(np.ascontiguousarray(cells[rows].T)),
                     key[rows],
-                    own[rows] if len(own) else own,
                     [memories[i] for i in rows.tolist()] if memories else [],
                 )
 
@@ -237,14 +236,6 @@ class JoinedStream(OpenStream):
         for column, own in closing.joined.values_of.items():
             cells[:, column] = recoded(cells[:, column], own, values_of[column])
         return cells
-
-    def _own(self, closing: _Closing) -> BoolArray:
-        """Return which chosen records are own records; nothing where a range draws them itself."""
-        settings = self.stream.settings
-        if settings.model != "kaca" or settings.per != "record" or closing.n_ranges < 2:
-            return np.zeros(0, bool)
-        seed = seed_of(self._secret, settings.name, closing.window)
-        return own_records(closing.joined.person[closing.chosen], seed)
 
     def _stored(self, closing: _Closing) -> Memories:
         if not self.stream.lasting:

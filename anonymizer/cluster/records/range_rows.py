@@ -23,7 +23,6 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.join import numbered
-from anonymizer.pipeline.records.kaca_model import Clustering
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, encode_classes
 from anonymizer.pipeline.records.silence import heard_of
@@ -49,7 +48,6 @@ class Gathered:
     portion: Portion
     cells: Int32Array
     key: IntArray
-    own: BoolArray
     stored: Memories
     order: IntArray
     sizes: Sequence[int]
@@ -67,14 +65,12 @@ class Gathered:
         key = np.concatenate([each.key for each in senders])
         order = in_order(cells, key)
         stored: list[bytes | None] = [blob for each in senders for blob in each.memories]
-        own = np.concatenate([each.own for each in senders])
-        own = own[order] if len(own) else own
         places = Places.of(in_window)
         cells, key = np.ascontiguousarray(cells[order]), key[order]
         stored = [stored[i] for i in order.tolist()] if stored else []
         skip, model = places.n_home_bytes, stream.settings.model
         portion = Portion.of(
-            Clustering(in_window, own) if len(own) else WINDOW_MODELS[model](in_window),
+            WINDOW_MODELS[model](in_window),
             heard_of(in_window, tuple(first.silent)),
             cells,
             numbered(key.tolist()),
@@ -82,7 +78,7 @@ class Gathered:
             seed=seed,
         )
         sizes = [len(each.key) for each in senders]
-        return cls(places, portion, cells, key, own, stored, order, sizes)
+        return cls(places, portion, cells, key, stored, order, sizes)
 
     def classes(self) -> Kept:
         """Return the classes of the rows, not verified yet; a search is bounded by its work."""
@@ -110,12 +106,11 @@ class Gathered:
             for a, b in pairwise(cuts)
         ]
 
-    def only(self, chosen: BoolArray) -> tuple[list[Int32Array], IntArray, BoolArray, Memories]:
-        """Return columns, keys, own records and memories of some rows, as in `RangeRows`."""
+    def only(self, chosen: BoolArray) -> tuple[list[Int32Array], IntArray, Memories]:
+        """Return columns, keys and memories of some rows, as in `RangeRows`."""
         at = np.flatnonzero(chosen)
         stored = [self.stored[i] for i in at.tolist()] if self.stored else []
-        own = self.own[at] if len(self.own) else self.own
-        return list(np.ascontiguousarray(self.cells[at].T)), self.key[at], own, stored
+        return list(np.ascontiguousarray(self.cells[at].T)), self.key[at], stored
 
 
 def settled(met: Gathered, former: Int32Array, left_out: BoolArray, *, is_new: bool) -> Verified:

@@ -124,8 +124,6 @@ class RangeRows(NamedTuple):
         Codes of each column of `Joined.cells`.
     key
         Of the vehicle of each row.
-    own
-        Which rows are own records, see `Clustering`; empty: not drawn yet.
     memories
         Of the vehicles.
     """
@@ -141,7 +139,6 @@ class RangeRows(NamedTuple):
     values_of: Values
     columns: Sequence[Int32Array]
     key: IntArray
-    own: BoolArray
     memories: Memories
 
     def __repr__(self) -> str:
@@ -153,7 +150,7 @@ class Formed(NamedTuple):
     """The number of classes of a range, and those of its rows that are to meet others.
 
     `n_classes`: those that the range publishes itself, with their `summary`; `n_refused`: those
-    that verification refused. `columns`, `key`, `own`, `memories` are the rows that meet others, as
+    that verification refused. `columns`, `key`, `memories` are the rows that meet others, as
     in `RangeRows`; `class_of`, `left_out`: class of each in the range, or `SUPPRESSED`, and whether
     earlier windows are the reason.
     """
@@ -169,7 +166,6 @@ class Formed(NamedTuple):
     n_refused: int
     columns: Sequence[Int32Array]
     key: IntArray
-    own: BoolArray
     memories: Memories
     class_of: Int32Array
     left_out: BoolArray
@@ -378,17 +374,19 @@ def _narrow(column: Int32Array) -> Any:  # noqa: ANN401  of any type of whole nu
 
 
 def merged(stated: Iterable[Values]) -> dict[int, list[str]]:
-    """Return the values of the open columns of all joiners."""
-    found: dict[int, set[str]] = {}
+    """Return the values of the open columns of all joiners, one writing of each."""
+    found: dict[int, dict[str, str]] = {}
     for values_of in stated:
         for column, values in values_of.items():
-            found.setdefault(column, set()).update(values)
-    return {column: sorted(values) for column, values in sorted(found.items())}
+            known = found.setdefault(column, {})
+            for value in values:
+                known[value.casefold()] = min(known.get(value.casefold(), value), value)
+    return {column: sorted(known.values()) for column, known in sorted(found.items())}
 
 
 def recoded(codes: Int32Array, own: Sequence[str], values: Sequence[str]) -> Int32Array:
     """Return codes among `own` values as codes among all `values`; see `join.coded`."""
-    code_of = {value: code for code, value in enumerate(values)}
+    code_of = {value.casefold(): code for code, value in enumerate(values)}
     missing = len(values) or 1
-    table = [code_of[value] for value in own] or [missing]
+    table = [code_of[value.casefold()] for value in own] or [missing]
     return np.array([*table, missing], np.int32)[codes]

@@ -15,6 +15,7 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers
 from anonymizer.pipeline.records.join import Joined
+from anonymizer.pipeline.records.own_records import own_records
 from anonymizer.pipeline.records.silence import heard_in
 from anonymizer.pipeline.records.window_classes import (
     Portion,
@@ -90,7 +91,7 @@ def anonymize(
     unix seconds.
     """
     began_s = clock()
-    outcome, chosen = complete(stream, joined)
+    outcome, chosen = standing(stream, joined, seed=seed)
     heard = heard_in(stream, joined.reported[chosen])
     vehicles = [joined.vehicle[i] for i in chosen.tolist()]
     portion = Portion.of(
@@ -129,11 +130,35 @@ def anonymize(
 
 
 def complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
-    """Return the outcome of each record so far, and the records with all needed sources."""
+    """Return the outcome of each record so far, and the records that can be anonymized.
+
+    They are complete, and somebody's by evidence: they state a quasi-identifier. The time of a part
+    is no evidence, as every message has one.
+    """
     needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
     is_complete = joined.reported[:, needed].all(axis=1)
-    outcome = np.where(is_complete, Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)
-    return outcome.astype(np.uint8), np.flatnonzero(is_complete)
+    timed = {a.name for a in stream.settings.attributes if a.time_of_day}
+    qis = stream.in_window(joined.values_of).schema.qis
+    stated = np.zeros((joined.n, len(qis)), np.bool_)
+    for j, qi in enumerate(qis):
+        if qi.name not in timed or len(timed.intersection(each.name for each in qis)) == len(qis):
+            stated[:, j] = joined.cells[:, j] != qi.missing
+    states = stated.any(axis=1)
+    outcome = np.full(joined.n, Outcome.SUPPRESSED__NO_CLASS, np.uint8)
+    outcome[~states] = Outcome.SUPPRESSED__STATES_NOTHING
+    outcome[~is_complete] = Outcome.SUPPRESSED__INCOMPLETE
+    return outcome, np.flatnonzero(is_complete & states)
+
+
+def standing(stream: Stream, joined: Joined, *, seed: int) -> tuple[UInt8Array, IntArray]:
+    """Return the outcome of each record so far, and the records that stand for their vehicles.
+
+    Of the records that can be anonymized, one of each vehicle.
+    """
+    outcome, chosen = complete(stream, joined)
+    own = own_records(joined.person[chosen], [joined.vehicle[i] for i in chosen.tolist()], seed)
+    outcome[chosen[~own]] = Outcome.SUPPRESSED__REPEATED
+    return outcome, chosen[own]
 
 
 def warm_up(stream: Stream, model: WindowModel) -> None:

@@ -12,7 +12,6 @@ from anonymizer.algorithms.records.generalized_values import whole
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.window_model import (
     Asked,
     WindowModel,
@@ -27,8 +26,7 @@ class DecisionTree(WindowModel):
     """Cells of a decision tree, published by representatives or by generalized values.
 
     A representative is the median or the most frequent value of the vehicles of a class, for each
-    quasi-identifier separately. If a vehicle has several records in a class, one of them, drawn by
-    the seed, is used: vehicles that report often do not dominate.
+    quasi-identifier separately.
 
     The cells follow from the tree, but what is published of them, and their numbers, follow from
     their members alone. A border is never published.
@@ -66,14 +64,17 @@ class DecisionTree(WindowModel):
         return np.append(number, np.int32(SUPPRESSED))[class_of]
 
     def generalized(
-        self, records: Records, classes: Classes, *, seed: int
+        self,
+        records: Records,
+        classes: Classes,
+        *,
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> list[Mapping[str, Any]]:
         """Return the published values of each class; see `WindowModel`."""
         if not self._by_representatives:
             return generalized_values(self.stream, records, classes)
         schema = self.stream.schema
-        qis, each = schema.qis, one_of_each(records, classes, seed)
-        chosen = representatives(records.qi, each, schema).T
+        qis, chosen = schema.qis, representatives(records.qi, classes, schema).T
         columns = [_values(column, qi) for column, qi in zip(chosen, qis, strict=True)]
         return [
             {qi.name: {"value": column[c]} for qi, column in zip(qis, columns, strict=True)}
@@ -86,13 +87,13 @@ class DecisionTree(WindowModel):
         class_of: Int32Array,
         values: Sequence[Mapping[str, Any]],
         *,
-        seed: int,
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> set[int]:
         """Return the classes with a published value that is not true of their members."""
         qis = self.stream.schema.qis
         if not self._by_representatives:
             return uncovered_classes(self.stream, records, class_of, values)
-        each = one_of_each(records, classes_of(class_of), seed)
+        each = classes_of(class_of)
         found: set[int] = set()
         for j, qi in enumerate(qis):
             column = [of[qi.name]["value"] for of in values]
@@ -134,23 +135,12 @@ def _target(attribute: Attribute, code: Int32Array) -> tuple[Int32Array | FloatA
     return value, True
 
 
-def one_of_each(records: Records, classes: Classes, seed: int) -> Classes:
-    """Return the same classes with one record of each person in each, drawn by the seed."""
-    class_of = np.full(records.n, SUPPRESSED, np.int32)
-    class_of[classes.member] = np.repeat(np.arange(len(classes)), np.diff(classes.first_of))
-    n_persons = int(records.person.max(initial=0)) + 1
-    pair = class_of.astype(np.int64) * n_persons + records.person
-    number = np.unique(pair, return_inverse=True)[1].astype(np.int32)
-    return classes_of(np.where(own_records(number, seed), class_of, np.int32(SUPPRESSED)))
-
-
 def untrue(
     code: Int32Array, classes: Classes, values: Sequence[str | float | None], qi: Attribute
 ) -> list[int]:
     """Return the classes whose value is neither a median nor a mode of their members.
 
-    `code`: of each record, shape (n,); `classes`: one record for each person; `values`: None is
-    missing.
+    `code`: of each record, shape (n,); `values`: None is missing.
 
     Notes
     -----

@@ -49,7 +49,7 @@ class Numbers(NamedTuple):
     first_message: int
 
 
-def encode(
+def contents_of(
     stream: Stream,
     records: Records,
     classes: Classes,
@@ -58,37 +58,50 @@ def encode(
     sensitive: Int32Array,
     totals: Sequence[Mapping[str, Total | None]],
     extra_fields: Sequence[Mapping[str, Any]],
-    span: tuple[float, float],
-    numbers: Numbers,
-) -> list[Outgoing]:
-    """Return a message for each class, in their order.
+) -> list[Mapping[str, Any]]:
+    """Return what the message of each class says of it, in their order.
 
     `values`: generalized, of each class, by the names of the QIs; `sensitive`: codes, shape (n,
     attributes).
     """
-    encoder = msgspec.json.Encoder()
-    window = (whole(span[0]), whole(span[1]))
-    messages = []
+    contents: list[Mapping[str, Any]] = []
     for c in range(len(classes)):
         member = classes[c]
-        message = ClassMessage(
-            stream=stream.settings.name,
-            window=window,
-            class_=numbers.of_class[c],
-            of=numbers.n_classes,
-            message=numbers.first_message + numbers.of_class[c],
-            k=len(np.unique(records.person[member])),
-            count=len(member),
-            qis=values[c],
-            sensitive={
+        content: dict[str, Any] = {
+            "k": len(np.unique(records.person[member])),
+            "count": len(member),
+            "qis": values[c],
+            "sensitive": {
                 attribute.name: _values(attribute, np.sort(sensitive[member, j]).tolist())
                 for j, attribute in enumerate(stream.sensitive)
             },
-            measures={name: _measured(total) for name, total in totals[c].items()} or msgspec.UNSET,
-        )
-        extra = extra_fields[c]
-        content = msgspec.to_builtins(message) | extra if extra else message
-        messages.append(Outgoing(stream.settings.output_topic, encoder.encode(content)))
+        }
+        if measured := {name: _measured(total) for name, total in totals[c].items()}:
+            content["measures"] = measured
+        contents.append({**content, **extra_fields[c]})
+    return contents
+
+
+def encode(
+    stream: Stream,
+    contents: Sequence[Mapping[str, Any]],
+    *,
+    span: tuple[float, float],
+    numbers: Numbers,
+) -> list[Outgoing]:
+    """Return a message for each class, in their order."""
+    encoder = msgspec.json.Encoder()
+    window = (whole(span[0]), whole(span[1]))
+    messages = []
+    for number, content in zip(numbers.of_class, contents, strict=True):
+        head = {
+            "stream": stream.settings.name,
+            "window": window,
+            "class": number,
+            "of": numbers.n_classes,
+            "message": numbers.first_message + number,
+        }
+        messages.append(Outgoing(stream.settings.output_topic, encoder.encode({**head, **content})))
     return messages
 
 

@@ -28,6 +28,7 @@ from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_c
 from anonymizer.algorithms.records.founding import WAITING, founding_promise, lasting_only
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.silence import Heard
@@ -123,9 +124,8 @@ class Remembered:
     def loss(self, records: Records, class_of: Int32Array, cohorts: Cohorts) -> float:
         """Return the information loss of what is published, 0 to 1."""
         rows, of_rows = with_covers(records, class_of, cohorts, self.lasting)
-        problem = make_problem(
-            rows, self.stream.schema, self.stream.promise, cost=cost_of(self.stream)
-        )
+        only_loss, cost = Promise(k=self.stream.promise.k), cost_of(self.stream)
+        problem = make_problem(rows, self.stream.schema, only_loss, cost=cost)
         return published_loss(problem, class_of, of_rows)
 
     def classes(self, records: Records, form: Callable[[Records, IntArray], Int32Array]) -> Kept:

@@ -7,6 +7,7 @@ from struct import pack
 
 import numpy as np
 
+from anonymizer.algorithms.records.meanings import meanings
 from anonymizer.codecs.record_parts import texts_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
@@ -202,11 +203,18 @@ class OpenRecords:
 
 
 def coded(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
-    """Return the distinct texts in order, and the code of each text; that of None comes last."""
-    values = sorted({text for text in texts if text is not None})
+    """Return the distinct values in order, and the code of each text; that of None comes last.
+
+    Texts that mean the same are one value, the most frequent of them; see `meanings`.
+    """
+    counts = Counter(text for text in texts if text is not None)
+    there = sorted(counts)
+    meant = meanings(there, [counts[text] for text in there], markers=())
+    value_of = dict(zip(there, meant.spelling, strict=True))
+    values = sorted({value for value in value_of.values() if value is not None})
     code_of: dict[str | None, int] = {text: code for code, text in enumerate(values)}
     code_of[None] = len(values) or 1  # where there is no value, the domain has one that nobody has
-    return values, [code_of[text] for text in texts]
+    return values, [code_of[value_of.get(text or "")] for text in texts]
 
 
 def numbered(vehicles: Sequence[Hashable]) -> Int32Array:

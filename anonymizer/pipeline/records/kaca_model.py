@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 
 from anonymizer.algorithms.kaca.coarsening import Total
-from anonymizer.algorithms.kaca.features import Feature, Scale, features, means, nearest
-from anonymizer.algorithms.records.classes import (
-    SUPPRESSED,
-    Classes,
-    classes_of,
-    join_identical,
-)
+from anonymizer.algorithms.kaca.features import Feature, Scale
+from anonymizer.algorithms.records.classes import Classes, classes_of, join_identical
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import (
     Form,
@@ -25,7 +20,7 @@ from anonymizer.algorithms.records.generalized_values import (
 )
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
-from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.window_model import Asked, WindowModel, form_classes
@@ -37,20 +32,12 @@ _DAY_MINUTES = 1440.0
 
 @dataclass(frozen=True, slots=True)
 class Clustering(WindowModel):
-    """KACA.
+    """KACA: every vehicle has one record, so that joined classes hold as many as they did apart.
 
-    If a vehicle has several records, one of them, drawn by the seed, is its own. Classes are formed
-    of own records, at least k in each; the other records join the nearest class. No vehicle is thus
-    counted as own twice, and several classes together hold at least as many distinct vehicles as
-    they have own records: a larger k can be answered by joining classes, from the messages
-    alone.
-
-    `own`: which of the records are own records; None: they are drawn. Where a window is anonymized
-    in ranges, they are drawn before, so that nobody has one in two ranges.
+    A larger k can therefore be answered by joining classes, from the messages alone.
     """
 
     stream: Stream
-    own: BoolArray | None = None
 
     def classes(
         self,
@@ -64,19 +51,9 @@ class Clustering(WindowModel):
         """Return the class of each record; see `WindowModel`."""
         schema = self.stream.schema if asked is None else asked.schema
         how = features_of(self.stream, schema)
-        own = self._own(records, seed)
-        first = records.only(own)
-        one_each = Records(first.qi, first.sensitive, np.arange(first.n, dtype=np.int32))
-        class_of = np.full(records.n, SUPPRESSED, np.int32)
-        class_of[own] = form_classes(
-            self.stream, one_each, time_left=time_left, seed=seed, features=how, asked=asked
+        return form_classes(
+            self.stream, records, time_left=time_left, seed=seed, features=how, asked=asked
         )
-        published = own & (class_of != SUPPRESSED)
-        if not own.all() and published.any():
-            feature = features(records, schema, how)
-            mean = means(feature[published], class_of[published])
-            class_of[~own] = nearest(mean, feature[~own], 1)[1][:, 0]
-        return class_of
 
     def joined(self, records: Records, class_of: Int32Array) -> Int32Array:
         """Return the classes, those with the same labels joined; see `WindowModel`."""
@@ -106,16 +83,13 @@ class Clustering(WindowModel):
         class_of: Int32Array,
         values: Sequence[Mapping[str, Any]],
         *,
-        seed: int,
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> set[int]:
-        """Return the classes of fewer than k own records, or that a published value misses.
+        """Return the classes that a published value misses.
 
         Both are read back: the value in JSON, and the label in the stream's language.
         """
-        own = self._own(records, seed) & (class_of != SUPPRESSED)
-        there, n_own = np.unique(class_of[own], return_counts=True)
-        enough = set(there[n_own >= self.stream.promise.k].tolist())
-        found = set(class_of[class_of != SUPPRESSED].tolist()) - enough
+        found: set[int] = set()
         texts = self._texts(self._values(records, classes_of(class_of)))
         of_qis = zip(self.stream.schema.qis, readers(self.stream), strict=True)
         for j, (qi, reader) in enumerate(of_qis):
@@ -129,27 +103,22 @@ class Clustering(WindowModel):
         classes: Classes,
         totals: Sequence[Mapping[str, Total | None]],
         *,
-        seed: int,
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> list[Mapping[str, Any]]:
         """Return the flat fields of the message of each class, as in the source of KACA."""
-        settings = self.stream.settings
         texts = self._texts(self._values(records, classes))
-        is_own = self._own(records, seed)
         each: list[Mapping[str, Any]] = []
         for c in range(len(classes)):
-            member = classes[c]
-            n_vehicles = len(np.unique(records.person[member]))
+            n_vehicles = len(np.unique(records.person[classes[c]]))
             fields: dict[str, Any] = {
                 qi.name: column[c] for qi, column in zip(self.stream.schema.qis, texts, strict=True)
             }
-            fields |= {COUNT_FIELD: n_vehicles, TRUCKS_FIELD: settings.n_trucks(n_vehicles)}
+            fields |= {
+                COUNT_FIELD: n_vehicles,
+                TRUCKS_FIELD: self.stream.settings.n_trucks(n_vehicles),
+            }
             fields |= {name: mean_of(total) for name, total in totals[c].items()}
-            own = n_vehicles
-            if (
-                settings.per == "record"
-            ):  # in steps of k, so that nobody's other records are revealed
-                own = int(is_own[member].sum()) // self.stream.promise.k * self.stream.promise.k
-            each.append(fields | {"own": own, "k_anonymized": True, "algorithm": "KACA"})
+            each.append(fields | {"own": n_vehicles, "k_anonymized": True, "algorithm": "KACA"})
         return each
 
     @property
@@ -169,22 +138,11 @@ class Clustering(WindowModel):
         language = Language(self.stream.settings.language)
         return [[text(value, language) for value in column] for column in columns]
 
-    def _own(self, records: Records, seed: int) -> BoolArray:
-        return own_records(records.person, seed) if self.own is None else self.own
-
 
 def features_of(stream: Stream, schema: Schema) -> list[Feature]:
     """Return how KACA compares the values of quasi-identifiers of a stream."""
     of = {attribute.name: _feature(attribute) for attribute in stream.settings.attributes}
     return [of[qi.name] for qi in schema.qis]
-
-
-def own_records(person: Int32Array, seed: int) -> BoolArray:
-    """Return which records are own records: one of each person, drawn by the seed, shape (n,)."""
-    order = np.random.default_rng(seed).permutation(len(person))
-    own = np.zeros(len(person), np.bool_)
-    own[order[np.unique(person[order], return_index=True)[1]]] = True
-    return own
 
 
 def label_styles(stream: Stream) -> list[LabelStyle]:

@@ -52,6 +52,12 @@ class Heard:
         spread = {name: least for name, least in promise.min_spread.items() if name in names}
         return replace(promise, min_spread=spread)
 
+    @property
+    def bands(self) -> dict[str, tuple[float, ...]]:
+        """The edges of the bands of each sensitive attribute that the promise is about."""
+        bands_of = {a.name: a.bands for a in self.stream.settings.attributes}
+        return {a.name: bands_of[a.name] for a in self.schema.sensitive}
+
     def withheld(self, cells: Int32Array) -> Int32Array:
         """Return cells in which the attributes of the silent sources are missing."""
         attributes = self.stream.attributes

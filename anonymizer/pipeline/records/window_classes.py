@@ -14,6 +14,7 @@ import numpy as np
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
 from anonymizer.algorithms.records.cohorts import with_covers
+from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import share_of
 from anonymizer.algorithms.records.verification import verify_classes
@@ -22,7 +23,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.encoding import Numbers, encode
+from anonymizer.pipeline.records.encoding import Numbers, contents_of, encode
 from anonymizer.pipeline.records.history import Kept, Remembered, remembered
 from anonymizer.pipeline.records.silence import Heard
 from anonymizer.pipeline.records.window_model import Asked, WindowModel, cost_of
@@ -102,8 +103,8 @@ class Verified:
         The classes before verification, and the records as they are shown.
     class_of
         Class of each record, numbered by what is published of it alone, or `SUPPRESSED`.
-    values
-        Generalized values of each class, by the names of the quasi-identifiers.
+    contents
+        What the message of each class says of it.
     refused
         Records of classes that verification refused.
     n_refused
@@ -112,14 +113,14 @@ class Verified:
 
     kept: Kept
     class_of: Int32Array
-    values: Sequence[Mapping[str, Any]]
+    contents: Sequence[Mapping[str, Any]]
     refused: BoolArray
     n_refused: int
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return len(self.values)
+        return len(self.contents)
 
     def outcomes(self) -> UInt8Array:
         """Return the `Outcome` of each record."""
@@ -173,10 +174,33 @@ def verified(portion: Portion, kept: Kept) -> Verified:
     values = portion.model.generalized(shown, classes_of(shown_in), seed=portion.seed)
     rejected = portion.model.rejected(shown, shown_in, values, seed=portion.seed)
     left = _unbroken(portion.heard, kept.records, class_of, rejected)
-    refused = left != class_of
-    n_refused = len(np.unique(class_of[refused]))
     left, values = _numbered(left, values, portion.sensitive)
-    return Verified(kept, left, values, refused, n_refused)
+    contents = _contents(portion, kept, left, values)
+    broken = broken_contents(contents, portion.heard.promise, portion.heard.bands)
+    if broken:
+        left = without_gaps(np.where(np.isin(left, [*broken]), np.int32(SUPPRESSED), left))
+        contents = [each for c, each in enumerate(contents) if c not in broken]
+    refused = (left == SUPPRESSED) & (class_of != SUPPRESSED)
+    return Verified(kept, left, contents, refused, len(np.unique(class_of[refused])))
+
+
+def _contents(
+    portion: Portion, kept: Kept, class_of: Int32Array, values: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return what the message of each class says of it."""
+    rows, of_rows = _with_covers(portion, kept, class_of)
+    totals = totals_of(portion.stream, class_of, kept.records.person, portion.measures)
+    return contents_of(
+        portion.stream,
+        kept.records,
+        classes_of(class_of),
+        values,
+        sensitive=portion.sensitive,
+        totals=totals,
+        extra_fields=portion.model.extra_fields(
+            rows, classes_of(of_rows), totals, seed=portion.seed
+        ),
+    )
 
 
 def messages_of(
@@ -191,22 +215,7 @@ def messages_of(
     numbers
         Those of the classes.
     """
-    records, of = classes.kept.records, classes_of(classes.class_of)
-    rows, of_rows = _with_covers(portion, classes.kept, classes.class_of)
-    totals = totals_of(portion.stream, classes.class_of, records.person, portion.measures)
-    return encode(
-        portion.stream,
-        records,
-        of,
-        classes.values,
-        sensitive=portion.sensitive,
-        totals=totals,
-        extra_fields=portion.model.extra_fields(
-            rows, classes_of(of_rows), totals, seed=portion.seed
-        ),
-        span=span,
-        numbers=numbers,
-    )
+    return encode(portion.stream, classes.contents, span=span, numbers=numbers)
 
 
 def sizes_of(classes: Verified) -> list[int]:

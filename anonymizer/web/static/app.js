@@ -187,7 +187,7 @@ class Page {
       rows[i].className = mode === this.mode ? "now" : "";
       junctions.textContent = number(pulse.region_mean);
       hidden.textContent = number(pulse.k_median);
-      traced.textContent = `${pulse.n_below_k} of ${pulse.n_followed}`;
+      traced.textContent = pulse.n_followed == null ? "–" : `${pulse.n_below_k} of ${pulse.n_followed}`;
       traced.className = !pulse.n_followed ? "" : pulse.n_below_k ? "bad" : "good";
     });
   }

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,16 +9,11 @@ import pytest
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import cut_into_levels, lowest_level_with
 from anonymizer.algorithms.positions.cloaks import Epochs
-from anonymizer.algorithms.positions.demands import (
-    UNMET,
-    Demand,
-    Demanded,
-    SharedDemands,
-)
+from anonymizer.algorithms.positions.demands import TERM_S, Demand, SharedDemands
 from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
 from tests.algorithms.positions.cloaks.driving import Drive, Shared, Where, session_cloak, traffic
 
@@ -47,12 +41,12 @@ def drive(
     pace = Pace(ttl_s=30, epoch_s=10.0)
     cloak = session_cloak(CITY, rule=RULE, epochs=Epochs(2, 2.0), min_nodes=4, pace=pace)
     driven, key = Drive(CITY, cloak, ttl_s=30), keys_of(seed)
-    shared = SharedDemands(shared_by, lambda slot: key[slot])
+    shared = SharedDemands(shared_by, key.take)
     by_key = {int(key[slot]): demand for slot, demand in stated.items()}
     here = steady(seed)
+    driven.operator.demand(shared)
     for now in range(TICKS):
-        demands = partial(shared.among, by_key) if from_tick <= now < until_tick else None
-        driven.operator.demand(demands)
+        shared.stated = by_key if from_tick <= now < until_tick else {}
         driven.tick(next(here), now=now)
     return driven.released
 
@@ -90,10 +84,10 @@ def test_who_demands_a_larger_k_is_only_in_groups_of_so_many(chooser: int) -> No
 
 def test_a_group_for_a_demand_has_k_extra_members_beyond_it() -> None:
     cloak = session_cloak(CITY, k_extra=2)
-    driven = Drive(CITY, cloak)
-    driven.operator.demand(
-        lambda slot, _: Demanded(np.where(slot == 0, np.int32(6), np.int32(0)), np.zeros(len(slot)))
-    )
+    driven, key = Drive(CITY, cloak), keys_of(1)
+    shared = SharedDemands(1, key.take)
+    shared.stated = {int(key[0]): Demand(6, 0.0)}
+    driven.operator.demand(shared)
     groups = driven.tick({device: device * 33 for device in range(12)}, now=0)
     assert sorted(m for group in groups for m in group.members) == list(range(12))
     [of_chooser] = [group for group in groups if 0 in group.members]
@@ -101,20 +95,75 @@ def test_a_group_for_a_demand_has_k_extra_members_beyond_it() -> None:
     assert len(of_chooser.members) >= 8
 
 
-def test_a_demand_holds_from_the_next_group_on_and_until_it_is_withdrawn() -> None:
+def test_a_demand_holds_from_the_next_group_on_and_after_its_withdrawal_until_its_term_ends() -> (
+    None
+):
+    """Else whoever had stated it would be the one that is suddenly in small groups again."""
     released = drive(2, {5: Demand(K, 0.0)}, from_tick=25, until_tick=45)
     of_chooser = {group.now: group.k for group in released if 5 in group.members}
     assert all(k < K for now, k in of_chooser.items() if now < 25)
-    assert all(k >= K for now, k in of_chooser.items() if 36 <= now < 45)
-    assert all(k < K for now, k in of_chooser.items() if now >= 56)
+    assert all(k >= K for now, k in of_chooser.items() if now >= 36)
     assert {group.now for group in released if 5 in group.members} >= set(range(57, TICKS))
 
 
-def test_a_demand_that_nobody_can_meet_suppresses_only_those_who_share_it() -> None:
+@pytest.mark.parametrize("demand", [Demand(N + 1, 0.0), Demand(0, 1e12), Demand(N + 1, 1e12)])
+@pytest.mark.parametrize("n", [1, 10])
+def test_a_demand_that_nobody_can_meet_suppresses_its_author_alone(n: int, demand: Demand) -> None:
     everybody = company(drive(3, {}))
-    left = company(drive(3, {5: Demand(N + 1, 0.0)}))
-    assert 5 not in left
-    assert len(everybody) - len(left) == SHARED_BY
+    left = company(drive(3, dict.fromkeys(range(5, 5 + n), demand)))
+    assert everybody.keys() - left.keys() == set(range(5, 5 + n))
+
+
+def test_a_demand_of_more_than_are_there_costs_the_others_nothing() -> None:
+    """The reproduction: k = 40 among 38 devices silenced nine others."""
+    pace = Pace(ttl_s=120, epoch_s=60)
+    cloak = session_cloak(CITY, rule=DensityRule(), min_nodes=4, pace=pace)
+    driven, key = Drive(CITY, cloak), keys_of(4)
+    shared = SharedDemands(10, key.take)
+    shared.stated = {int(key[0]): Demand(40, 0.0)}
+    driven.operator.demand(shared)
+    groups = driven.tick({device: device * 10 for device in range(38)}, now=0)
+    assert sorted(m for group in groups for m in group.members) == list(range(1, 38))
+    assert max(group.k for group in groups) == 10
+
+
+def test_what_an_absent_device_has_stated_changes_nothing() -> None:
+    """The reproduction: 60 statements of ids that never report left 11 of 200 devices."""
+    absent = dict.fromkeys(range(N - 20, N), Demand(K, 1e12)) | {N - 1: Demand(K, 0.0)}
+    pace = Pace(ttl_s=30, epoch_s=10.0)
+
+    def released(stated: Mapping[int, Demand]) -> list[Shared]:
+        cloak = session_cloak(CITY, rule=RULE, epochs=Epochs(2, 2.0), min_nodes=4, pace=pace)
+        driven, key = Drive(CITY, cloak, ttl_s=30), keys_of(9)
+        shared = SharedDemands(SHARED_BY, key.take)
+        shared.stated = {int(key[slot]): demand for slot, demand in stated.items()}
+        driven.operator.demand(shared)
+        moving = steady(9)
+        for now in range(40):
+            where = {d: node for d, node in next(moving).items() if d not in absent}
+            driven.tick(where, now=now)
+        return driven.released
+
+    assert released(absent) == released({})
+
+
+def test_a_demand_that_makes_a_region_exceed_the_cap_is_not_met_and_costs_nobody_else() -> None:
+    devices = {device: device * 40 for device in range(10)} | {10: 1, 11: 2}
+
+    def published(k: int, max_nodes: int) -> set[int]:
+        cloak = session_cloak(CITY, max_nodes=max_nodes, pace=Pace(ttl_s=120, epoch_s=60))
+        driven, key = Drive(CITY, cloak), keys_of(5)
+        shared = SharedDemands(2, key.take)
+        shared.stated = {int(key[0]): Demand(k, 0.0)} if k else {}
+        driven.operator.demand(shared)
+        return {m for group in driven.tick(devices, now=0) for m in group.members}
+
+    assert published(12, 400) == set(devices)
+    others = published(0, 40)
+    assert 0 in others
+    assert len(others) > 8
+    assert published(12, 40) >= others - {0, 1}, "with whom it would be in a group of two"
+    assert 0 not in published(12, 40)
 
 
 def test_a_place_has_as_much_road_as_is_demanded() -> None:
@@ -140,60 +189,113 @@ def test_the_level_for_some_road_is_the_lowest_whose_every_atom_has_as_much() ->
     assert lowest_level_with(levels, metres, least).tolist() == naive
 
 
-def test_companions_stay_the_same_and_leave_together() -> None:
-    key = keys_of(5)
-    everybody = np.arange(N, dtype=np.int32)
+def served(shared: SharedDemands, *authors: int, n_present: int = N, now: float = 0) -> list[bool]:
+    slot = np.array(authors, np.int32)
+    return [bool(each) for each in shared.serve(slot, n_present=n_present, now=now)]
 
-    def demanded(shared: SharedDemands, stated: dict[int, Demand], here: Int32Array) -> set[int]:
-        found = shared.among({int(key[s]): d for s, d in stated.items()}, everybody, here)
-        return set(np.flatnonzero(found.k >= K).tolist())
 
-    shared = SharedDemands(SHARED_BY, lambda slot: key[slot])
-    of_five = demanded(shared, {5: Demand(K, 0.0)}, everybody[:40])
-    assert 5 in of_five
-    assert len(of_five) == SHARED_BY
-    assert of_five <= set(range(40))
-    both = demanded(shared, {5: Demand(K, 0.0), 9: Demand(K + 1, 0.0)}, everybody)
-    assert of_five < both
-    assert demanded(shared, {9: Demand(K, 0.0)}, everybody) | of_five >= both
-    assert demanded(shared, {}, everybody) == set()
-    lone = shared.among({int(key[5]): Demand(K, 0.0)}, everybody, everybody[:4])
-    assert np.flatnonzero(lone.k).tolist() == [5], "nobody demands anything with too few others"
-    assert lone.k[5] == UNMET
-    pairs = SharedDemands(2, lambda slot: key[slot])
-    lone = pairs.among({int(key[5]): Demand(K, 0.0)}, everybody, everybody[5:6])
-    assert lone.k.tolist() == [UNMET if slot == 5 else 0 for slot in range(N)]
+def holders(shared: SharedDemands, n: int = N) -> set[int]:
+    held = shared.shared(np.arange(n, dtype=np.int32))
+    return set(np.flatnonzero((held.k > 0) | (held.road_m > 0)).tolist())
+
+
+def sharing(
+    seed: int, demands: Mapping[int, Demand], *, n: int = N, shared_by: int = SHARED_BY
+) -> SharedDemands:
+    """Return demands by slot."""
+    key = keys_of(seed, n)
+    shared = SharedDemands(shared_by, key.take)
+    shared.stated = {int(key[slot]): demand for slot, demand in demands.items()}
+    return shared
+
+
+def test_holders_hold_until_the_term_ends_whoever_leaves_and_then_all_leave_together() -> None:
+    shared = sharing(5, {5: Demand(K, 0.0)})
+    assert holders(shared) == set(), "nobody has been served yet"
+    assert served(shared, 5) == [True]
+    first = holders(shared)
+    assert 5 in first
+    assert len(first) > SHARED_BY / 2
+    stated, shared.stated = shared.stated, {}
+    for now in (0, TERM_S - 1):
+        assert served(shared, now=now) == []
+        assert holders(shared) == first, "also its author, who demands nothing any more"
+    assert served(shared, now=TERM_S) == []
+    assert holders(shared) == set()
+    shared.stated = stated
+    assert served(shared, 5, now=TERM_S) == [True]
+    assert holders(shared) == first, "the same as before"
+    assert served(shared, now=2 * TERM_S) == []
+    assert holders(shared) == first, "its author was there in the term before"
+    shared.stated = {}
+    assert served(shared, now=3 * TERM_S) == []
+    assert not shared
+
+
+def test_an_author_that_asks_for_less_holds_what_it_asked_for_until_the_term_ends() -> None:
+    shared = sharing(5, {5: Demand(K, 700.0)})
+    served(shared, 5)
+    [key] = shared.stated
+    shared.stated = {key: Demand(K + 1, 0.0)}
+    served(shared, 5, now=1)
+    held = shared.shared(np.array([5], np.int32))
+    assert (held.k.tolist(), held.road_m.tolist()) == ([K + 1], [700.0])
+    served(shared, 5, now=TERM_S)
+    assert shared.shared(np.array([5], np.int32)).road_m.tolist() == [0.0]
 
 
 def test_who_shares_several_demands_demands_the_most_of_each() -> None:
-    key, everybody = keys_of(7, 3), np.arange(3, dtype=np.int32)
-    stated = [(int(key[0]), Demand(4, 900.0)), (int(key[1]), Demand(7, 100.0))]
-    for each in (stated, stated[::-1]):
-        found = SharedDemands(3, key.take).among(dict(each), everybody, everybody)
-        assert found.k.tolist() == [7] * 3, "three present suffice for three to share"
-        assert found.road_m.tolist() == [900.0] * 3
+    shared = sharing(7, {0: Demand(4, 900.0), 1: Demand(7, 100.0)}, n=3, shared_by=1)
+    assert served(shared, 0, 1, n_present=3) == [True, True]
+    held = shared.shared(np.arange(3, dtype=np.int32))
+    assert (held.k.tolist(), held.road_m.tolist()) == ([4, 7, 0], [900.0, 100.0, 0.0])
 
 
 def test_everybody_is_as_likely_to_be_a_companion() -> None:
-    n, runs, shared_by = 12, 3000, 4
+    n, runs, shared_by = 48, 2000, 6
     drawn = np.zeros(n)
-    everybody = np.arange(n, dtype=np.int32)
     for seed in range(runs):
-        key = keys_of(seed, n)
-        shared = SharedDemands(shared_by, key.take)
-        found = shared.among({int(key[0]): Demand(K, 0.0)}, everybody, everybody)
-        drawn += found.k > 0
+        shared = sharing(seed, {0: Demand(K, 0.0)}, n=n, shared_by=shared_by)
+        assert served(shared, 0, n_present=n) == [True]
+        drawn[list(holders(shared, n))] += 1
     assert drawn[0] == runs
-    mean = runs * (shared_by - 1) / (n - 1)
+    mean = runs * (1.5 * shared_by - 1) / (n - 1)
     assert np.abs(drawn[1:] - mean).max() < 4 * np.sqrt(mean)
 
 
-def test_each_demand_has_companions_of_its_own() -> None:
-    """Else who shares several of them was drawn, and who shares one alone has stated it."""
-    key, everybody = keys_of(6), np.arange(N, dtype=np.int32)
-    shared = SharedDemands(SHARED_BY, key.take)
-    stated = {int(key[slot]): Demand(K, 0.0) for slot in range(10)}
-    assert np.count_nonzero(shared.among(stated, everybody, everybody).k) > 4 * SHARED_BY
+def test_demands_are_shared_by_half_of_the_devices_at_most_and_the_rest_is_not_met() -> None:
+    shared = sharing(6, dict.fromkeys(range(20), Demand(K, 0.0)))
+    found = served(shared, *range(20))
+    assert sum(found) == int(0.5 * (N - 1) / (1.5 * SHARED_BY - 1)) == 7
+    assert found == sorted(found, reverse=True), "who came first"
+    assert len(holders(shared)) < 0.6 * N
+    assert len(holders(shared)) > 4 * SHARED_BY, "each demand has companions of its own"
+
+
+def test_of_one_publisher_not_all_demands_are_met_while_others_want_some() -> None:
+    shared, key = sharing(6, dict.fromkeys(range(20), Demand(K, 0.0))), keys_of(6)
+    two = SharedDemands(SHARED_BY, key.take, lambda slot: key[slot // 10])
+    two.stated = shared.stated
+    assert sum(served(two, *range(10))) == 1
+    assert sum(served(two, *range(10, 20))) == 1
+    assert served(two, 0, 10) == [True, True]
+
+
+def test_holders_grow_with_a_fleet_that_shrinks_until_it_is_too_small() -> None:
+    shared = sharing(6, {5: Demand(K, 0.0)})
+    assert served(shared, 5, n_present=1000) == [True]
+    few = len(holders(shared))
+    assert served(shared, 5, n_present=N) == [True]
+    assert len(holders(shared)) > few
+    assert served(shared, 5, n_present=8) == [False]
+
+
+def test_demands_go_on_alike_from_a_state() -> None:
+    shared, other = sharing(6, {5: Demand(K, 9.0)}), sharing(6, {})
+    served(shared, 5)
+    other.restore(unpack(pack(shared.state())))
+    assert holders(other) == holders(shared)
+    assert other.state() == shared.state()
 
 
 @pytest.mark.compiled

@@ -265,3 +265,12 @@ def test_atoms_of_a_length_of_road_count_as_the_nodes_that_it_takes() -> None:
         sizes=(1, 2, 4),
     )
     assert cut.times.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(("level", "node"), [(2, 0), (10**6, 0), (-1, 0), (0, 400), (0, -1)])
+def test_a_level_or_a_node_that_does_not_exist_is_an_error_and_no_crash(
+    level: int, node: int
+) -> None:
+    cuts = [cut_into_atoms(spanning_forest(CITY), min_nodes=n) for n in (5, 10)]
+    with pytest.raises(ValueError, match=r"out of range|no place"):
+        regions_of_atoms(CITY, cuts, [[(0, 1), (1, 5), (level, node)]])

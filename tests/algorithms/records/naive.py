@@ -3,7 +3,8 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.promises import Promise
@@ -13,6 +14,21 @@ ROUNDING = 1e-9
 
 
 def keeps(records: Records, schema: Schema, promise: Promise, member: Sequence[int]) -> bool:
+    """Whether a class keeps a promise, by every way in which the margin may leave it."""
+    if not _keeps(records, schema, replace(promise, margin=0), member):
+        return False
+    rest = replace(promise, k=1, d=0, l=promise.l if promise.l > 1 else 0, margin=0)
+    asks = rest != replace(
+        rest, l=0, max_share=1.0, max_source_share=1.0, min_spread={}, entropy_l=1.0, t=math.inf
+    )
+    return not asks or all(
+        n_gone < len(member) and _keeps(records, schema, rest, sorted({*member} - {*gone}))
+        for n_gone in range(1, promise.margin + 1)
+        for gone in combinations(member, min(n_gone, len(member)))
+    )
+
+
+def _keeps(records: Records, schema: Schema, promise: Promise, member: Sequence[int]) -> bool:
     persons = [int(records.person[i]) for i in member]
     return (
         len(set(persons)) >= promise.k

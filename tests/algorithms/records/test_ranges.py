@@ -63,7 +63,7 @@ def whole_of(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    table=records(repeats=True),
+    table=records(),
     promise=promises(),
     n_ranges=st.integers(1, 6),
     how=st.sampled_from(METHODS),
@@ -78,7 +78,7 @@ def test_every_class_keeps_its_promise_against_the_whole_table(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    table=records(repeats=True),
+    table=records(),
     promise=counts_alone(),
     n_ranges=st.integers(1, 6),
     how=st.sampled_from(METHODS),

@@ -109,9 +109,9 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
     assert report.suppressed_share == pytest.approx(2 / 90)
     required = {f.attack for f in report.findings if f.required}
     assert required == {
-        *("identifiers", "class numbers", "columns", "labels", "truth"),
+        *("identifiers", "rows of nobody", "class numbers", "columns", "labels", "truth"),
         *("k", "d", "share", "spread", "l", "entropy l", "t"),
-        *("linkability (values)", "linkability (labels)", "homogeneity"),
+        *("linkability (values)", "linkability (labels)", "homogeneity", "direct identifiers"),
     }
     linked = [f for f in report.findings if f.attack.startswith("linkability")]
     assert any(f.attribute and f.attribute.endswith(" -> illness") for f in linked)
@@ -121,8 +121,8 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
 def test_what_is_not_asked_for_is_reported_and_fails_nothing(release: Release) -> None:
     report = release.audit(Promise(k=1, d=0, l=0))
     assert failures(report) == []
-    sound = {"identifiers", "class numbers", "columns", "labels", "truth"}
-    assert {f.attack for f in report.findings if f.required} == sound
+    sound = {"identifiers", "rows of nobody", "class numbers", "columns", "labels", "truth"}
+    assert {f.attack for f in report.findings if f.required} == sound | {"direct identifiers"}
     assert finding(report, "k").figures["persons_min"] == 3
 
 
@@ -203,8 +203,8 @@ def test_a_published_row_of_nobody_is_found_and_counts_for_nobody(release: Relea
     release.spoil(release.out, publish)
     release.spoil(release.map, lambda rows: rows[-1].update(out_row="88"))
     report = release.audit()
-    assert failures(report) == [("identifiers", None), ("class numbers", None)]
-    assert finding(report, "identifiers").figures["n_rows"] == 1
+    assert failures(report) == [("rows of nobody", None), ("class numbers", None)]
+    assert finding(report, "rows of nobody").figures["n_rows"] == 1
 
 
 LAST = "999"

@@ -1,5 +1,8 @@
 """A sample of live traffic under attack: what is found there is what an audit of files finds."""
 
+import os
+import re
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -7,10 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from anonymizer.app.audit import stream_audit
+from anonymizer.app.audit.case import Case
+from anonymizer.app.audit.findings import Finding
 from anonymizer.app.evidence.attack_process import AttackJob, AttackProcess
 from anonymizer.app.evidence.live_sample import attacked, for_attacks, sampled
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
+from tests.end_to_end import START_S
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 
 N, TICKS = 12, 40
@@ -91,17 +98,70 @@ def test_attacks_get_no_secret_and_no_zone() -> None:
 def test_a_process_finds_what_the_attacks_find_here() -> None:
     traffic, settings, _ = traffic_of(**SESSION)
     process = AttackProcess(niceness=0)
-    report = process.report(AttackJob(traffic, NETWORK, for_attacks(settings)))
+    report = process.report(AttackJob(traffic, NETWORK, for_attacks(settings)), within_s=START_S)
     assert report == attacked(traffic, NETWORK, settings)
-    assert process.exit_code == 0
+    assert report.failed == ()
+    assert process.problem == ""
 
 
 def test_a_process_that_is_killed_leaves_no_report() -> None:
     traffic, settings, _ = traffic_of()
     process = AttackProcess(niceness=0)
     process.kill()
-    assert process.report(AttackJob(traffic, NETWORK, for_attacks(settings))) is None
-    assert process.exit_code == -9
+    job = AttackJob(traffic, NETWORK, for_attacks(settings))
+    assert process.report(job, within_s=START_S) is None
+    assert process.problem.startswith("SIGKILL")
+
+
+def test_a_process_that_hangs_is_ended_at_its_deadline() -> None:
+    traffic, settings, _ = traffic_of()
+    process = AttackProcess(niceness=0)
+    os.kill(process._process.pid, signal.SIGSTOP)
+    job = AttackJob(traffic, NETWORK, for_attacks(settings))
+    assert process.report(job, within_s=0.2) is None
+    assert process.problem == "took longer than 0 s"
+
+
+def test_a_process_that_fails_says_where_and_quotes_nothing() -> None:
+    traffic, settings, _ = traffic_of()
+    broken = traffic.released[0]._replace(member_device=np.array(["secret"]))
+    job = AttackJob(SampledTraffic(traffic.reports, [broken]), NETWORK, for_attacks(settings))
+    process = AttackProcess(niceness=0)
+    assert process.report(job, within_s=START_S) is None
+    assert re.fullmatch(r"\w+ in anonymizer\.app\.evidence\.\w+, line \d+", process.problem)
+
+
+def test_a_crash_in_compiled_code_is_named_with_the_function_it_was_in() -> None:
+    code = (
+        "import faulthandler, os; from anonymizer.app.evidence import attack_process as a;"
+        "faulthandler.enable(); a._attack = lambda _: os.kill(os.getpid(), 11); a.main(0)"
+    )
+    process = AttackProcess(niceness=0, code=code)
+    traffic, settings, _ = traffic_of()
+    assert process.report(AttackJob(traffic, NETWORK, settings), within_s=START_S) is None
+    assert process.problem.startswith("Segmentation fault in app/evidence/attack_process.py, line")
+
+
+def test_an_attack_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever it is, the rest is found, and the report says class and place of the error."""
+    traffic, settings, _ = traffic_of(**SESSION)
+    whole = attacked(traffic, NETWORK, settings)
+
+    def broken(case: Case) -> list[Finding]:
+        raise IndexError(f"secret {case.device_of}")
+
+    for i, (step, needs_map, attack) in enumerate(stream_audit.ATTACKS):
+        steps = list(stream_audit.ATTACKS)
+        steps[i] = step, needs_map, broken
+        monkeypatch.setattr(stream_audit, "ATTACKS", tuple(steps))
+        report = attacked(traffic, NETWORK, settings)
+        monkeypatch.undo()
+        [failed] = report.failed
+        assert failed.startswith(f"{step}: IndexError")
+        assert "secret" not in failed
+        own = {each.attack for each in whole.findings} - {each.attack for each in report.findings}
+        assert len(own) <= 2
+        assert attack is not broken
 
 
 def test_a_process_yields_to_others_and_is_killed_first() -> None:

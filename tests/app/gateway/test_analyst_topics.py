@@ -1,20 +1,25 @@
 """Topics for analysts, on a Mosquitto: the network, the groups that live now, safe counts."""
 
+import asyncio
 import json
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from prometheus_client import generate_latest
 
+from anonymizer import client as analyst
 from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.client.messages import Collector
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.networks.publication import geojson
-from anonymizer.pipeline.positions.counts.public_counts import public_step
+from anonymizer.errors import TransportError
+from anonymizer.networks.publication import geojson, parts
+from anonymizer.pipeline.positions.counts.public_ledger import public_step
 from anonymizer.settings import Settings
-from anonymizer.transport.local_brokers import LocalBroker
+from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
 from tests.app.test_contract import Contract
 from tests.end_to_end import DEADLINE_S, Witness, client, eventually, quick, send, witness
@@ -249,3 +254,47 @@ async def test_home_assistant_is_shown_public_counts_at_every_connection(
     }
     fields = {"devices", "published", "suppressed", "ready"}
     assert set(found["components"]) == fields <= set(states[-1])
+
+
+async def test_a_network_that_the_broker_cannot_take_is_named_to_all_and_never_announced(
+    tmp_path: Path,
+) -> None:
+    broker = mosquitto(tmp_path, "max_packet_size 300")
+    await broker.start()
+    gateway = gateway_for(broker)
+    async with running(gateway), witness(broker.url) as watching:
+        await watching.until(lambda: bool(watching.on("anonymizer/network")))
+        [about] = watching.on("anonymizer/network")
+        assert about["parts"] == 0
+        assert not late(watching, "anonymizer/network/parts/")
+        [problem] = gateway._unsent.problems
+        assert "anonymizer/network" in problem
+        assert "above 300 bytes" in problem
+
+        def wait() -> None:
+            with analyst.subscribe(broker.url, timeout_s=DEADLINE_S) as stream:
+                stream.wait(0, timeout_s=0.5)
+
+        said = "cannot publish its network: the broker takes no message above 300 bytes: pass"
+        with pytest.raises(TransportError, match=said):
+            await asyncio.to_thread(wait)
+    await broker.stop()
+
+
+async def test_parts_of_another_cut_of_the_network_are_not_taken_for_those_announced() -> None:
+    about, few = parts(NETWORK, most_bytes=20_000)
+    newer, many = parts(NETWORK, most_bytes=5_000)
+    collector = Collector()
+    for part in (*many[:3], *few[:-1]):
+        collector.take(part)
+    collector.take(about.encoded())
+    assert collector.network_parts() is None
+    assert collector.network_missing() == (
+        f"{len(few) - 1} of {len(few)} parts of the published network have come"
+    )
+    collector.take(few[-1])
+    assert collector.network_parts() == (VERSION, few)
+    for part in many:
+        collector.take(part)
+    collector.take(newer.encoded())
+    assert collector.network_parts() == (VERSION, many)

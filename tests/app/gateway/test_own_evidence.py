@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 
 from anonymizer.app.audit import AuditReport
 from anonymizer.app.evidence.attack_process import AttackJob
@@ -20,6 +21,7 @@ from anonymizer.app.gateway import own_evidence as own_evidence_module
 from anonymizer.app.gateway.own_evidence import OwnEvidence
 from anonymizer.networks import load_network
 from anonymizer.observe.evidence_metrics import EvidenceFigures
+from anonymizer.observe.metrics import new_registry
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.evidence.test_live_sample import SESSION, traffic_of
 from tests.end_to_end import START_S, client, eventually, quick, send, serving
@@ -54,12 +56,13 @@ def a_rig(n_ticks: int = 20) -> Rig:
 class Attacks:
     """Attacks in this process: their own one loads for a second what others have tried."""
 
-    exit_code = 0
+    problem = ""
 
     def __init__(self, *, niceness: int) -> None:
         pass
 
-    def report(self, job: AttackJob) -> AuditReport:
+    def report(self, job: AttackJob, *, within_s: float) -> AuditReport:
+        assert within_s > 0
         return attacked(*job)
 
     def kill(self) -> None:
@@ -97,7 +100,7 @@ async def test_it_attacks_on_demand_and_at_the_end_of_each_period(tmp_path: Path
     page = evidence.page()
     assert page is not None
     assert "No promise is broken." in page
-    assert evidence.figures.n_runs == {"done": 2, "failed": 0, "empty": 0}
+    assert evidence.figures.n_runs == {"done": 2, "partial": 0, "failed": 0, "empty": 0}
     assert evidence.figures.at_s == wall.at_s
     assert evidence.figures.sample_s == 19
     assert [each.name for each in audits_in(reports)] == [
@@ -221,3 +224,44 @@ def test_settings_that_would_show_nothing_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=wrong):
         flow_settings(watch=watch, **more)
+
+
+class Killed(Attacks):
+    """Attacks whose process was killed after some of them."""
+
+    problem = "SIGKILL"
+
+    def report(self, job: AttackJob, *, within_s: float) -> AuditReport:
+        reports: list[AuditReport] = []
+        attacked(*job, so_far=reports.append)
+        assert within_s < 3600
+        return reports[3]
+
+
+async def test_a_run_that_failed_or_never_ended_is_overdue_and_what_it_found_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, clock_s = a_rig(), [0.0]
+    assert rig.flow.sample is not None
+    evidence = OwnEvidence(
+        flow_settings(watch={"evidence_s": 3600, "reports": str(tmp_path)}),
+        NETWORK,
+        rig.flow.sample,
+        monotonic=lambda: clock_s[0],
+    )
+
+    def overdue() -> float:
+        return generate_latest(new_registry(evidence.metrics())).decode().count("overdue 1.0")
+
+    assert not overdue()
+    clock_s[0] = 7201.0  # two periods, and none has ended
+    assert overdue()
+    for attacks, is_overdue in ((Attacks, False), (Killed, True), (Attacks, False)):
+        monkeypatch.setattr(own_evidence_module, "AttackProcess", attacks)
+        await evidence._attack()
+        assert bool(overdue()) == is_overdue
+        assert bool(evidence.figures.n_failed) == is_overdue
+        page = evidence.page()
+        assert page is not None
+        assert ("not reached" in page) == is_overdue
+    assert evidence.figures.n_runs == {"done": 2, "partial": 0, "failed": 1, "empty": 0}

@@ -87,7 +87,7 @@ def test_many_trips_come_in_pieces_and_nothing_counts_twice_whatever_dies() -> N
     for each in (*pieces[:1], *pieces[2:], pieces[-1]):
         assert lane.take(each) == []
     assert lane.take(whole(1, 7, few))[1] == TripMessages(
-        SETTINGS, NETWORK, version=json.loads(lane._cells.payload)["network"]
+        SETTINGS, NETWORK, version=json.loads(lane._cells[0].payload)["network"]
     ).of(EndedTrips(7, 3, joined(many, few)), wall_ahead_s=0.0)
 
 

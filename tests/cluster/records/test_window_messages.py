@@ -26,9 +26,9 @@ from anonymizer.cluster.records.window_messages import (
 )
 from anonymizer.domain.arrays import Int32Array
 
+LEFT_OUT = np.ones(2, bool)
 CODES: Int32Array = np.array([777, 888], np.int32)
 KEY = CODES.astype(np.int64)
-OWN = np.ones(2, bool)
 OUTCOME = CODES.astype(np.uint8)
 VALUES = {0: ["secret"]}
 MEMORIES = [b"secret", None]
@@ -36,8 +36,8 @@ COLUMNS = [CODES]
 MESSAGES = (
     Survey(0, 1, 2, 3, 4, 5, KEY, 6, CODES, VALUES),
     Plan(0, 2, 1, [], CODES, VALUES),
-    RangeRows(0, 1, 2, 3, 4, 5, 6, [], VALUES, COLUMNS, KEY, OWN, MEMORIES),
-    Formed(0, 2, 3, 6, [], VALUES, 1, {}, 0, COLUMNS, KEY, OWN, MEMORIES, CODES, OWN),
+    RangeRows(0, 1, 2, 3, 4, 5, 6, [], VALUES, COLUMNS, KEY, MEMORIES),
+    Formed(0, 2, 3, 6, [], VALUES, 1, {}, 0, COLUMNS, KEY, MEMORIES, CODES, LEFT_OUT),
     Settled(0, 2, 3, 1, 1, 1, OUTCOME, MEMORIES),
     RangeAnswer(0, 2, 3, 4, 5, OUTCOME, MEMORIES),
     Shuffled(0, 2, 5, [1], b"secret"),

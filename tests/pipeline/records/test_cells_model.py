@@ -370,7 +370,7 @@ def test_cells_keep_their_promise_and_nothing_that_is_told_of_them_is_refused(
         branches=TREES,
     )
     cells = np.array(rows, np.int32).reshape(-1, 6)
-    person = np.unique(cells[:, 5], return_inverse=True)[1].astype(np.int32)
+    person = np.arange(len(cells), dtype=np.int32)
     records = Records(cells[:, :4].copy(), cells[:, 4:5].copy(), person)
     model = DecisionTree(made)
     class_of = model.classes(
@@ -388,7 +388,7 @@ def test_who_reports_most_does_not_stand_for_the_others(rigs: Callable[..., Rig]
     often = [Sent("often", "telemetry", 1 + i / 10, {"speed": 40}) for i in range(50)]
     others = [Sent(f"v{i}", "telemetry", 1.0, {"speed": 10 + i}) for i in range(2)]
     [message] = published(rig, [*often, *others])
-    assert (message["k"], message["count"]) == (3, 52)
+    assert (message["k"], message["count"]) == (3, 3)
     assert message["qis"] == {"speed": {"value": 11}}
 
 

@@ -16,9 +16,10 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
   places more rarely. Groups that are formed together take turns.
 - A group covers what its members reported last, and nothing else depends on who reported.
 - A device may demand more devices in its group, or larger places (see `demands`); a demand that
-  cannot be met does not suppress others.
-- Who is in no group that is published changes nothing: neither the k and the places of others nor
-  when groups publish or end.
+  cannot be met suppresses nobody but its author.
+- Who is in no group when groups are formed, as there is too little company for it or its demand,
+  changes nothing: neither the k and the places of others nor when groups publish or end.
+- When a member opts out of a group that has published nothing, the others are grouped again.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
 ends with the epoch of the cell that contained most of its members. Cells in which too few devices
@@ -32,15 +33,15 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import (
-    AREA_LEVEL,
     Company,
     Levels,
-    lowest_level_with,
     lowest_shared_level,
     shared_levels,
 )
+from anonymizer.algorithms.positions.cloaks.joining import Joiners
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.demands import UNMET, Demanded, Demands
+from anonymizer.algorithms.positions.cloaks.regrouping import formed_again
+from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.pace import Pace
@@ -49,9 +50,16 @@ from anonymizer.algorithms.positions.spanning_forest import (
     compact_parts,
     fold,
     planar_coordinates,
-    road_metres,
 )
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
+from anonymizer.domain.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    check_indices,
+    digest_of,
+    starts_of,
+)
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release
@@ -142,6 +150,14 @@ class LastingGroups:
             self.level[of_chosen],
         )
 
+    def without(self, gone: BoolArray) -> "LastingGroups":
+        """Return these groups without the members whose slots are gone, shape (slots,)."""
+        stays = ~gone[self.member]
+        columns = {name: getattr(self, name) for name in LastingGroups.__slots__}
+        columns["first_member_of"] = starts_of(stays.astype(np.int64))[self.first_member_of]
+        columns["member"], columns["level"] = self.member[stays], self.level[stays]
+        return LastingGroups(**columns)
+
     def joined(self, other: "LastingGroups") -> "LastingGroups":
         """Return these groups and then the others."""
         sizes = np.concatenate([np.diff(self.first_member_of), np.diff(other.first_member_of)])
@@ -202,6 +218,8 @@ class SessionCloak:
     parked_s
         Devices that have stayed near one node for this long when a group is formed are company
         for each other alone. None: for all.
+    formed_under
+        Digest of the settings under which groups are formed.
     beat_s
         How often a group of the smallest places publishes; others as `beat_of` says. 0: at every
         tick in which a member reports.
@@ -211,8 +229,8 @@ class SessionCloak:
 
     Notes
     -----
-    No state outlives the process: after a restart there are new groups with new pseudonyms,
-    made with a new key.
+    A gateway keeps no state of it: after a restart there are new groups with new pseudonyms, made
+    with a new key. A cluster does, see `restore`.
     """
 
     reciprocal = True
@@ -232,6 +250,7 @@ class SessionCloak:
         company: Company = Company(),  # noqa: B008  immutable
         parked_s: float | None = None,
         serials: Serials = Serials(),  # noqa: B008  immutable
+        formed_under: bytes = b"",
     ) -> None:
         self._network = network
         self._parked_s = parked_s
@@ -246,6 +265,10 @@ class SessionCloak:
         self._k_extra = k_extra
         self._cell_of = _epoch_cells(network, epochs.n_cells)
         self._point_of = np.stack(planar_coordinates(network), axis=1)
+        self._meaning = digest_of(
+            formed_under, *levels, self._cell_of, network.first_arc_of, network.neighbour_of
+        )
+        """Of everything by which a group and its places mean what they do."""
         self._cell_ends_at: FloatArray | None = None
         self._serials = serials
         self._n_formed = 0
@@ -256,7 +279,11 @@ class SessionCloak:
         self._place_of = np.zeros(0, np.int32)
         self._shown_of = np.zeros(0, np.int32)
         """Where each member was when its group published last."""
-        self.demands: Demands | None = None
+        self._is_free = np.zeros(0, bool)
+        """Who is grouped as soon as groups are formed anywhere, in whatever cell."""
+        self._broken = NO_GROUPS
+        """Groups that `withdraw` has ended, until the call of `cloak` that follows it."""
+        self.demands: SharedDemands | None = None
         """What devices demand of groups that are formed from now on; None: nothing."""
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
@@ -265,20 +292,39 @@ class SessionCloak:
         """Return what changes from tick to tick."""
         groups = {name: getattr(self._groups, name) for name in LastingGroups.__slots__}
         return {
+            "meaning": self._meaning,
             "cell_ends_at": self._cell_ends_at,
             "n_formed": self._n_formed,
             "place_of": self._place_of,
             "shown_of": self._shown_of,
+            "is_free": self._is_free,
             **groups,
         }
 
     def restore(self, state: State) -> None:
-        """Go on from a state."""
-        self._cell_ends_at = state["cell_ends_at"]
+        """Go on from a state; if groups and places meant something else in it, without its groups.
+
+        The same members in regions of other places would be a second release about them, which can
+        be intersected with the first. New groups are formed after the settling time.
+
+        Raises
+        ------
+        ValueError
+            If it is no state on this network.
+        """
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
         self._shown_of = state["shown_of"]
-        self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
+        self._is_free = state["is_free"]
+        check_indices(self._place_of, self._network.n_nodes)
+        check_indices(self._shown_of, self._network.n_nodes)
+        if state["meaning"] == self._meaning:
+            self._cell_ends_at = state["cell_ends_at"]
+            self._groups = LastingGroups(*(state[name] for name in LastingGroups.__slots__))
+            check_indices(self._groups.member, len(self._place_of))
+        else:
+            self._cell_ends_at, self._groups = None, NO_GROUPS
+            self._shown_of = np.full(len(self._place_of), _NOWHERE, np.int32)
         self._ttl_s = np.inf
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
         self._index()
@@ -317,6 +363,7 @@ class SessionCloak:
         if self._cell_ends_at is None and len(slot):
             begin_at = now + self._epochs.settle_s
             self._cell_ends_at = np.full(self._epochs.n_cells, begin_at, np.float64)
+        self._form_again(density, now)
         n_old = self._end_and_form(density, now)
 
         group_of = self._group_of[slot]
@@ -344,13 +391,97 @@ class SessionCloak:
         """Forget what devices have reported and no group has published yet.
 
         A member stays covered where its group showed it last, as if it had fallen silent then. A
-        group that has published nothing ends: it would show where it was.
+        group that has published nothing goes on without it: it would show where it was. If it is
+        too small then, its members are grouped again in the next call of `cloak`, which follows.
         """
         self._make_room(int(slot.max(initial=-1)) + 1)
-        member = slot[self._group_of[slot] != _UNGROUPED]
-        self._place_of[slot] = _NOWHERE
-        self._place_of[member] = self._shown_of[member]
-        self.retire(member[self._shown_of[member] == _NOWHERE])
+        self._place_of[slot] = self._shown_of[slot]
+        self._place_of[slot[self._group_of[slot] == _UNGROUPED]] = _NOWHERE
+        self._is_free[slot] = False
+        unseen = slot[(self._group_of[slot] != _UNGROUPED) & (self._shown_of[slot] == _NOWHERE)]
+        if not len(unseen):
+            return
+        left = np.zeros(len(self._groups.k), bool)
+        left[self._group_of[unseen]] = True
+        gone = np.zeros(len(self._group_of), bool)
+        gone[unseen] = True
+        self._group_of[unseen] = _UNGROUPED
+        self._groups = self._groups.without(gone)
+        left &= np.diff(self._groups.first_member_of) < self._groups.k + self._k_extra
+        self._broken = self._groups.only(left)
+        self._is_free[self._broken.member] = True
+        self._keep(~left)
+
+    def hurry(self, slot: Int32Array) -> None:
+        """Group these devices as soon as groups are formed anywhere; they come from elsewhere."""
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        self._is_free[slot] = True
+
+    def _form_again(self, density: DensityMap, now: float) -> None:
+        """Group those whose groups have become too small before anything was published of them.
+
+        Each with the nearest groups of which nothing was published either, as far as necessary. The
+        new groups publish, and end, when the earliest of these would have. Where there are too few
+        they wait until groups are formed next, in whatever cell.
+        """
+        broken, self._broken = self._broken, NO_GROUPS
+        if not len(broken.k):
+            return
+        unseen = self._shown_of[self._groups.member[self._groups.first_member_of[:-1]]] == _NOWHERE
+        unseen &= self._groups.due_at < np.inf
+        old = broken.joined(self._groups.only(unseen))
+        first, sizes = old.first_member_of[:-1], np.diff(old.first_member_of)
+        need = old.k + np.int32(self._k_extra)
+        part = self._parts(old.member[first], self._parked(density, now))
+        point = self._point_of[self._place_of[old.member]]
+        again = formed_again(
+            sizes,
+            need,
+            part,
+            np.add.reduceat(point, first) / sizes[:, np.newaxis],
+            np.arange(len(need)) < len(broken.k),
+        )
+        if not again.any():
+            return
+        unseen[unseen] = again[len(broken.k) :]
+        self._keep(~unseen)
+        of_member = np.repeat(np.arange(len(sizes)), sizes)
+        rows = np.flatnonzero(again[of_member])
+        row, first = partition(point[rows], need[of_member[rows]], part[of_member[rows]])
+        row = rows[row]
+        ends_at = np.minimum.reduceat(old.ends_at[of_member[row]], first[:-1])
+        level = shared_levels(
+            old.level[row], first, self._company.beyond(self._k_extra).place_devices
+        )
+        self._add(
+            LastingGroups(
+                np.maximum.reduceat(old.k[of_member[row]], first[:-1]),
+                ends_at,
+                np.minimum.reduceat(old.due_at[of_member[row]], first[:-1]),
+                self._beats_s(level, first, ends_at - now),
+                self._new_serials(len(ends_at), now),
+                first,
+                old.member[row],
+                level,
+            )
+        )
+
+    def _add(self, groups: LastingGroups) -> None:
+        self._groups = self._groups.joined(groups)
+        self._is_free[groups.member] = False
+        self._index()
+
+    def _parked(self, density: DensityMap, now: float) -> BoolArray | None:
+        """Return which slots are company for each other alone; None: all are for all."""
+        if self._parked_s is None:
+            return None
+        return density.is_parked(since=now - self._parked_s)
+
+    def _parts(self, slot: Int32Array, parked: BoolArray | None) -> Int32Array:
+        """Return in which part of the network each device is: no group spans two of them."""
+        part: Int32Array = self._network.component_of[self._place_of[slot]]
+        # Those that are parked and those that move are like separate components.
+        return part if parked is None else 2 * part + parked[slot]
 
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices at once, for all their members."""
@@ -392,6 +523,8 @@ class SessionCloak:
         # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
         joining = begin[self._cells(published)[density.node_of]]
         joining[just_ended] = True
+        self._is_free &= density.is_known
+        joining |= self._is_free
         joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
         joining &= density.version_of >= now + length_s - self._pace.ttl_s
         self._form(density, np.flatnonzero(joining).astype(np.int32), cell_ends_at, now)
@@ -449,51 +582,49 @@ class SessionCloak:
         self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray, now: float
     ) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
-        node = density.node_of[slot]
         self._shown_of[slot] = _NOWHERE
-        part = self._network.component_of[node]
-        # Nobody else is company: neither who waits for another epoch nor who has fallen silent.
-        counts = np.zeros(len(density.node_of), bool)
-        counts[slot] = counts[self._published(density)] = True
-        near = n_near = density.near_only(counts)[node]
-        if self._parked_s is not None:
-            parked = density.is_parked(since=now - self._parked_s)
-            # Those that are parked and those that move are like separate components.
-            part = 2 * part + parked[slot]
-            near = np.where(
-                parked[slot],
-                density.near_only(parked & counts)[node],
-                density.near_only(~parked & counts)[node],
+        parked = self._parked(density, now)
+        lives_on = self._published(density)
+        part = self._parts(slot, parked)
+        joiners = Joiners(density, self._levels, slot, part, lives_on, parked, now)
+        without, released = np.zeros(len(slot), bool), np.zeros(len(slot), bool)
+        share = False  # until it is known whose demands can be met
+        while True:
+            joining = joiners.joining(
+                self._rule,
+                self._k_extra,
+                self.demands,
+                share=share,
+                without=without,
+                released=released,
             )
-        k_extra = np.int32(self._k_extra)
-        k = self._rule.beyond(near, self._k_extra)
-        need = k + k_extra + self._crowd(density.counted_at[counts], node, n_near)
-        least_level = np.zeros(len(slot), np.int64)
-        if self.demands is not None:
-            present = np.flatnonzero(counts & (density.counted_at >= 0)).astype(np.int32)
-            demanded = self.demands(slot, present)
-            least_level = lowest_level_with(
-                self._levels, road_metres(self._network), demanded.road_m
+            row, first = partition(
+                self._point_of[density.node_of[joining.slot]], joining.need, joining.part
             )
-            k, need = np.maximum(k, demanded.k), np.maximum(need, demanded.k + k_extra)
-            met = self._can_be_met(demanded, need, least_level, part)
-            slot, node, part = slot[met], node[met], part[met]
-            k, need, least_level = k[met], need[met], least_level[met]
-        row, first = partition(self._point_of[node], need, part)
-        sizes = np.diff(first)
-        k_of_group = np.maximum.reduceat(k[row], first[:-1])
-        # The others are not published, and change nothing that is.
-        good = sizes >= k_of_group + self._k_extra
-        row, sizes = row[np.repeat(good, sizes)], sizes[good]
-        member = slot[row]
-        published = np.concatenate([self._published(density), member])
+            sizes = np.diff(first)
+            member = joining.slot[row]
+            published = np.concatenate([lives_on, member])
+            level = self._levels_for(member, first, published, joining.least_level[row])
+            # A demand that makes a group exceed the cap cannot be met there.
+            asks = joining.asks[row]
+            if asks.any():
+                asks &= np.repeat(self._exceeds_cap(member, first, level), sizes)
+            if not asks.any():
+                if share or self.demands is None:
+                    break
+                share = True
+                continue
+            at = np.searchsorted(slot, member[asks])
+            released[at] = True
+            without[at] |= joining.stated[row][asks]
+        if not len(member):
+            return
+        k = np.maximum.reduceat(joining.k[row], first[:-1])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
-        first = starts_of(sizes)
-        level = self._levels_for(member, first, published, least_level[row])
         beat_s = self._beats_s(level, first, ends_at - now)
-        self._groups = self._groups.joined(
+        self._add(
             LastingGroups(
-                k_of_group[good],
+                k,
                 ends_at,
                 now + self._turns_s(beat_s, ends_at - now, self._place_of[member[first[:-1]]]),
                 beat_s,
@@ -503,36 +634,21 @@ class SessionCloak:
                 level,
             )
         )
-        self._index()
 
-    def _can_be_met(
-        self, demanded: Demanded, need: Int32Array, least_level: IntArray, part: Int32Array
-    ) -> BoolArray:
-        """Return who may be grouped, shape (n,): not those whose part has less than they demand.
-
-        They would be left over with all others of the part.
-        """
-        asks = demanded.k > 0
-        met = (demanded.k < UNMET) & (least_level < len(self._levels.at))
-        while True:
-            n_in = np.bincount(part[met], minlength=int(part.max(initial=0)) + 1)
-            lacking = met & asks & (need > n_in[part])
-            if not lacking.any():
-                return met
-            met &= ~lacking
-
-    def _crowd(self, place: Int32Array, node: Int32Array, n_near: Int32Array) -> Int32Array:
-        """Return how many devices crowd around each, who may have come to take others' room.
-
-        `place`: of all that count, negative for none; `node`, `n_near`: of each, shape (n,).
-        """
-        if not self._k_extra:
-            return np.zeros(len(node), np.int32)
-        area_of = self._levels.at[min(AREA_LEVEL, len(self._levels.at) - 1)]
-        n_in = np.bincount(area_of[place[place >= 0]], minlength=len(area_of))[area_of[node]]
-        n_around = np.maximum(n_in, n_near) - 1
-        crowd: Int32Array = np.minimum(n_around, 2 * self._k_extra).astype(np.int32)
-        return crowd
+    def _exceeds_cap(self, member: Int32Array, first: IntArray, level: IntArray) -> BoolArray:
+        """Return which groups are too large for a region where their members are now."""
+        if self._max_nodes >= self._network.n_nodes:
+            return np.zeros(len(first) - 1, bool)
+        first_node_of, _ = cover(
+            self._network,
+            self._levels,
+            first,
+            self._place_of[member],
+            level,
+            max_nodes=self._max_nodes,
+        )
+        exceeds: BoolArray = np.diff(first_node_of) == 0
+        return exceeds
 
     def _new_serials(self, n: int, now: float) -> IntArray:
         """Return numbers for new groups."""
@@ -638,3 +754,4 @@ class SessionCloak:
             nowhere = np.full(more, _NOWHERE, np.int32)
             self._place_of = np.concatenate([self._place_of, nowhere])
             self._shown_of = np.concatenate([self._shown_of, nowhere])
+            self._is_free = np.concatenate([self._is_free, np.zeros(more, bool)])

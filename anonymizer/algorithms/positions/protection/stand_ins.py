@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, starts_of
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, digest_of, starts_of
 
 NO_ZONE = -1
 _NOWHERE = -1
@@ -34,17 +34,20 @@ class StandIns:
         self._node = inside[np.argsort(zone_of[inside], kind="stable")].astype(np.int32)
         self._first_node_of = starts_of(np.bincount(zone_of[inside]))
         self._secret = secret
+        self._meaning = digest_of(zone_of)
+        """Of the zones: they are known by their order."""
         self._zone_of_slot = np.full(0, NO_ZONE, np.int32)
         self._node_of_slot = np.full(0, _NOWHERE, np.int32)
 
     def state(self) -> dict[str, Any]:
         """Return what changes from tick to tick."""
-        return {name: getattr(self, name) for name in _STATE}
+        return {"meaning": self._meaning} | {name: getattr(self, name) for name in _STATE}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        for name in _STATE:
-            setattr(self, name, state[name].copy())
+        """Go on from a state; with other zones than then, as if every device entered its own."""
+        if state["meaning"] == self._meaning:
+            for name in _STATE:
+                setattr(self, name, state[name].copy())
 
     def are_inside(self, slot: Int32Array) -> BoolArray:
         """Return which devices were inside a zone at their last position, shape (n,)."""

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.safe_counts import CellTally, SafeFigures, figures
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import PART_BYTES, Outgoing
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.counts.private_counts import PrivateCounts
 
@@ -69,7 +70,9 @@ class CountsMessage(msgspec.Struct, frozen=True):
     n_cells: int
     """Number of cells of the network; they are retained on the topic behind this one, `/cells`."""
     counts: Sequence[CellCounts]
-    """Empty if fewer than k devices were seen."""
+    """Empty if fewer than k devices were seen, or up to `more`."""
+    more: int | msgspec.UnsetType = msgspec.UNSET
+    """There may be so many devices more than a figure says; unset: k - 1. See `region.k_extra`."""
 
 
 class CountingFlow:
@@ -79,8 +82,9 @@ class CountingFlow:
     ----------
     private
         Makes counts with differential privacy. None: safe counts.
-    k_extra
-        Devices in each figure beyond the k of the settings; of safe counts.
+    k_extra, secret
+        Devices in each figure beyond the k of the settings, and the key of the thresholds; of safe
+        counts.
     keys, kept_s, slack_s
         See `CountedDevices`.
 
@@ -99,6 +103,7 @@ class CountingFlow:
         topic: str = "cloaked/counts",
         private: PrivateCounts | None = None,
         k_extra: int = 0,
+        secret: bytes = b"",
         keys: Keys = slots_as_keys,
         kept_s: float = math.inf,
         slack_s: float = 0.0,
@@ -107,7 +112,9 @@ class CountingFlow:
         self._devices = CountedDevices(settings, network, keys=keys, kept_s=kept_s, slack_s=slack_s)
         self._topic = topic
         self._private = private
-        self._safe = SafeMessages(settings, topic=topic, version=version, k_extra=k_extra)
+        self._safe = SafeMessages(
+            settings, topic=topic, version=version, k_extra=k_extra, secret=secret
+        )
         self._encode = msgspec.json.Encoder().encode
 
     def set_k_extra(self, k_extra: int) -> None:
@@ -140,7 +147,7 @@ class CountingFlow:
             return []
         if self._private is None:
             self.n_intervals[""] += 1
-            return [self._safe.message(ended.tally(), ended.end_s + wall_ahead_s)]
+            return [self._safe.message(ended.tally(), ended.end_s, wall_ahead_s=wall_ahead_s)]
         body = self._private.message(
             ended.cell, ended.before, ended.key, end_s=ended.end_s, ahead_s=wall_ahead_s
         )
@@ -156,31 +163,45 @@ class CountingFlow:
 class SafeMessages:
     """Makes the messages of safe counts.
 
-    `k_extra`: devices in each figure beyond the k of the settings.
+    `k_extra`: devices in each figure beyond the k of the settings; `secret`: of the thresholds.
     """
 
     def __init__(
-        self, settings: "CountSettings", *, topic: str, version: str, k_extra: int = 0
+        self,
+        settings: "CountSettings",
+        *,
+        topic: str,
+        version: str,
+        k_extra: int = 0,
+        secret: bytes = b"",
     ) -> None:
         self.k_extra = k_extra
+        self._secret = secret
         self._topic = topic
         self._settings = settings
         self._version = version
         self._encode = msgspec.json.Encoder().encode
 
-    def message(self, counted: CellTally, end_s: float) -> Outgoing:
-        """Return the message about an interval that ends at `end_s`, unix seconds as published."""
+    def message(self, counted: CellTally, end_s: float, *, wall_ahead_s: float = 0.0) -> Outgoing:
+        """Return the message about an interval that ends at `end_s`, unix seconds.
+
+        `wall_ahead_s` is added to published times.
+        """
         settings = self._settings
         # So many in each figure, and in each difference of two.
         k = settings.k + self.k_extra
+        number = round(end_s / settings.every_s)
+        secret = self._secret if self.k_extra else None
+        thresholds = SecretThresholds(secret, interval=number)
         body = CountsMessage(
             v=FORM_VERSION,
-            time=round(end_s, 3),
+            time=round(end_s + wall_ahead_s, 3),
             interval_s=settings.every_s,
             network=self._version,
             k=k,
             n_cells=settings.cells,
-            counts=self._counts(figures(counted, k)),
+            counts=self._counts(figures(counted, k, thresholds)),
+            more=thresholds.most_more(k) if self.k_extra else msgspec.UNSET,
         )
         return Outgoing(self._topic, self._encode(body))
 
@@ -198,10 +219,13 @@ class SafeMessages:
         ]
 
 
-def cells_message(topic: str, n_cells: int, network: RoadNetwork, *, version: str) -> Outgoing:
-    """Return the retained message that says where the cells are: GeoJSON, a box for each.
+def cells_messages(
+    topic: str, n_cells: int, network: RoadNetwork, *, version: str, part_bytes: int = PART_BYTES
+) -> list[Outgoing]:
+    """Return the retained messages that say where the cells are: GeoJSON, a box for each.
 
-    It is behind `topic`, that of the figures about the cells; `n_cells` is a power of two.
+    They are behind `topic`, that of the figures about the cells; `n_cells` is a power of two. The
+    first is on `/cells`; of what needs more than `part_bytes`, the rest is on `/cells/1` and so on.
 
     Notes
     -----
@@ -232,8 +256,23 @@ def cells_message(topic: str, n_cells: int, network: RoadNetwork, *, version: st
             strict=True,
         )
     ]
-    body = {"type": "FeatureCollection", "network": version, "features": features}
-    return Outgoing(f"{topic}/cells", msgspec.json.encode(body), retain=True)
+    room = part_bytes - len(_cells_body(version, [], n_cells, n_cells))
+    each = max(1, room // max(len(msgspec.json.encode(feature)) + 1 for feature in features))
+    parts = [features[first : first + each] for first in range(0, len(features), each)]
+    return [
+        Outgoing(
+            f"{topic}/cells/{i}" if i else f"{topic}/cells",
+            _cells_body(version, part, i, len(parts)),
+            retain=True,
+        )
+        for i, part in enumerate(parts)
+    ]
+
+
+def _cells_body(version: str, features: Sequence[dict[str, Any]], part: int, n_parts: int) -> bytes:
+    head = {"type": "FeatureCollection", "network": version}
+    several = {"part": part, "of": n_parts} if n_parts > 1 else {}
+    return msgspec.json.encode({**head, **several, "features": features})
 
 
 def _rounded(values: FloatArray, step: float) -> "list[float | msgspec.UnsetType]":

@@ -108,6 +108,22 @@ class _Lists:
         return _Rows._make(np.array(items, of) for items, of in zip(columns, types, strict=True))
 
 
+class Refused(NamedTuple):
+    """Devices of which messages were refused, each once for an input and an outcome.
+
+    Sender and `names` as in `Decoded`; an empty name stands for nobody.
+    """
+
+    sender: list[int]
+    input: list[int]
+    outcome: list[int]
+    names: list[str]
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Refused({len(self.sender)})"
+
+
 class Decoder:
     """Decodes the arrivals of a tick; settles rejected positions with their reasons.
 
@@ -138,6 +154,7 @@ class Decoder:
         self._router = router
         self._limits = limits
         self._ledger = ledger
+        self._refused: set[tuple[int | str, int, Outcome]] = set()
         layouts = [layout for layout in router.layouts if layout is not None]
         self._reader = Reader(layouts, self._attribute_of)
         # The last item is that of `NO_INPUT`.
@@ -154,7 +171,22 @@ class Decoder:
         """Forget silent devices, see `NameTable.forget`; what was decoded is invalid then."""
         for halves in filter(None, self._halves):
             halves.forget(at_s=at_s, kept_s=kept_s)
+        self._refused.clear()
         self.senders.forget(at_s=at_s, kept_s=kept_s)
+
+    def take_refused(self) -> list[Refused]:
+        """Return, by treatment, whose messages were refused since the previous call."""
+        refused, self._refused = self._refused, set()
+        found = [Refused([], [], [], []) for _ in Treatment]
+        for by, input_, outcome in refused:
+            of = found[self._treatment_of[input_]]
+            if isinstance(by, str):
+                of.names.append(by)
+                by = -len(of.names)  # noqa: PLW2901  the number of a name
+            of.sender.append(by)
+            of.input.append(input_)
+            of.outcome.append(outcome)
+        return found
 
     def state(self) -> dict[str, Any]:
         """Return what later messages are treated by; the rest is found again."""
@@ -338,6 +370,8 @@ class Decoder:
             if not isinstance(checked, Fix):
                 self._ledger.settle(checked)
                 self.inputs.settle(input_, checked)
+                by = device if is_claim or topic == UNKNOWN else topic
+                self._refused.add((by, input_, checked))
                 continue
             number = UNKNOWN if is_claim else topic
             if number == UNKNOWN:

@@ -9,11 +9,9 @@ from typing import Any
 
 import msgspec
 
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import PART_BYTES, Outgoing
 
 FORM_VERSION = 1
-PART_BYTES = 120_000
-"""Largest size of a part. Brokers limit packets; that of AWS IoT Core, the smallest, is 128 KiB."""
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -115,24 +113,25 @@ def together(held: Iterable[Sequence[bytes]]) -> list[bytes]:
 class CurrentParts:
     """The retained messages that state what holds.
 
-    They are on `topic` with `/0`, `/1`, ... behind it, each at most `part_bytes` unless a single
-    message needs more. `n_parts` are those of the last call of `messages`, which the broker keeps.
+    They are on `topic` with `/0`, `/1`, ... behind it. `n_parts` are those of the last call of
+    `messages`, which the broker keeps.
     """
 
-    def __init__(self, *, topic: str, network: str, part_bytes: int = PART_BYTES) -> None:
+    def __init__(self, *, topic: str, network: str) -> None:
         self._topic = topic
         self._network = network
-        self._part_bytes = part_bytes
         self.n_parts = 0
 
-    def messages(self, payloads: Sequence[bytes], *, now: float) -> list[Outgoing]:
+    def messages(
+        self, payloads: Sequence[bytes], *, now: float, part_bytes: int = PART_BYTES
+    ) -> list[Outgoing]:
         """Return the retained messages that state what holds at this time.
 
-        `now` is in unix seconds, by the clock of the published times. At least one part, and an
-        empty message for each part of the previous call that is no longer needed, which makes the
-        broker forget it.
+        `now` is in unix seconds, by the clock of the published times. Each part has at most
+        `part_bytes` unless a single message needs more. At least one part, and an empty message for
+        each part of the previous call that is no longer needed, which makes the broker forget it.
         """
-        parts = list(self._parts(payloads))
+        parts = list(self._parts(payloads, part_bytes))
         found = [
             Outgoing(f"{self._topic}/{i}", self._body(part, i, len(parts), now), retain=True)
             for i, part in enumerate(parts)
@@ -141,8 +140,8 @@ class CurrentParts:
         self.n_parts = len(parts)
         return found + [Outgoing(f"{self._topic}/{i}", b"", retain=True) for i in stale]
 
-    def _parts(self, payloads: Sequence[bytes]) -> Iterator[list[bytes]]:
-        room = self._part_bytes - len(self._body([], 0, 10**6, 1e10))
+    def _parts(self, payloads: Sequence[bytes], part_bytes: int) -> Iterator[list[bytes]]:
+        room = part_bytes - len(self._body([], 0, 10**6, 1e10))
         part: list[bytes] = []
         used = 0
         for payload in payloads:
@@ -169,19 +168,18 @@ class CurrentParts:
 class CurrentGroups:
     """What one process has published and still holds."""
 
-    def __init__(
-        self, *, topic: str, network: str, grace_s: float, part_bytes: int = PART_BYTES
-    ) -> None:
+    def __init__(self, *, topic: str, network: str, grace_s: float) -> None:
+        self.topic = topic
         self._live = LiveMessages(grace_s=grace_s)
-        self._parts = CurrentParts(topic=topic, network=network, part_bytes=part_bytes)
+        self._parts = CurrentParts(topic=topic, network=network)
 
     def see(self, messages: Iterable[Outgoing]) -> None:
         """Take in published messages, in their order."""
         self._live.see(messages)
 
-    def messages(self, *, now: float) -> list[Outgoing]:
+    def messages(self, *, now: float, part_bytes: int = PART_BYTES) -> list[Outgoing]:
         """Return the retained messages that state what holds at this time, unix seconds."""
-        return self._parts.messages(self._live.payloads(now=now), now=now)
+        return self._parts.messages(self._live.payloads(now=now), now=now, part_bytes=part_bytes)
 
     def close(self, *, now: float) -> list[Outgoing]:
         """Return the retained messages that state that no group is left."""

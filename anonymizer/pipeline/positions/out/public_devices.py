@@ -78,7 +78,8 @@ class PublicDevices:
             self._message(decoded, row, ts=time + wall_ahead_s, readings=readings.get(row))
             for row, time in zip(kept.tolist(), ts[kept].tolist(), strict=True)
         ]
-        return TickPart(messages, np.arange(len(kept)), decoded.at_s[kept], len(kept))
+        n = len(kept)
+        return TickPart(messages, np.arange(n), decoded.at_s[kept], n, np.ones(n, np.int64))
 
     def _message(
         self, decoded: Decoded, row: int, *, ts: float, readings: dict[str, float] | None

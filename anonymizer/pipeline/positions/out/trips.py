@@ -11,6 +11,7 @@ import numpy as np
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
+from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import (
     N_STARTS,
@@ -72,7 +73,13 @@ class TripsMessage(msgspec.Struct, frozen=True):
     n_cells: int
     """Number of cells of the network; they are retained on the topic behind this one, `/cells`."""
     trips: Sequence[TripsOfClass]
-    """Empty if fewer than k devices made trips."""
+    """Empty if fewer than k devices made trips, or up to `more`."""
+    more: int | msgspec.UnsetType = msgspec.UNSET
+    """There may be so many devices more than a class says; unset: k - 1. See `region.k_extra`."""
+
+
+_MOST_WINDOWS = 24
+"""Windows that end at one tick, where the clock is put forward."""
 
 
 class LargestK:
@@ -186,6 +193,8 @@ class TripWindows:
         ended already.
         """
         present = math.floor(now / self._every_s)
+        if self._next > present + 1:  # the clock was put back
+            self.withdraw(np.zeros(0, np.uint64), everybody=True)
         if self._trips is None:
             self._trips = LiveTrips(self._rule, begins_s=now)
             # Trips of the window before the first that is published may have begun unseen.
@@ -203,7 +212,8 @@ class TripWindows:
         window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
         return [
             EndedTrips(each, self._largest.end(each, self._k), self._trips_of(each, refused))
-            for each in range(window, self._next)
+            # Where the clock was put forward, nobody travelled in the windows that it passed.
+            for each in range(window, min(self._next, window + _MOST_WINDOWS))
         ]
 
     def _keep(self, ended: Sequence[EndedTrip]) -> None:
@@ -257,6 +267,8 @@ class TripMessages:
         The window, and into how many cells trips divide the network.
     network, version
         With coordinates, and its version.
+    secret
+        Of the thresholds.
 
     Attributes
     ----------
@@ -264,18 +276,27 @@ class TripMessages:
         Classes of trips, by why they were suppressed, empty if they were published.
     """
 
-    def __init__(self, settings: "Settings", network: RoadNetwork, *, version: str) -> None:
+    def __init__(
+        self, settings: "Settings", network: RoadNetwork, *, version: str, secret: bytes = b""
+    ) -> None:
         self.n_classes: Counter[str] = Counter()
         self._every_s, self._network, self._version = settings.trips_out.every_s, network, version
         self._topic = settings.topics.trips
         self._n_cells = n_cells_of(network, settings.counts.k)
         self._tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        self._secret = secret
+        self.adopt(settings)
         self._encode = msgspec.json.Encoder().encode
+
+    def adopt(self, settings: "Settings") -> None:
+        """Use the thresholds of these settings from now on."""
+        self._k_extra = settings.region.k_extra
 
     def of(self, ended: EndedTrips, *, wall_ahead_s: float) -> Outgoing:
         """Return the message about a window; `wall_ahead_s` is added to the published times."""
         window, k, trips = ended
-        classes = trip_classes(trips, k, n_cells=self._n_cells)
+        thresholds = SecretThresholds(self._secret if self._k_extra else None, interval=window)
+        classes = trip_classes(trips, k, n_cells=self._n_cells, thresholds=thresholds)
         broken = set(unkept(trips, classes, k))
         self.n_classes[UNVERIFIED] += len(broken)
         self.n_classes[PUBLISHED] += len(classes) - len(broken)
@@ -288,6 +309,7 @@ class TripMessages:
             k=k,
             n_cells=self._n_cells,
             trips=[self._told(each, begins_s) for i, each in enumerate(classes) if i not in broken],
+            more=thresholds.most_more(k) if self._k_extra else msgspec.UNSET,
         )
         return Outgoing(self._topic, self._encode(body))
 

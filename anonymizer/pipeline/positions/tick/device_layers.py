@@ -1,5 +1,6 @@
 """The network of each device, where a service has several: a boat is never found on a road."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,18 @@ _NONE = np.int8(-1)
 class DeviceLayers:
     """Remembers on which network each device moves, by the input that it was first heard on.
 
-    It stays the same until the device has been silent for longer than `kept_s`: one that was
-    company on two networks would count twice, and one that changed would tell both groups that it
-    did. That depends on its own reports and the time alone, not on when its slot is freed.
+    It stays the same until the device has been silent for longer than `kept_s`, or until it reports
+    from another network alone and `leave` lets it go: one that was company on two networks would
+    count twice, and one that changed would tell both groups that it did.
+
+    `leave` is given the slots of devices that report from another network, which count on theirs no
+    more; it returns which may change now. None: none may.
     """
 
-    def __init__(self, keys: Keys, *, kept_s: float) -> None:
-        self._rows, self._kept_s = DeviceRows(keys), kept_s
+    def __init__(
+        self, keys: Keys, *, kept_s: float, leave: Callable[[Int32Array], BoolArray] | None = None
+    ) -> None:
+        self._rows, self._kept_s, self._leave = DeviceRows(keys), kept_s, leave
         self._layer_of: Int8Array = np.zeros(0, np.int8)
         self._heard_s: FloatArray = np.zeros(0)
 
@@ -45,6 +51,12 @@ class DeviceLayers:
         self._layer_of[begun] = layer[new]
         row = self._rows.of(slot)
         contradicts: BoolArray = self._layer_of[row] != layer
+        if self._leave is not None and contradicts.any():
+            elsewhere = np.flatnonzero(contradicts & ~np.isin(slot, slot[~contradicts]))
+            first = elsewhere[np.unique(slot[elsewhere], return_index=True)[1]]
+            first = first[self._leave(slot[first])]
+            self._layer_of[row[first]] = layer[first]
+            contradicts = self._layer_of[row] != layer
         self._heard_s[row[~contradicts]] = now
         return contradicts
 

@@ -128,6 +128,10 @@ class DeviceRows:
         known: Int32Array = rows[rows != NO_ROW]
         return known
 
+    def of_keys(self, keys: KeyArray) -> Int32Array:
+        """Return the row of each of these devices, which have no slots; new ones get one."""
+        return self._rows.of(keys)
+
     def slots(self) -> Int32Array:
         """Return the slots of devices that have a row, as far as they were looked up."""
         return np.flatnonzero(self._after_row_of_slot > 0).astype(np.int32)

@@ -5,6 +5,7 @@ Their demands for more company or larger places, and that they take no part, are
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,12 @@ _MOST_RECENT = 256
 """Devices that may restate their zones before all zones are compiled anew."""
 
 
+_WAIT_S = 60.0
+"""How long who takes part again waits for the second time; twice as long each further time."""
+_REMEMBERED_S = 86_400.0
+"""So long after it took part again, a device is as if for the first time; nobody waits longer."""
+
+
 class _Statement(NamedTuple):
     """What is said about the zones of a device; see `DeviceZones.put`."""
 
@@ -62,6 +69,14 @@ class _Wishes(NamedTuple):
 _NOTHING = _Wishes(Zones(), _NO_DEMAND, trips=True)
 
 
+class _Return(NamedTuple):
+    """The last time that a device took part again, and until when it waits, unix seconds."""
+
+    n: int
+    at_s: float
+    until_s: float
+
+
 class DeviceZones:
     """The zones that devices have stated, and the positions inside them.
 
@@ -72,6 +87,9 @@ class DeviceZones:
 
     Notes
     -----
+    Who takes no part and then does again waits, longer each time: what others may lose by it, the
+    device loses many times over. As many devices are remembered for that as may have zones.
+
     A tick costs O(positions), and more only for the positions of devices with zones. The zones of
     devices that stated them lately are compiled apart from the others, so that a device cannot slow
     ticks down by restating its own: 10,000 devices with zones, of 100,000 that report, take 2 ms.
@@ -96,11 +114,18 @@ class DeviceZones:
         """What follows from these, for those who take part."""
         self._absent: set[int] = set()
         """Those who take no part."""
+        self._refused: set[int] = set()
+        """Those of them who have not said so."""
         self._withdrawn: set[int] = set()
-        """Those of them who have said so since `withdrawn` was called."""
+        """Those who have said so since `withdrawn` was called."""
         self.demands: dict[int, Demand] = {}
         self.n_put = self.n_applied = 0
         """Statements that have arrived, and those that ticks have applied."""
+        self._now = -np.inf
+        self._returned: dict[int, _Return] = {}
+        """Those who took part again, the last of them last."""
+        self._waiting: list[tuple[float, ZoneHolder]] = []
+        """A heap of when they may, at the earliest."""
         self._without_trips: set[int] = set()
         """Those whose trips are not to be told."""
         self._places = ZoneShares(most_devices)
@@ -125,6 +150,11 @@ class DeviceZones:
     def n_left_out(self) -> int:
         """Devices hidden for lack of room for their zones; a publisher shut out counts as one."""
         return len(self._left_out) + len(self._shut_out)
+
+    @property
+    def n_refused(self) -> int:
+        """Devices hidden because their statements cannot be used, or because they must wait."""
+        return len(self._refused)
 
     @property
     def room_again(self) -> bool:
@@ -154,12 +184,13 @@ class DeviceZones:
         """Return whether each device takes no part by what it says last; in any thread."""
         return takes_no_part(deliveries, self._levels)
 
-    def withdrawn(self) -> tuple[Int32Array, KeyArray]:
+    def withdrawn(self, *, now: float) -> tuple[Int32Array, KeyArray]:
         """Apply what has arrived; return the devices that say that they take no part.
 
         The slots of those that have one, and the keys of all: of one that has been silent for long
-        there are still counts, trips and stops.
+        there are still counts, trips and stops. `now`: unix seconds, at which the tick closes.
         """
+        self._now = now
         self._apply()
         keys = np.fromiter(self._withdrawn, np.uint64, len(self._withdrawn))
         found = (self._devices.find(device) for device in self._withdrawn)
@@ -224,8 +255,15 @@ class DeviceZones:
 
     def _apply(self) -> None:
         """Apply the statements that have arrived, in their order."""
-        if not self._arrived:
+        ripe = bool(self._waiting) and self._waiting[0][0] <= self._now
+        if not (self._arrived or ripe):
             return
+        while self._waiting and self._waiting[0][0] <= self._now:
+            held = heappop(self._waiting)[1]
+            if self._waits(held.device):
+                heappush(self._waiting, (self._returned[held.device].until_s, held))
+            elif held.device in self._said_of:
+                self._take(held, self._said_of[held.device])
         while self._arrived:
             name, payload, by, beside, again = self._arrived.popleft()
             self.n_applied += 1
@@ -247,27 +285,47 @@ class DeviceZones:
         """Replace what was stated about a device before."""
         self._recent.add(held.device)
         stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
-        if all(each is _NOTHING for each in stated):
+        withdrew = any(map(_withdraws, self._said_of.get(held.device, {}).values()))
+        withdraws = any(map(_withdraws, said.values()))
+        if withdrew and not withdraws:
+            self._return(held)
+        if all(each is _NOTHING for each in stated) and not self._waits(held.device):
             self._drop(held)
             return
-        withdrew = any(map(_withdraws, self._said_of.get(held.device, {}).values()))
         without = self._places.take(held)
         if without != held:
             self._left_out.leave(held)
-            self._heed(held.device, stated)
+            self._heed(held.device, stated, withdraws=withdraws)
             self._said_of[held.device] = said
-        if not withdrew and any(map(_withdraws, said.values())):
+        if withdraws and not withdrew:
             self._withdrawn.add(held.device)
         if without is not None:
             self._drop(without)
             self._leave_out(without)
 
-    def _heed(self, device: int, stated: Sequence[_Wishes | None]) -> None:
+    def _return(self, held: ZoneHolder) -> None:
+        """Let a device that takes part again wait, the longer the more often it has done so."""
+        last = self._returned.pop(held.device, None)
+        n = last.n + 1 if last and self._now < last.at_s + _REMEMBERED_S else 1
+        until_s = self._now + min(_WAIT_S * (2.0 ** min(n - 1, 32) - 1), _REMEMBERED_S)
+        if until_s > self._now and (last is None or last.until_s <= self._now):
+            heappush(self._waiting, (until_s, held))  # else it is there already
+        self._returned[held.device] = _Return(n, self._now, until_s)
+        if len(self._returned) > self._most_devices:
+            del self._returned[next(iter(self._returned))]
+
+    def _waits(self, device: int) -> bool:
+        found = self._returned.get(device)
+        return found is not None and self._now < found.until_s
+
+    def _heed(self, device: int, stated: Sequence[_Wishes | None], *, withdraws: bool) -> None:
         """Take in what a device wishes; of several statements, all hold."""
         self._forget(device)
         wishes = [each for each in stated if each is not None]
-        if len(wishes) < len(stated):
+        if len(wishes) < len(stated) or self._waits(device):
             self._absent.add(device)
+            if not withdraws:
+                self._refused.add(device)
             return
         zones = [each.zones for each in wishes if len(each.zones)]
         if zones:
@@ -283,6 +341,7 @@ class DeviceZones:
     def _forget(self, device: int) -> None:
         self._zones_of.pop(device, None)
         self._absent.discard(device)
+        self._refused.discard(device)
         self._without_trips.discard(device)
         self.demands.pop(device, None)
 
@@ -323,19 +382,29 @@ class DeviceZones:
             ],
             "left_out": [list(held) for held in self._left_out.all()],
             "shut_out": sorted(self._shut_out),
+            "returned": [[device, *each] for device, each in self._returned.items()],
+            "now": self._now,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; between two ticks."""
         self._said_of, self._zones_of, self.demands = {}, {}, {}
-        self._absent, self._without_trips = set(), set()
+        self._absent, self._refused, self._without_trips = set(), set(), set()
         self._places = ZoneShares(self._most_devices)
         self._left_out = ZoneShares(_NAMES_PER_PLACE * self._most_devices)
         self._shut_out = set(state["shut_out"])
+        self._now = state["now"]
+        self._returned = {device: _Return(*each) for device, *each in state["returned"]}
         for publisher, device in state["left_out"]:
             self._leave_out(ZoneHolder(publisher, device))
         for publisher, device, said in state["said"]:  # the settings may by now allow fewer
             self._take(ZoneHolder(publisher, device), dict(said))
+        self._waiting = [
+            (self._returned[each.device].until_s, each)
+            for each in self._places.all()
+            if self._waits(each.device)
+        ]
+        heapify(self._waiting)
         self._withdrawn.clear()  # nothing is held of them by now
         self._shut_out_lately = False
         self._compile_all()

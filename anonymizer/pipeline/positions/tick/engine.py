@@ -39,6 +39,8 @@ class EngineParameters:
         Returns the operator that forms the groups, given what names the devices.
     groups_last
         Whether a group publishes for longer than its members report.
+    formed_under
+        See `meaning.formed_under`.
     """
 
     make_operator: "Callable[[Keys], Operator]"
@@ -48,6 +50,7 @@ class EngineParameters:
     form: Literal["group", "device"]
     contract: Contract | None
     time_step_s: float
+    formed_under: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +138,8 @@ class PositionEngine:
         )
         if located.hidden.any():
             suppress_hidden(result.outcome, located.hidden)
-            self.readings.forget(slot[located.hidden])
+            if located.event_s < located.now:  # which zone it was in is known late
+                self.readings.forget(slot[located.hidden])
         values = None
         if self.readings.names:
             since = located.now - self.operator.holds_s

@@ -45,6 +45,7 @@ from anonymizer.pipeline.positions.out.encoding import Contract, contract_of
 from anonymizer.pipeline.positions.tick.engine import EngineParameters
 from anonymizer.pipeline.positions.tick.fleet import AdmissionParameters, FleetParameters
 from anonymizer.pipeline.positions.tick.intake import IntakeParameters
+from anonymizer.pipeline.positions.tick.meaning import formed_under
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings
@@ -240,6 +241,7 @@ def _cloak(settings: "Settings", network: RoadNetwork, pace: Pace, serials: Seri
         company=company,
         parked_s=settings.presence.parked_s,
         serials=serials,
+        formed_under=formed_under(settings),
     )
 
 
@@ -260,6 +262,7 @@ def engine_parameters(
         form=form,
         contract=contract,
         time_step_s=settings.output.time_step_s,
+        formed_under=formed_under(settings),
     )
 
 

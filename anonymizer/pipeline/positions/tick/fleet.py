@@ -7,8 +7,8 @@ members that move, so fixed devices have groups, a density map and a promise of 
 A source of a cluster has the first half of a fleet alone, its `Admission`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,13 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.algorithms.positions.trust import Claims
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger, TickPart, part_of
+from anonymizer.pipeline.accounting import Ledger, TickPart, among, part_of
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.positions.counts.contributors import (
+    Contributors,
+    counter_of,
+    counter_of_attribute,
+)
 from anonymizer.pipeline.positions.decode.decoded import Decoded, InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
@@ -41,6 +46,22 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.positions.adka import DensityRule
     from anonymizer.settings import DeviceZoneSettings, InputSettings, PresenceSettings
 
+_IS_OLD = among((Outcome.LATE, Outcome.DUPLICATE))
+_IS_IMPLAUSIBLE = among(
+    (
+        Outcome.LATE,
+        Outcome.INVALID__FUTURE_TIME,
+        Outcome.INVALID__ANCIENT_TIME,
+        Outcome.INVALID__NO_ZONE,
+        Outcome.INVALID__TIME_IN_S,
+        Outcome.INVALID__TIME_IN_MS,
+        Outcome.INVALID__TIME_IN_US,
+        Outcome.INVALID__TIME_IN_NS,
+        Outcome.SUPPRESSED__IMPLAUSIBLE_JUMP,
+        Outcome.SUPPRESSED__INACCURATE,
+        Outcome.SUPPRESSED__AGE_UNKNOWN,
+    )
+)
 _DEVICES_PER_ZONES = 100
 """Of so many devices that may be present, one may have zones of its own."""
 
@@ -66,8 +87,8 @@ class Admission:
     """Gives devices their slots, notes what they say, and passes their positions to an intake.
 
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
-    will cloak the others. `presence` says which times are plausible, and may be set between two
-    ticks.
+    will cloak the others; `leave`: see `DeviceLayers`. `presence` says which times are plausible,
+    and may be set between two ticks.
     """
 
     def __init__(
@@ -80,8 +101,11 @@ class Admission:
         readings: GroupReadings,
         lasting: Lasting,
         inputs: InputCounts | None = None,
+        contributors: Contributors | None = None,
+        leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
         self.presence, self._ledger = parameters.presence, ledger
+        self._contributors = contributors
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
         self._limits = MoverLimits(parameters.inputs)
@@ -105,6 +129,7 @@ class Admission:
             keys=devices.keys,
             inputs=self._inputs,
             device_zones=self.device_zones,
+            leave=leave,
         )
 
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
@@ -115,10 +140,28 @@ class Admission:
         since, now
             Unix seconds between which the tick was open.
         """
-        return self.intake.locate(self._admitted(decoded, since=since, now=now), now=now)
+        positions, slot, ts = self._admitted(decoded, since=since, now=now)
+        located = self.intake.locate(positions, now=now)
+        row = decoded.reading_row
+        if len(row):
+            # What a device says in a zone or off the roads is as unknown as if it were silent.
+            unheard = np.isin(slot[row], located.positions.slot[located.node < 0])
+            self._readings.note(
+                row[~unheard],
+                decoded.reading_attribute[~unheard],
+                decoded.reading_value[~unheard],
+                slot=slot,
+                ts=ts,
+            )
+        return located
 
-    def _admitted(self, decoded: Decoded, *, since: float, now: float) -> Positions:
-        """Return the admitted positions, tagged with their arrival times; note their readings."""
+    def _admitted(
+        self, decoded: Decoded, *, since: float, now: float
+    ) -> tuple[Positions, Int32Array, FloatArray]:
+        """Return the admitted positions, tagged with their arrival times.
+
+        And the slot and time of each position, `NO_SLOT` for those that are not admitted.
+        """
         outcome = self._limits.plausible(decoded, self.presence, now=now)
         slot = np.full(len(outcome), NO_SLOT, np.int32)
         timely = np.flatnonzero(outcome == Outcome.HELD)
@@ -132,14 +175,8 @@ class Admission:
             slot[elsewhere], outcome[elsewhere] = NO_SLOT, Outcome.SUPPRESSED__OFF_GRAPH
         ts = date_the_undated(decoded.ts, slot, since=since, now=now)
         self._distrust(decoded, slot, ts, outcome, now=now)
-        if len(decoded.reading_row):
-            self._readings.note(
-                decoded.reading_row,
-                decoded.reading_attribute,
-                decoded.reading_value,
-                slot=slot,
-                ts=ts,
-            )
+        if self._contributors is not None:
+            self._note(self._contributors, decoded, slot, outcome)
         if decoded.id_changes is not None:
             self.intake.ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
         kept = outcome == Outcome.HELD
@@ -151,7 +188,26 @@ class Admission:
         heading = None if decoded.heading is None else decoded.heading[kept]
         node = None if decoded.node is None else decoded.node[kept]
         found = Positions(*(column[kept] for column in columns))
-        return found._replace(heading=heading, node=node)
+        return found._replace(heading=heading, node=node), slot, ts
+
+    def _note(
+        self, contributors: Contributors, decoded: Decoded, slot: Int32Array, outcome: UInt8Array
+    ) -> None:
+        """Note whose positions are not believed, and whose readings are out of range."""
+        implausible = np.flatnonzero(_IS_IMPLAUSIBLE[outcome])
+        if len(implausible):
+            input_ = np.full(len(outcome), -1, np.int32) if decoded.input is None else decoded.input
+            contributors.note_senders(
+                decoded.senders,
+                decoded.sender[implausible],
+                counter_of(outcome[implausible], input_[implausible]),
+                decoded.names,
+            )
+        if len(decoded.reading_row):
+            of, attribute = slot[decoded.reading_row], decoded.reading_attribute
+            outside = self._readings.are_outside(attribute, decoded.reading_value)
+            outside &= of != NO_SLOT
+            contributors.note(of[outside], counter_of_attribute(attribute[outside]))
 
     def _distrust(
         self,
@@ -224,12 +280,22 @@ class Fleet:
         *,
         secret: bytes,
         inputs: InputCounts | None = None,
+        has_public_figures: bool = False,
     ) -> None:
         most = parameters.admission.presence.max_devices
-        self.devices = DeviceTable(secret=secret, max_devices=most)
+        under = parameters.engine.formed_under
+        self.devices = DeviceTable(secret=secret, max_devices=most, under=under)
         self.engine = PositionEngine(
             parameters.engine, zoned.network, ledger, keys=self.devices.keys
         )
+        self.contributors = None
+        if has_public_figures:
+            self.contributors = Contributors(
+                self.devices,
+                delay_s=parameters.admission.intake.trips.latency_s,
+                kept_s=self.engine.operator.pace.longest_ttl_s,
+                most_devices=most,
+            )
         self._admission = Admission(
             parameters.admission,
             matching_with(zoned, snap_limit_m=parameters.snap_limit_m, secret=secret),
@@ -238,17 +304,34 @@ class Fleet:
             readings=self.engine.readings,
             lasting=self.engine.operator,
             inputs=inputs,
+            contributors=self.contributors,
+            leave=getattr(self.engine.operator, "leave", None),  # not with districts
         )
         self.device_zones = self._admission.device_zones
         self._demands = None
         if self.device_zones is not None and parameters.demands_shared_by:
-            self._demands = SharedDemands(parameters.demands_shared_by, self.devices.keys)
+            self._demands = SharedDemands(
+                parameters.demands_shared_by, self.devices.keys, self.devices.publishers
+            )
         self.intake = self._admission.intake
 
     @property
     def n_held(self) -> int:
         """Positions that wait for their trip to go on, or for a group."""
         return self.intake.n_held + self.engine.n_held
+
+    @property
+    def n_shut_out(self) -> int:
+        """Devices about which nothing is published although they state that they take part.
+
+        Their statements cannot be used, they must wait because they took no part before, or their
+        demands are not met, be it only until the next groups are formed.
+        """
+        zones = self.device_zones
+        if zones is None:
+            return 0
+        found = np.array([self.devices.find(each) for each in zones.demands], np.int32)
+        return zones.n_refused + self.engine.operator.n_ungrouped(found[found != NO_SLOT])
 
     def adopt(self, presence: "PresenceSettings", rule: "DensityRule", *, k_extra: int) -> None:
         """Use these from now on, the rule for k for groups that are formed from now on."""
@@ -265,9 +348,8 @@ class Fleet:
         """
         located = self._admission.locate(decoded, since=since, now=now)
         if self._demands is not None and self.device_zones is not None:
-            stated = self.device_zones.demands
-            demands = partial(self._demands.among, stated) if stated else None
-            self.engine.operator.demand(demands)
+            self._demands.stated = self.device_zones.demands
+            self.engine.operator.demand(self._demands or None)
         return located
 
     def publish(self, tick: TickRelease, *, wall_ahead_s: float) -> TickPart:
@@ -283,10 +365,20 @@ class Fleet:
         )
         return part_of(messages, message_of_member, tick.release, tick.carried)
 
+    def contribute(self, located: LocatedPositions, tick: TickRelease) -> None:
+        """Let the devices of a tick contribute to public counters; before `forget`."""
+        if self.contributors is not None:
+            old = np.flatnonzero(_IS_OLD[tick.outcome])
+            self.contributors.note(located.positions.slot[old], counter_of(tick.outcome[old]))
+            self.contributors.tick(located)
+
     def forget(self, tick: TickRelease, *, now: float) -> Int32Array:
         """Forget the devices that are gone after a tick; return their slots."""
         present = self.engine.operator.density.is_known
-        return self._admission.forget(tick.freed, now=now, present=present)
+        freed = self._admission.forget(tick.freed, now=now, present=present)
+        if self.contributors is not None:
+            self.contributors.free(freed)
+        return freed
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
@@ -295,12 +387,18 @@ class Fleet:
 
     def state(self) -> dict[str, Any]:
         """Return what later ticks depend on. It holds positions: store it like raw ones."""
-        return {"admission": self._admission.state(), "engine": self.engine.state()}
+        return {
+            "admission": self._admission.state(),
+            "engine": self.engine.state(),
+            "demands": None if self._demands is None else self._demands.state(),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a fleet with the same settings, between two ticks."""
         self._admission.restore(state["admission"])
         self.engine.restore(state["engine"])
+        if self._demands is not None and state["demands"] is not None:
+            self._demands.restore(state["demands"])
 
 
 def secret_of_fixed(secret: bytes) -> bytes:

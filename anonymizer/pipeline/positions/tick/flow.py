@@ -23,8 +23,10 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger, TickPart, joined
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.counts.contributors import counter_of
 from anonymizer.pipeline.positions.counts.counting import CountingFlow
 from anonymizer.pipeline.positions.counts.private_counts import Budget, PrivateCounts, noise_of
+from anonymizer.pipeline.positions.counts.public_ledger import PublicLedger
 from anonymizer.pipeline.positions.decode.decoded import DecodedTick
 from anonymizer.pipeline.positions.decode.decoded import joined as joined_decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
@@ -63,14 +65,16 @@ class TickOutput:
     """The messages of a tick; `PositionFlow.settle` accounts for them.
 
     `message_of`, `at_s`: message that contains each position, and its monotonic arrival time, shape
-    (n,). The first `n_direct` arrived in this tick; the others had waited for a group. `receipts`:
-    to be acknowledged once the messages are published.
+    (n,). The first `n_direct` arrived in this tick; the others had waited for a group. `n_told`:
+    devices of which each message tells. `receipts`: to be acknowledged once the messages are
+    published.
     """
 
     messages: list[Outgoing]
     message_of: IntArray
     at_s: FloatArray
     n_direct: int
+    n_told: IntArray
     receipts: list[int]
 
     @property
@@ -84,16 +88,17 @@ class FlowView:
     """State of a flow between two ticks, for metrics and the live map.
 
     `n_newcomers`: those of `n_devices_on_graph`, which count towards k, that wait for a group.
-    `hidden_to_k`: see `LightAudit.hidden_to_k`. `oldest_s`: age of the oldest pseudonym in the last
-    release. `n_unusable`, `n_clamped`, `n_left_out`: readings that were no numbers, readings
-    outside their range, and groups without a published reading, by attribute. `silent`: why nothing
-    is published although positions arrive.
+    `n_shut_out`: see `Fleet.n_shut_out`. `hidden_to_k`: see `LightAudit.hidden_to_k`. `oldest_s`:
+    age of the oldest pseudonym in the last release. `n_unusable`, `n_clamped`, `n_left_out`:
+    readings that were no numbers, readings outside their range, and groups without a published
+    reading, by attribute. `silent`: why nothing is published although positions arrive.
     """
 
     n_devices: int
     n_devices_on_graph: int
     n_newcomers: int
     n_fixed_devices: int
+    n_shut_out: int
     hidden_to_k: FloatArray
     oldest_s: float
     attributes: Sequence[str]
@@ -150,8 +155,6 @@ class PositionFlow:
         self.ledger = ledger
         self._tally = Ledger()
         self._n_in_tick = self._n_in_fleets = self._n_in_hand = 0
-        self.n_in_trips = 0
-        """Held positions that wait for their trip to go on."""
         self._ticking = self._view_is_old = False
         self._prepared: list[DecodedTick] = []
         """Parts of the next tick."""
@@ -171,7 +174,12 @@ class PositionFlow:
         treatments = {Treatment.of(each) for each in settings.inputs}
         network = zoned.network
         self.mobile = Fleet(
-            mobile_fleet(settings, network), zoned, self._tally, secret=secret, inputs=self.inputs
+            mobile_fleet(settings, network),
+            zoned,
+            self._tally,
+            secret=secret,
+            inputs=self.inputs,
+            has_public_figures=True,
         )
         self._fixed = None  # its engine would cost memory
         if Treatment.CLOAKED in treatments:
@@ -181,12 +189,18 @@ class PositionFlow:
                 self._tally,
                 secret=secret_of_fixed(secret),
                 inputs=self.inputs,
+                has_public_figures=True,
             )
         self._public = None
         if Treatment.PUBLIC in treatments:
             self._public = PublicDevices(settings, zoned, self._tally, inputs=self.inputs)
         fleets = {Treatment.MOBILE: self.mobile, Treatment.CLOAKED: self._fixed}
         self._fleets = {each: fleet for each, fleet in fleets.items() if fleet is not None}
+        self.public_figures = PublicLedger(
+            settings,
+            [each.contributors for each in self._fleets.values() if each.contributors],
+            secret=secret,
+        )
         is_mobile = Treatment.MOBILE in treatments
         self._main = self.mobile if is_mobile else self._fixed or self.mobile
         self.audit = LightAudit(np.arange(_FOLLOWED))
@@ -204,13 +218,15 @@ class PositionFlow:
         self.age_limit_s = epoch_s if session else settings.session.rotate_s
         self._echoes = Echoes(settings, network) if settings.echoes else None
         self._counting = (
-            self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None
+            self._counting_flow(settings, zoned, budget, secret)
+            if settings.counts.enabled
+            else None
         )
         self._trips_out = None
         if settings.trips_out.every_s:
             self._trips_out = (
                 TripWindows(settings, network, keys=self.mobile.devices.keys),
-                TripMessages(settings, network, version=network_version(network)),
+                TripMessages(settings, network, version=network_version(network), secret=secret),
             )
         self._view = self._look()
 
@@ -227,7 +243,7 @@ class PositionFlow:
         )
 
     def _counting_flow(
-        self, settings: "Settings", zoned: ZonedNetwork, budget: Budget | None
+        self, settings: "Settings", zoned: ZonedNetwork, budget: Budget | None, secret: bytes
     ) -> CountingFlow:
         version = network_version(zoned.network)
         private = None
@@ -248,6 +264,7 @@ class PositionFlow:
             topic=settings.topics.counts,
             private=private,
             k_extra=settings.region.k_extra,
+            secret=secret,
             slack_s=settings.tick.interval_s,
             keys=self.mobile.devices.keys,
             kept_s=self.mobile.engine.operator.pace.longest_ttl_s,
@@ -295,6 +312,7 @@ class PositionFlow:
             attributes=mobile.engine.readings.names,
             n_fixed_devices=0 if fixed is None else len(fixed.devices),
             n_unusable=self._decoder.n_unusable.copy(),
+            n_shut_out=mobile.n_shut_out,
             n_clamped=np.sum(clamped, axis=0),
             n_left_out=np.sum([each.n_left_out for each in readings], axis=0),
             silent=self.silence.why(self._main.engine.operator, self._monotonic),
@@ -366,7 +384,6 @@ class PositionFlow:
     def _book_fleets(self) -> None:
         self.ledger.absorb(self._tally)
         self._n_in_fleets = sum(each.n_held for each in self._fleets.values())
-        self.n_in_trips = sum(each.intake.n_held for each in self._fleets.values())
 
     def release(
         self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
@@ -397,6 +414,7 @@ class PositionFlow:
         mobile, *fixed = [
             fleet.publish(ticks[each], wall_ahead_s=ahead_s) for each, fleet in fleets
         ]
+        self._contribute(located, ticks)
         freed, *_ = [fleet.forget(ticks[each], now=now) for each, fleet in fleets]
         tick = ticks[Treatment.MOBILE]
         public = []
@@ -409,6 +427,8 @@ class PositionFlow:
             self.streets.see(located[Treatment.MOBILE], wall_ahead_s=wall_ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
+        n_unverified = self._tally.n(Outcome.SUPPRESSED__UNVERIFIED)
+        self.public_figures.tick(list(ticks.values()), n_unverified=n_unverified, now=now)
         self._measure(tick, now=now)
         if self.sample is not None:
             density = self.mobile.engine.operator.density
@@ -419,6 +439,22 @@ class PositionFlow:
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
         parts = [mobile, *public, *fixed]
         return TickOutput(*joined([*parts, *counts, *self._echoed(parts)]), decoded.receipts)
+
+    def _contribute(
+        self,
+        located: Mapping[Treatment, LocatedPositions],
+        ticks: Mapping[Treatment, TickRelease],
+    ) -> None:
+        """Let the devices of a tick contribute to public counters."""
+        refused = self._decoder.take_refused()
+        for each, fleet in self._fleets.items():
+            sender, input_, outcome, names = refused[each]
+            if fleet.contributors is not None and sender:
+                counter = counter_of(np.array(outcome, np.uint8), np.array(input_, np.int32))
+                fleet.contributors.note_senders(
+                    self._decoder.senders, np.array(sender), counter, names
+                )
+            fleet.contribute(located[each], ticks[each])
 
     def _echoed(self, parts: Sequence[TickPart]) -> list[TickPart]:
         if self._echoes is None:
@@ -470,6 +506,7 @@ class PositionFlow:
         if settings is None:
             return
         self.silence.adopt(settings)
+        self.public_figures.adopt(settings)
         self._decoder.limit(settings.limits)
         self._density_rule = density_rule(settings)
         for fleet in self._fleets.values():
@@ -479,7 +516,8 @@ class PositionFlow:
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
         if self._trips_out is not None:
-            self._trips_out[0].adopt(settings)
+            for each in self._trips_out:
+                each.adopt(settings)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
@@ -505,6 +543,7 @@ class PositionFlow:
         self.ledger.settle(Outcome.SUPPRESSED__UNDELIVERED, output.n_positions - n_published)
         self._n_in_hand -= output.n_positions
         self.stats.n_messages_out += int(out.sum())
+        self.public_figures.n_told += int(output.n_told[out].sum())
         latency_s = self._monotonic() - output.at_s
         direct = np.arange(output.n_positions) < output.n_direct
         self.stats.latency_s[TICK].observe(latency_s[published & direct])
@@ -526,7 +565,9 @@ class PositionFlow:
 
 def _of_nobody(messages: list[Outgoing]) -> list[TickPart]:
     """Return messages that publish no position."""
-    return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
+    none = np.zeros(0, np.int64)
+    n_told = np.zeros(len(messages), np.int64)
+    return [TickPart(messages, none, np.zeros(0), 0, n_told)] if messages else []
 
 
 def _information_limit_s(settings: "Settings") -> float:

@@ -99,6 +99,10 @@ class GroupReadings(ReadingsOfRows):
         """Index of each declared attribute by name."""
         return self._state.index_of
 
+    def are_outside(self, attribute: IntArray, value: FloatArray) -> BoolArray:
+        """Return which readings are outside their declared range, same shape."""
+        return self._state.are_outside(attribute, value)
+
     def note(
         self,
         row: IntArray,

@@ -27,6 +27,7 @@ from anonymizer.pipeline.positions.decode.decoded import LocatedInputs
 from anonymizer.pipeline.positions.tick.device_layers import DeviceLayers
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
+from anonymizer.pipeline.positions.tick.last_on_road import LastOnRoad
 from anonymizer.pipeline.positions.tick.learned_stops import LearnedStops
 from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces, zone_places
@@ -92,6 +93,7 @@ class LocatedPositions:
         Each with the slot of its device and a plausible time.
     node, counted_at
         Where each is, `IN_ZONE` in a privacy zone; and where it counts: passers-by count inside.
+        What leaves is `UNMOVED` at first.
     hidden
         Which are in a privacy zone.
     trip_node
@@ -124,9 +126,10 @@ class Intake:
 
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
     will cloak the others. `delay_s`: by how much releases are behind, for protected trip ends.
-    `succession`: whether ids that are not declared to change seem to. In `ids` the caller marks
-    devices whose ids change, before `locate`, and in `layers` on which of several networks devices
-    move (None: there is one); by `trust` it judges what they claim (None: all is believed).
+    `leave`: see `DeviceLayers`. `succession`: whether ids that are not declared to change seem to.
+    In `ids` the caller marks devices whose ids change, before `locate`, and in `layers` on which of
+    several networks devices move (None: there is one); by `trust` it judges what they claim (None:
+    all is believed).
     """
 
     def __init__(
@@ -139,6 +142,7 @@ class Intake:
         keys: Keys = slots_as_keys,
         inputs: LocatedInputs | None = None,
         device_zones: DeviceZones | None = None,
+        leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
         self._lasting, self._ledger = lasting, ledger
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
@@ -152,11 +156,16 @@ class Intake:
         self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = matching.locate
         self._places = matching.make_places(keys) if matching.make_places else None
+        self._on_road = LastOnRoad(lasting.pace.longest_ttl_s)
         self.layers = None
         if matching.network.layers:
             # Until nothing of it is held, and it is nobody's company any more.
             lasts_s = max(self._trips_last_s, self.delay_s + lasting.pace.longest_ttl_s)
-            self.layers = DeviceLayers(keys, kept_s=lasts_s + parameters.interval_s)
+            self.layers = DeviceLayers(
+                keys,
+                kept_s=lasts_s + parameters.interval_s,
+                leave=None if self._trips else leave,
+            )
         self._stops = None
         if trips.learn_days:
             self._stops = LearnedStops(
@@ -191,7 +200,7 @@ class Intake:
         zones = self._device_zones
         withdrawn, gone = np.zeros(0, np.int32), np.zeros(0, np.uint64)
         if zones is not None:
-            withdrawn, gone = zones.withdrawn()
+            withdrawn, gone = zones.withdrawn(now=now)
         if self._stops is not None:
             node = self._nodes_of(positions)
             positions = positions._replace(node=node)
@@ -216,6 +225,7 @@ class Intake:
             )
             if absent is not None:  # nothing follows from where it goes
                 counted_at = np.where(absent, np.int32(IN_ZONE), counted_at)
+        counted_at = self._stay(positions, node, counted_at, absent, now=event_s)
         id_since = self.ids.since(slot, ts, now=event_s) if self.ids.any_change else None
         return LocatedPositions(
             positions,
@@ -229,6 +239,21 @@ class Intake:
             now,
             event_s,
         )
+
+    def _stay(
+        self,
+        positions: Positions,
+        node: Int32Array,
+        counted_at: Int32Array,
+        absent: BoolArray | None,
+        *,
+        now: float,
+    ) -> Int32Array:
+        """Return where positions count if those that leave count where they were, as if silent."""
+        leaves = counted_at < 0
+        if self._places is not None:  # in a zone of the settings there is a place to count at
+            leaves &= (node != IN_ZONE) | (False if absent is None else absent)
+        return self._on_road.stay(positions.slot, positions.ts, counted_at, leaves=leaves, now=now)
 
     def _learn(
         self,
@@ -292,6 +317,7 @@ class Intake:
             self.succession.free(freed)
         if self.trust is not None:
             self.trust.free(freed)
+        self._on_road.forget(freed)
         for part in (self._places, self._device_zones, self.layers):
             if part is not None:
                 part.forget(freed)
@@ -329,6 +355,7 @@ class Intake:
             "trust": self.trust,
             "trips": self._trips,
             "places": self._places,
+            "on_road": self._on_road,
             "device_zones": self._device_zones,
             "layers": self.layers,
         }

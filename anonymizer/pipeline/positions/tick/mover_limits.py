@@ -26,9 +26,10 @@ class MoverLimits:
         self, decoded: Decoded, presence: "PresenceSettings", *, now: float
     ) -> UInt8Array:
         """Return `HELD`, or why what a position states of itself refuses it, shape (n,)."""
-        behind_s: FloatArray | float = presence.max_behind_s
-        ages = [each.oldest_s(behind_s, ttl_s=presence.ttl_s) for each in self._inputs]
-        if decoded.input is not None and any(age_s != behind_s for age_s in ages):
+        usual_s = presence.max_behind_s
+        behind_s: FloatArray | float = usual_s
+        ages = [each.oldest_s(usual_s, ttl_s=presence.ttl_s) for each in self._inputs]
+        if decoded.input is not None and any(age_s != usual_s for age_s in ages):
             behind_s = np.array(ages)[decoded.input]
         outcome = timeliness(decoded.ts, behind_s=behind_s, now=now, zoneless=decoded.zoneless)
         if decoded.accuracy_m is not None and decoded.input is not None:

@@ -19,12 +19,11 @@ from anonymizer.pipeline.positions.decode.decoded import InputCounts
 from anonymizer.pipeline.positions.tick.factory import Operator, density_rule
 
 if TYPE_CHECKING:
-    from anonymizer.settings import Settings
+    from anonymizer.settings import AdkaSettings, Settings
 
 _LEAST_REPORTS = 2
 """Nothing is said about a shorter silence, however short the beat is."""
 _BEATS = 2
-_ADVICE = "nothing is published until more come, or lower adka.k_values"
 _NOT_A_REASON = frozenset(
     {Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED, Outcome.PUBLISHED}
 )
@@ -69,6 +68,26 @@ class Standing(NamedTuple):
     epoch_s: float
 
 
+def published_k(adka: "AdkaSettings") -> str:
+    """Return which k are published, in words: those of `k_values`, but `k_floor` at least."""
+    least, most = (max(adka.k_floor, pick(adka.k_values)) for pick in (min, max))
+    return f"{most}" if least == most else f"{least} to {most}, by density"
+
+
+def smaller_k(adka: "AdkaSettings") -> str:
+    """Return what to write for about half of the k, in words; nothing if there is no smaller one.
+
+    The value of both keys is stated, since one alone may be refused, or without effect.
+    """
+    values, floor = [max(2, k // 2) for k in adka.k_values], max(2, adka.k_floor // 2)
+    if max(adka.k_floor, *adka.k_values) <= 2:
+        return ""
+    return (
+        f", or, for less protection, write k_values = {values} and k_floor = {floor} in [adka] and"
+        " restart"
+    )
+
+
 class SilenceRule:
     """Decides when a silence is reported, and with which reason.
 
@@ -90,9 +109,10 @@ class SilenceRule:
         self._longest_beat_s = float(beat_of(beat_s, LEVELS[-1]))
         self._topics = [each.topic for each in settings.inputs]
         adka = settings.adka
-        least, most = (max(adka.k_floor, pick(adka.k_values)) for pick in (min, max))
-        self._ks = f"{most}" if least == most else f"{least} to {most}, by density"
-        self._few = f"fewer devices are present than a group needs ({self._ks}): {_ADVICE}"
+        self._ks = published_k(adka)
+        self._smaller = smaller_k(adka)
+        self._advice = f"nothing is published until more come{smaller_k(adka)}"
+        self._few = f"fewer devices are present than a group needs ({self._ks}): {self._advice}"
 
     def reason(self, standing: Standing) -> Reason | None:
         """Return why nothing is published; None if there is nothing to say yet."""
@@ -139,7 +159,7 @@ class SilenceRule:
     def _too_few(self, standing: Standing) -> Reason | None:
         if not standing.n_on_graph:
             what = "no device is present on the roads of network.source"
-            text = f"{what}, and a group needs {self._ks}: {_ADVICE}"
+            text = f"{what}, and a group needs {self._ks}: {self._advice}"
             return Reason("too few", text, self._few)
         shortage = standing.shortage()
         if shortage is None:
@@ -148,10 +168,9 @@ class SilenceRule:
         what = f"{n} devices are present" if n > 1 else "1 device is present"
         if n < standing.n_on_graph:
             what = f"at most {n} of {standing.n_on_graph} devices are on roads that are connected"
-        return Reason("too few", f"{what} and a group needs {k}: {_ADVICE}", self._few)
+        return Reason("too few", f"{what} and a group needs {k}: {self._advice}", self._few)
 
-    @staticmethod
-    def _refused(n_of: Mapping[Outcome, int]) -> Reason | None:
+    def _refused(self, n_of: Mapping[Outcome, int]) -> Reason | None:
         """Most of what arrived has one outcome that says why."""
         refused = {outcome: n for outcome, n in n_of.items() if n and outcome not in _NOT_A_REASON}
         if not refused:
@@ -159,8 +178,8 @@ class SilenceRule:
         outcome = max(refused, key=refused.__getitem__)
         cause = {
             Outcome.SUPPRESSED__REGION_TOO_LARGE: (
-                "are in regions of more nodes than region.max_nodes allows: raise it, or lower"
-                " adka.k_values"
+                "are in regions of more nodes than region.max_nodes allows: raise it"
+                f"{self._smaller}"
             ),
             Outcome.SUPPRESSED__REGION_TOO_SMALL: (
                 "are on roads of fewer nodes than region.min_nodes: lower it, or use a connected"

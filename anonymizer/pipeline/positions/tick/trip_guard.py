@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import TripEnds
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 
@@ -34,9 +34,14 @@ class Positions(NamedTuple):
         """Reveal no place."""
         return "Positions(...)"
 
-    def only(self, chosen: BoolArray) -> "Positions":
-        """Return the chosen positions, shape (n,)."""
-        return Positions(*(None if each is None else each[chosen] for each in self))
+    def only(self, chosen: BoolArray | IntArray) -> "Positions":
+        """Return the chosen positions: a mask of shape (n,), or rows."""
+        return Positions(
+            *(column[chosen] for column in (self.slot, self.ts, self.lat, self.lon, self.tag)),
+            None if self.heading is None else self.heading[chosen],
+            None if self.node is None else self.node[chosen],
+            None if self.layer is None else self.layer[chosen],
+        )
 
 
 class TripGuard:

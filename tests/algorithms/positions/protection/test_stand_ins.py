@@ -68,3 +68,11 @@ def test_without_zones_nobody_has_a_stand_in() -> None:
     nowhere = StandIns(np.full(5, NO_ZONE, np.int32), SECRET)
     assert at(nowhere, 0, NO_ZONE) == [-1]
     assert at(nowhere, 0) == []
+
+
+def test_a_state_of_other_zones_puts_nobody_at_a_node_of_them() -> None:
+    stand_ins = StandIns(ZONE_OF, SECRET)
+    at(stand_ins, 3, 0)
+    turned = StandIns(np.where(ZONE_OF < 0, ZONE_OF, 1 - ZONE_OF).astype(np.int32), SECRET)
+    turned.restore(unpack(pack(stand_ins.state())))
+    assert {*at(turned, 3, 0)} <= MEMBERS[1], "which is zone 0 by now"

@@ -19,7 +19,7 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
-from anonymizer.pipeline.positions.counts.counting import CountingFlow, cells_message
+from anonymizer.pipeline.positions.counts.counting import CountingFlow, cells_messages
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.settings import CountSettings
 
@@ -168,7 +168,7 @@ def test_counts_equal_those_of_the_naive_twin(said: list[Seen], shuffle: Any) ->
 
 
 def test_the_cells_are_boxes_around_their_nodes() -> None:
-    message = cells_message("cloaked/counts", 16, NETWORK, version="abc")
+    [message] = cells_messages("cloaked/counts", 16, NETWORK, version="abc")
     assert (message.topic, message.retain) == ("cloaked/counts/cells", True)
     body = json.loads(message.payload)
     assert body["network"] == "abc"
@@ -181,6 +181,21 @@ def test_the_cells_are_boxes_around_their_nodes() -> None:
             lon, lat = float(NETWORK.lon[node]), float(NETWORK.lat[node])
             assert min(p[0] for p in ring) - 1e-6 <= lon <= max(p[0] for p in ring) + 1e-6
             assert min(p[1] for p in ring) - 1e-6 <= lat <= max(p[1] for p in ring) + 1e-6
+
+
+@pytest.mark.parametrize("part_bytes", [1, 700, 3000])
+def test_cells_are_cut_to_what_the_broker_takes(part_bytes: int) -> None:
+    [whole] = cells_messages("t", 16, NETWORK, version="abc")
+    parts = cells_messages("t", 16, NETWORK, version="abc", part_bytes=part_bytes)
+    bodies = [json.loads(each.payload) for each in parts]
+    assert [each for body in bodies for each in body["features"]] == json.loads(whole.payload)[
+        "features"
+    ]
+    assert [each.topic for each in parts] == ["t/cells", *(f"t/cells/{i}" for i in range(1, 16))][
+        : len(parts)
+    ]
+    assert all((body["part"], body["of"]) == (i, len(parts)) for i, body in enumerate(bodies))
+    assert part_bytes == 1 or max(len(each.payload) for each in parts) <= part_bytes
 
 
 @pytest.mark.data

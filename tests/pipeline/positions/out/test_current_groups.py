@@ -16,8 +16,8 @@ from anonymizer.pipeline.positions.out.current_groups import (
 from anonymizer.pipeline.positions.out.encoding import group_id
 
 
-def current(*, part_bytes: int = 10_000) -> CurrentGroups:
-    return CurrentGroups(topic="now", network="abc", part_bytes=part_bytes, grace_s=1.0)
+def current() -> CurrentGroups:
+    return CurrentGroups(topic="now", network="abc", grace_s=1.0)
 
 
 def of_group(names: Sequence[str], *, time: float, until: float) -> Outgoing:
@@ -79,9 +79,9 @@ def test_messages_of_single_devices_are_kept_one_by_one() -> None:
 
 
 def test_parts_are_of_limited_size_and_those_no_longer_needed_are_emptied() -> None:
-    groups = current(part_bytes=4096)
+    groups = current()
     groups.see([of_group([f"{i}a", f"{i}b"], time=0, until=9) for i in range(100)])
-    messages = groups.messages(now=1)
+    messages = groups.messages(now=1, part_bytes=4096)
     assert len(messages) > 1
     assert max(len(message.payload) for message in messages) <= 4096
     emptied = groups.close(now=2)

@@ -153,6 +153,68 @@ def test_a_group_that_has_shown_nothing_ends_with_a_withdrawal() -> None:
     assert "SUPPRESSED__UNVERIFIED" not in rig.outcomes()
 
 
+def test_who_stays_is_published_in_the_same_epoch_when_a_group_that_has_shown_nothing_breaks() -> (
+    None
+):
+    """The reproduction: an opt-out between the forming and the first release ended the group."""
+    rig, others = ZonesRig(**SESSION), {"e": 2, "f": 22}
+    shown = drive(rig, NODE_OF | others, 1)
+    left = next(d for d, v in NODE_OF.items() if not any(v in region for region in shown))
+    rig.state(left, {"everywhere": True})
+    said = {d: v for d, v in (NODE_OF | others).items() if d != left}
+    regions = drive(rig, said, 10)
+    covered = {d for d, v in said.items() if any(v in region for region in shown + regions)}
+    assert covered == said.keys()
+    assert "SUPPRESSED__UNVERIFIED" not in rig.outcomes()
+
+
+def test_who_opts_out_again_and_again_waits_longer_each_time_to_take_part() -> None:
+    rig, waits = ZonesRig(), []
+    for _ in range(6):
+        rig.state("a", {"everywhere": True})
+        assert rig.hidden("a", "b", "c") == 1
+        rig.state("a")
+        since = rig.seconds
+        while rig.hidden("a", "b", "c"):
+            assert rig.zones.n_refused == 1
+            rig.seconds += 19
+        waits.append(rig.seconds - since)
+        assert rig.zones.n_refused == 0
+    assert waits[0] == 1
+    assert all(60 * (2**n - 1) <= wait <= 60 * 2**n for n, wait in enumerate(waits)), waits
+    rig.seconds += 86_400
+    rig.state("a", {"everywhere": True})
+    rig.hidden("a")
+    rig.state("a", AROUND_12)
+    assert rig.hidden("a", "b", "c", node=3) == 0, "it is forgotten after a day"
+
+
+def test_who_waits_to_take_part_goes_on_waiting_from_a_state() -> None:
+    rig, other = ZonesRig(), ZonesRig()
+    for _ in range(3):
+        rig.state("a", {"everywhere": True})
+        rig.hidden()
+        rig.state("a")
+        rig.hidden()
+    other.zones.restore(unpack(pack(rig.zones.state())))
+    for each in (rig, other):
+        assert each.hidden("a", "b", "c") == 1
+        each.seconds += 240
+        assert each.hidden("a", "b", "c") == 0
+
+
+def test_the_view_counts_those_who_are_shut_out_for_what_they_state() -> None:
+    rig = ZonesRig(**SESSION | {"presence": {"ttl_s": 30, "max_behind_s": 30}})
+    rig.state("a", {"k": 8})
+    rig.state("nobody", {"k": 8})
+    drive(rig, NODE_OF, 3)
+    assert rig.flow.view.n_shut_out == 1, "of four devices it demands eight"
+    rig.state("a", {"k": 10**9})
+    rig.state("b", {"everywhere": True})
+    drive(rig, NODE_OF, 1)
+    assert rig.flow.view.n_shut_out == 1, "who takes no part wants it so"
+
+
 def test_a_position_that_waits_for_a_group_goes_with_the_withdrawal() -> None:
     rig = ZonesRig(**WAITING)
     drive(rig, NODE_OF, 2)
@@ -288,7 +350,7 @@ def test_a_withdrawal_counts_once_whoever_repeats_it(before: bytes | None) -> No
     drive(rig, REST, 1)
     assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 1
     rig.state("a", by="one", beside=("one", "two"))
-    assert rig.zones.withdrawn()[1].tolist() == [], "the other is only behind it"
+    assert rig.zones.withdrawn(now=NOW)[1].tolist() == [], "the other is only behind it"
 
 
 @pytest.mark.parametrize("demand", [{"k": 3}, {"road_m": 100.0}])
@@ -316,7 +378,8 @@ def test_a_group_has_as_many_devices_as_one_of_them_demands() -> None:
         rig.seconds += 1
         now = NOW + rig.seconds
         published += rig.publish(*(delivery(d, v, now) for d, v in many.items()), now=now)
-    assert {message["k"] for message in published} == {2, 4}, "companions share the demand"
+    assert {message["k"] for message in published} <= {2, 4}
+    assert 4 in {message["k"] for message in published}
     assert all(len(message["pseudonyms"]) >= message["k"] for message in published)
 
 

@@ -116,12 +116,16 @@ def test_a_refused_message_takes_no_place_in_the_table_of_devices() -> None:
     assert rig.flow.view.n_devices == 0
 
 
-def test_a_device_off_the_graph_is_present_but_counts_for_nothing() -> None:
-    rig = Rig()
-    rig.publish(delivery("a", 12, NOW), delivery("b", 12, NOW))
-    rig.publish(Delivery("positions/a", b'{"lat": 60.0, "lon": 25.0}', 0), now=NOW + 1)
-    assert (rig.flow.view.n_devices, rig.flow.view.n_devices_on_graph) == (2, 1)
-    assert rig.publish(delivery("b", 12, NOW + 2), now=NOW + 2) == []
+def test_a_device_that_leaves_the_graph_counts_for_as_long_as_a_silent_one() -> None:
+    for leaves in (True, False):
+        rig = Rig()
+        rig.publish(delivery("a", 12, NOW), delivery("b", 12, NOW))
+        away = json.dumps(a_position(12) | {"lat": NETWORK.lat[12] + 0.005}).encode()
+        elsewhere = [Delivery("positions/a", away, 0)] * leaves
+        for after_s, n_on_graph in ((1, 2), (119, 2), (121, 1), (122, 1)):
+            now = NOW + after_s
+            found = rig.publish(*elsewhere, delivery("b", 12, now), now=now)
+            assert (rig.flow.view.n_devices_on_graph, len(found)) == (n_on_graph, n_on_graph - 1)
 
 
 def test_pseudonyms_change_with_the_epoch_and_not_before() -> None:

@@ -68,6 +68,33 @@ def test_a_device_on_two_networks_is_on_the_first_and_no_company_on_the_other() 
     assert rig.flow.inputs.n_of[1].sum() == 2, "and the input is told"
 
 
+def seconds_until_grouped_elsewhere(changes_at: int) -> int:
+    """Return how long a phone waits that changes from one network to the other."""
+    tables = {"session": {"epoch_s": 60, "beat_s": 6}, "presence": {"ttl_s": 120}}
+    rig = rig_of(region={"mode": "session", "min_nodes": 2}, **tables)
+    devices = [(kind, f"{kind}{i}", i % 25) for kind in ("cars", "walkers") for i in range(40)]
+    operator, table = rig.flow.mobile.engine.operator, rig.flow.mobile.devices
+    for second in range(changes_at + 100):
+        now = NOW + second
+        phone = said("cars" if second < changes_at else "walkers", "phone", second // 9 % 25, now)
+        others = [said(*each, now) for each in devices if (second + each[2]) % 5 == 0]
+        rig.publish(phone, *others, now=now)
+        slot = np.array([table.find(table.key("phone"))], np.int32)
+        [node] = operator.place_of[slot].tolist()
+        if node >= BOTH.layers[1].nodes.start and not operator.n_ungrouped(slot):
+            return second - changes_at
+    raise AssertionError("it is published no more")
+
+
+@pytest.mark.compiled
+def test_a_phone_that_changes_its_network_is_grouped_there_when_its_group_has_ended() -> None:
+    """Not when it has been silent for 290 s: its last group lives for an epoch at most."""
+    waited = [seconds_until_grouped_elsewhere(150 + late) for late in range(0, 60, 7)]
+    print(waited)  # noqa: T201
+    assert np.mean(waited) <= 60
+    assert max(waited) <= 60 + 60 / 4
+
+
 def test_a_device_that_was_forgotten_may_come_back_on_another_network() -> None:
     rig = rig_of(presence={"ttl_s": 60})
     rig.publish(said("cars", "a", 0), said("cars", "b", 0))

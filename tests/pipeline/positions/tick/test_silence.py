@@ -1,10 +1,14 @@
 """Whenever positions arrive and none is published, one sentence says why, with the number."""
 
+import re
+import tomllib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
@@ -12,8 +16,8 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
-from anonymizer.pipeline.positions.tick.silence import Reason
-from anonymizer.settings import Settings, zones_of
+from anonymizer.pipeline.positions.tick.silence import Reason, published_k, smaller_k
+from anonymizer.settings import AdkaSettings, Settings, zones_of
 from tests.pipeline.positions.support import NOW, SECRET
 
 CITY = load_network("city:400")
@@ -82,7 +86,8 @@ def test_too_few_phones_are_told_within_a_minute_with_both_numbers(n_phones: int
     assert fleet.why is not None
     assert fleet.why.text == (
         f"{n_phones} devices are present and a group needs 10: nothing is published until more"
-        " come, or lower adka.k_values"
+        " come, or, for less protection, write k_values = [5, 2, 2] and k_floor = 2 in [adka] and"
+        " restart"
     )
     # Nobody else learns how many there are.
     assert str(n_phones) not in fleet.why.public.replace("5 to 10", "")
@@ -174,3 +179,32 @@ def test_the_outcomes_of_each_input_are_counted_apart() -> None:
     named = {(i, outcome.name): n for (i, outcome), n in inputs.refusals().items()}
     assert named == {(2, "INVALID__SCHEMA"): 3, (3, "SUPPRESSED__OFF_GRAPH"): 1}
     assert sum(inputs.refused(-1).values()) == 1
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=4),
+    st.integers(2, 50),
+)
+def test_the_advice_is_accepted_as_it_is_printed_until_there_is_nothing_left_to_advise(
+    values: list[int], floor: int
+) -> None:
+    """Whoever follows it, again and again, comes to k 2, and each step publishes a smaller k."""
+    adka = AdkaSettings.model_validate(
+        {
+            "density_steps": range(4, 4 + len(values) - 1),
+            "k_values": sorted(values, reverse=True),
+            "k_floor": floor,
+        }
+    )
+    for _ in range(8):
+        advice = smaller_k(adka)
+        if not advice:
+            break
+        found = re.search(r"write (k_values = \[.*\]) and (k_floor = \d+) in \[adka\]", advice)
+        assert found is not None
+        written = tomllib.loads("\n".join(found.groups()))
+        stated = {"density_steps": adka.density_steps} | written
+        smaller = AdkaSettings.model_validate(stated)
+        assert smaller.k_at(0) < adka.k_at(0)
+        adka = smaller
+    assert published_k(adka) == "2"

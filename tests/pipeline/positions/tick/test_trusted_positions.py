@@ -39,7 +39,7 @@ def two_towns(*, side: int = 16) -> RoadNetwork:
 
 
 TOWNS = two_towns()
-SESSION = {
+SESSION: dict[str, Any] = {
     "region": {"mode": "session"},
     "session": {"beat_s": 6.0, "epoch_s": 90.0},
     "adka": {"density_steps": [], "k_values": [3]},
@@ -93,7 +93,7 @@ def jumping(share: float, *, seed: int = 1) -> Callable[[float], Iterable[Delive
 def test_wrong_fixes_of_some_widen_hardly_anybodys_region(share: float, most: float) -> None:
     rig = Rig(roads=TOWNS, **SESSION)
     widened = share_over_both(driven(rig, jumping(share), until_s=900))
-    anything = {"inputs": [{"max_speed_mps": 1e6}]}
+    anything: dict[str, Any] = {"inputs": [{"max_speed_mps": 1e6}]}
     control = share_over_both(
         driven(Rig(roads=TOWNS, **SESSION, **anything), jumping(share), until_s=900)
     )
@@ -139,7 +139,9 @@ def feed(seconds: float, *, stated: bool) -> list[Delivery]:
     return [Delivery("feed", json.dumps(payload).encode(), 0, retained=False)]
 
 
-FEED = {"inputs": [{"topic": "feed", "codec": "gtfs_rt_json", "device_from": "payload"}]}
+FEED: dict[str, Any] = {
+    "inputs": [{"topic": "feed", "codec": "gtfs_rt_json", "device_from": "payload"}]
+}
 
 
 def test_vehicles_that_nobody_has_heard_of_are_in_no_k_until_they_state_times() -> None:
@@ -175,7 +177,7 @@ def test_a_place_by_radio_masts_is_company_for_nobody() -> None:
     rig = Rig(roads=TOWNS, **SESSION)
 
     def says(seconds: float) -> Iterable[Delivery]:
-        vague = {d: {"accuracy_m": 19_138} for d in range(4, 14)}
+        vague: dict[int, dict[str, Any]] = {d: {"accuracy_m": 19_138} for d in range(4, 14)}
         return [
             of_town(d, seconds, **vague.get(d, {})) for d in range(14) if seconds % EVERY_S == d
         ]

@@ -1,0 +1,205 @@
+"""Direct identifiers among published columns, recognized by what the cells hold.
+
+A name tells little of a column (`ref`, `note`, `x`), so its content is looked at: forms of which
+each value is somebody's, and anything else that most people have for themselves. What is recognized
+need not identify anybody, and what is not may: a reader of the table knows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from anonymizer.files.coded_columns import is_missing, texts
+from anonymizer.files.tables import TextTable
+
+_FORMS: dict[str, str] = {
+    "e-mail addresses": r"^[^@\s,;]+@[^@\s,;]+\.[^@\s,;.]{2,}$",
+    "UUIDs": r"(?i)^\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?$",
+    "MAC addresses": r"(?i)^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$",
+    "IP addresses": r"(?i)^((25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}"
+    r"|([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|[0-9a-f:]*::[0-9a-f:]*)(/\d{1,3})?$",
+    "web addresses": r"(?i)^([a-z][a-z0-9+.-]+://|www\.)\S+$",
+    "IBANs": r"(?i)^[a-z]{2}\d{2}( ?[a-z0-9]){11,30}$",
+    "payment cards": r"^\d{4}([ -]?\d{4}){2}[ -]?\d{1,7}$",
+    "national ids": r"(?i)^(\d{3}-\d{2}-\d{4}|\d{17}[\dx]|\d{3}\.\d{3}\.\d{3}-\d{2}"
+    r"|[a-ceghj-prtw-z]{2} ?(\d{2} ?){3}[a-d]|[xyz]?\d{7,8}-?[a-z]"
+    r"|[a-z]{6}\d\d[a-z]\d\d[a-z]\d{3}[a-z]"
+    r"|[2-9]\d{3} \d{4} \d{4}|[12] ?\d\d ?[01]\d ?\d[\dab] ?\d{3} ?\d{3} ?\d\d|\d{6}[-+ ]\d{4})$",
+    "vehicle identification numbers": r"(?i)^[a-hj-npr-z0-9]{17}$",
+    "hashes": r"(?i)^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
+    "account names": r"^@\w{2,}$",
+    "coordinates": r"(?i)^(point *)?\(?[-+]?\d{1,3}\.\d{3,}\u{b0}?[ns]?[,; ]+"
+    r"[-+]?\d{1,3}\.\d{3,}\u{b0}?[eow]?\)?$",
+}
+"""Forms by kind, of which any other value is improbable."""
+_PHONE = r"^(\+|00)?\(?\d[\d ()./-]{5,18}\d$"
+_PHONE_SIGN = r"^(\+|0)|[ ()/-]"
+_NO_PHONE = (
+    r"^(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d+\.\d+"
+    r"|\d{1,3}([ '.]\d{3})+([.,]\d+)?)$"
+)
+_PLATE = r"(?i)^[\p{Han}a-z]{1,3}[ \u{b7}-]{0,2}[a-z0-9]{1,4}[ -]?[a-z0-9]{1,5}$"
+_POSTCODE = r"(?i)^([a-z]{1,2}\d[a-z\d]? ?\d[a-z]{2}|[a-z]\d[a-z] ?\d[a-z]\d|[a-z]{1,2}-?\d{4,5})$"
+_NAME = r"^(\p{Lu}[\p{L}'\u{2019}.-]*)((, | )\p{Lu}[\p{L}'\u{2019}.-]*){1,4}$"
+_HAN_NAME = r"^\p{Han}{2,4}$"
+_ADDRESS = (
+    r"(?i)^(\d+[a-z]?,? (\p{L}[\p{L}.'-]*,? ?){1,6}.*|\p{L}[\p{L}.' -]* \d+ ?[a-z]?(, ?.*)?"
+    r"|.*\p{Han}.*(\u{8def}|\u{8857}|\u{5df7}).*\d+.*)$"
+)
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_PLACE_NAME = r"(?i)^(.*[_ .-])?(lat|lon|lng|latitude|longitude|gps)([_ .-].*)?$"
+_FRACTION = r"\.\d{3,}$"
+_NUMBERS = "numbers of their own"
+_PARTS = r"[^{}\[\]|]+"
+_PHONE_DIGITS, _ID_DIGITS = 7, 6
+_SOME, _MOST, _NEARLY_ALL = 0.01, 0.5, 0.9
+_FEW_HAVE_IT = 5
+"""Cells with one value, on average, up to which a value is somebody's."""
+_LEAST_CELLS = 20
+"""Fewer cells are often all different by chance."""
+_MANY_WORDS = 5
+
+
+class Recognized(NamedTuple):
+    """What the cells of a column look like, in the plural, and in how many cells.
+
+    `direct`: whether a value says who somebody is, also among the labels of a class; if not, most
+    people have one for themselves.
+    """
+
+    kind: str
+    n_cells: int
+    direct: bool
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether they are just numbers, each somebody's own."""
+        return self.kind == _NUMBERS
+
+
+def identifying_columns(
+    original: TextTable,
+    release: TextTable,
+    *,
+    qis: Sequence[str],
+    sensitive: Sequence[str],
+    keep: Sequence[str],
+    markers: Sequence[str],
+) -> Iterator[tuple[str, Recognized]]:
+    """Yield the columns of a release that hold direct identifiers.
+
+    Of a quasi-identifier, labels that name cells of the original count. Numbers that are measured,
+    as a dose, may be different for everybody in a sensitive attribute or a quasi-identifier: these
+    are what the promises are about. Numbers that look like those of accounts may not.
+    """
+    for name in (*keep, *sensitive, *qis):
+        if name not in release.frame.columns:
+            continue
+        cells = texts(original if name in qis else release, name)
+        found = recognized(cells.set(pl.Series(is_missing(cells, markers)), None))
+        if found is None or not (found.direct or name in keep or not found.are_numbers):
+            continue
+        if name not in qis or (found.direct and _is_told(cells, texts(release, name))):
+            yield name, found
+
+
+def _is_told(cells: pl.Series, labels: pl.Series) -> bool:
+    """Return whether a set or an end of a range among the labels is a cell of the original."""
+    named = labels.unique().drop_nulls().str.extract_all(_PARTS).explode().drop_nulls()
+    parts = pl.concat([named, named.str.split("-").explode()]).str.strip_chars().unique()
+    return bool(cells.is_in(parts.implode()).any())
+
+
+def recognized(column: pl.Series) -> Recognized | None:
+    """Return what kind of direct identifiers a column of text holds; None: it seems to hold none.
+
+    Parameters
+    ----------
+    column
+        Text, null where there is no value; numbers as text.
+    """
+    cells = column.drop_nulls()
+    counted = cells.alias("cell").value_counts(name="n").sort("cell")
+    there, times, n = counted["cell"], counted["n"], len(cells)
+    if not n:
+        return None
+    if (found := _of_one_form(there, times, n)) is not None or n > _FEW_HAVE_IT * len(there):
+        return found
+    for kind, fits in _looser(column.name, there):
+        if fits.sum() > _MOST * len(there):
+            return Recognized(kind, int(times.filter(fits).sum()), direct=True)
+    return _of_their_own(there, int((times == 1).sum()), n)
+
+
+def _of_one_form(there: pl.Series, times: pl.Series, n: int) -> Recognized | None:
+    for kind, form in _FORMS.items():
+        fits = there.str.contains(form)
+        if (check := _CHECKS.get(kind)) is not None and fits.any():
+            fits &= pl.Series([check(x) for x in there.set(~fits, "")], dtype=pl.Boolean)
+        n_cells = int(times.filter(fits).sum())
+        is_rare = kind == "e-mail addresses" or n_cells <= _FEW_HAVE_IT * fits.sum()
+        if n_cells >= max(_SOME * n, 1) and is_rare and _enough(kind, n_cells, n):
+            return Recognized(kind, n_cells, direct=True)
+    return None
+
+
+def _of_their_own(there: pl.Series, alone: int, n: int) -> Recognized | None:
+    """Return what is of no known form, if most cells are different; `alone`: how many are."""
+    if n < _LEAST_CELLS or alone <= _MOST * n:
+        return None
+    if there.str.contains(_NUMBER).all():
+        whole, lengths = there.str.contains(r"^\d+$"), there.str.len_chars()
+        is_id = bool(whole.all()) and lengths.n_unique() == 1 and lengths[0] >= _ID_DIGITS
+        found = Recognized(_NUMBERS, alone, direct=is_id)
+        return found if alone >= _NEARLY_ALL * n else None
+    words = there.str.count_matches(r"\s+").mean()
+    is_text = isinstance(words, float) and words + 1 >= _MANY_WORDS
+    return Recognized("free text" if is_text else "values of their own", alone, direct=is_text)
+
+
+def _enough(kind: str, n_cells: int, n: int) -> bool:
+    """Return whether a kind whose form other values may have, too, is what most cells are."""
+    return kind not in {"payment cards", "national ids"} or n_cells > _MOST * n
+
+
+def _looser(name: str, there: pl.Series) -> list[tuple[str, pl.Series]]:
+    """Return kinds of which few people share a value, and which of the values look like it."""
+    has_digit, has_letter = there.str.contains(r"\d"), there.str.contains(r"\p{L}")
+    n_digits = there.str.count_matches(r"\d")
+    phone = there.str.contains(_PHONE) & there.str.contains(_PHONE_SIGN)
+    phone &= ~there.str.contains(_NO_PHONE) & (n_digits >= _PHONE_DIGITS)
+    plate = there.str.contains(_PLATE) & has_digit & has_letter & ~there.str.contains(_POSTCODE)
+    found = [("phone numbers", phone), ("names of people", there.str.contains(_NAME))]
+    if len(there) >= _LEAST_CELLS:
+        found += [
+            ("licence plates or serial numbers", plate & (there.str.len_chars() > _FEW_HAVE_IT)),
+            ("names of people", there.str.contains(_HAN_NAME)),
+        ]
+    found.append(("street addresses", there.str.contains(_ADDRESS)))
+    if pl.Series([name]).str.contains(_PLACE_NAME).all():
+        found.append(("coordinates", there.str.contains(_FRACTION)))
+    return found
+
+
+def _is_iban(cell: str) -> bool:
+    bare = cell.replace(" ", "").upper()
+    moved = bare[4:] + bare[:4]
+    return bool(bare) and int("".join(str(int(sign, 36)) for sign in moved)) % 97 == 1
+
+
+def _is_card(cell: str) -> bool:
+    digits = [int(sign) for sign in reversed(cell) if sign.isdigit()]
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+    return bool(digits) and (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+def _is_vin(cell: str) -> bool:
+    return any(sign.isdigit() for sign in cell) and any(sign.isalpha() for sign in cell)
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {
+    "IBANs": _is_iban,
+    "payment cards": _is_card,
+    "vehicle identification numbers": _is_vin,
+}

@@ -1,0 +1,170 @@
+"""Columns of a table by what their values mean: before anything is counted or promised.
+
+What was folded is listed; see `anonymizer.algorithms.records.meanings` for what is one value.
+"""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from anonymizer.algorithms.records.meanings import Meanings, meanings
+from anonymizer.domain.spellings import TRUTH
+from anonymizer.files.tables import TextTable
+from anonymizer.files.time_columns import TimeCells, read_times
+
+Spelling: TypeAlias = Mapping[str, str | None]
+"""By cell of a column: how it is published and compared, None where it is missing."""
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+_MOMENT = re.compile(r"\d[-/.:]\d")
+_PLAIN = "^[!-~]+( [!-~]+)*$"
+_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]"
+_HALF = 0.5
+
+
+class Fold(BaseModel):
+    """What was folded in one column, in one way; it quotes no value but words for a missing one.
+
+    Attributes
+    ----------
+    how
+        In what the writings differ, or the word that says that there is no value.
+    n_writings, n_values
+        So many writings became so many values; no value: 0.
+    n_cells
+        Cells that were written otherwise than they are counted and published.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    column: str
+    how: str
+    n_writings: int
+    n_values: int
+    n_cells: int
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        if not self.n_values:
+            return f"{self.column}: {self.n_cells:,} cells say that there is no value: {self.how}"
+        return (
+            f"{self.column}: {self.n_writings:,} writings count as {self.n_values:,} values"
+            f" ({self.how}; {self.n_cells:,} cells)"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Meant:
+    """A column by what it means; `spelling` is None if all cells are already written so."""
+
+    spelling: Spelling | None
+    folds: tuple[Fold, ...] = ()
+
+    def of(self, column: pl.Series) -> pl.Series:
+        """Return the cells as they are counted and published."""
+        return column if self.spelling is None else spelled(column, self.spelling)
+
+
+def spelled(column: pl.Series, spelling: Spelling) -> pl.Series:
+    """Return a text column in a spelling; cells that it does not know stay as they are."""
+    text = column.cast(pl.String)
+    old, new = list(spelling), pl.Series(list(spelling.values()), dtype=pl.String)
+    found = text.replace_strict(pl.Series(old, dtype=pl.String), new, default=text)
+    return found.alias(column.name)
+
+
+def in_spelling(table: TextTable, spelling_of: Mapping[str, Spelling]) -> TextTable:
+    """Return a table with some of its columns, if they are text, in a spelling each."""
+    there = {name: each for name, each in spelling_of.items() if name in table.frame.columns}
+    columns = [
+        spelled(table.frame[name], each)
+        for name, each in there.items()
+        if each and table.frame[name].dtype in _TEXT
+    ]
+    return TextTable(table.path, table.frame.with_columns(columns))
+
+
+def meant(
+    column: pl.Series,
+    *,
+    markers: Sequence[str],
+    known: Sequence[str] = (),
+    counts: pl.Series | None = None,
+) -> Meant:
+    """Return what a column of text means; any other column means what it holds.
+
+    Parameters
+    ----------
+    markers, known
+        As for `meanings`.
+    counts
+        How often each cell stands for itself; None: once.
+    """
+    if column.dtype not in _TEXT:
+        return Meant(None)
+    cells = pl.DataFrame({"cell": column.cast(pl.String), "n": 1 if counts is None else counts})
+    there = cells.group_by("cell").agg(pl.col("n").sum()).sort("cell", nulls_last=True)
+    has_null = bool(there["cell"].null_count())
+    there = there.drop_nulls()
+    if _written_once(there["cell"], markers):
+        return Meant(None)
+    values = there["cell"].to_list()
+    found = meanings(values, there["n"].to_list(), markers=markers, known=known, times_of=_times_of)
+    folds = _folds(column.name, found)
+    # Where a missing value is written in one way, it stays so.
+    if found.spelling.count(None) + has_null <= 1:
+        found.spelling[:] = [
+            value if shown is None else shown
+            for value, shown in zip(values, found.spelling, strict=True)
+        ]
+    spelling = dict(zip(values, found.spelling, strict=True))
+    changed = {cell: shown for cell, shown in spelling.items() if cell != shown}
+    return Meant(changed or None, folds)
+
+
+def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
+    """Return whether it is plain that distinct cells are distinct values: what takes no time."""
+    lower = cells.str.to_lowercase()
+    number = cells.cast(pl.Float64, strict=False).drop_nulls()
+    in_one_form = cells.str.replace_all("[0-9]", "0").n_unique() == 1
+    return bool(
+        cells.str.contains(_PLAIN).all()
+        and lower.n_unique() == len(cells)
+        and not cells.is_in([*markers, "?"]).any()
+        and not lower.is_in(TRUTH - {"0", "1"}).any()
+        and (
+            in_one_form
+            or not (
+                number.n_unique() < len(number)
+                or cells.str.contains(_SEPARATED).any()
+                or cells.str.contains(_MOMENT.pattern).sum() > _HALF * len(cells)
+            )
+        )
+    )
+
+
+def _folds(column: str, found: Meanings) -> tuple[Fold, ...]:
+    folded = [
+        Fold(column=column, how=how, n_writings=writings, n_values=values, n_cells=cells)
+        for how, (writings, values, cells) in found.folded.items()
+    ]
+    if found.no_value:
+        words, n = ", ".join(sorted(found.no_value)), sum(found.no_value.values())
+        n_words = len(found.no_value)
+        folded.append(Fold(column=column, how=words, n_writings=n_words, n_values=0, n_cells=n))
+    return tuple(folded)
+
+
+def _times_of(texts: Sequence[str]) -> Mapping[str, Hashable]:
+    """Return the moment of each text that is one, if most are and all of these are of one kind."""
+    maybe = [text for text in texts if _MOMENT.search(text)]
+    if len(maybe) <= _HALF * len(texts):
+        return {}
+    try:
+        found = read_times(maybe)
+    except ValueError:  # the day or the month first: it is told where the column is coded
+        return {}
+    return found.number_of if isinstance(found, TimeCells) else {}

@@ -1,0 +1,119 @@
+"""Figures of the positions flow at one moment: exact ones for the operator, or public ones."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anonymizer.domain.arrays import IntArray
+from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.positions.tick.flow_stats import DensityBands
+
+if TYPE_CHECKING:
+    from anonymizer.pipeline.positions.tick.flow import PositionFlow
+
+Label = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Exact:
+    """What depends on each position that arrives, whether its device is published or not.
+
+    Attributes
+    ----------
+    n_received, n_waiting, n_held
+        Positions received; messages in the inbox; positions received and not settled.
+    imbalance
+        Positions that no count contains.
+    n_devices, n_devices_on_graph, n_newcomers
+        Devices present, those that count towards k, and those of them that wait for a group.
+    n_fixed_devices
+        Cloaked fixed devices present.
+    n_without_room
+        Devices that are hidden because there is no room for their zones.
+    n_shut_out
+        Devices that are hidden because of what they state; see `Fleet.n_shut_out`.
+    n_followed, n_below_k
+        Pseudonyms that the light audit follows, and those with fewer than k candidates left.
+    hidden_to_k_least
+        Least number of candidates for one of them, divided by its k; NaN if there is none.
+    latency_s
+        Arrival to publication of positions, by what they waited for; see `FlowStats`.
+    density
+        Where devices are dense; None before the first tick.
+    stage_s
+        Durations of ticks by stage.
+    """
+
+    n_received: int
+    n_waiting: int
+    n_held: int
+    imbalance: int
+    n_devices: int
+    n_devices_on_graph: int
+    n_newcomers: int
+    n_fixed_devices: int
+    n_without_room: int
+    n_shut_out: int
+    n_followed: int
+    n_below_k: int
+    hidden_to_k_least: float
+    latency_s: Mapping[str, BatchHistogram]
+    stage_s: Mapping[str, BatchHistogram]
+    density: DensityBands | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Figures:
+    """Counts of a positions flow at one moment, exact or public.
+
+    Attributes
+    ----------
+    n_of
+        Positions by outcome and reason; in public see `PublicLedger`.
+    n_clamped
+        By declared reading; see `GroupReadings`.
+    refused
+        What could not be used, by number of the input (from one), outcome and reason.
+    n_published_devices
+        Devices that the published messages told of at one moment lately, in steps of k.
+    exact
+        What nobody but the operator may know; None in public.
+    """
+
+    n_of: Mapping[Label, int]
+    n_clamped: IntArray
+    refused: Mapping[tuple[int, Label], int]
+    n_published_devices: int
+    exact: Exact | None
+
+
+def exact_figures(flow: "PositionFlow", ledger: Ledger, *, n_waiting: int) -> Figures:
+    """Return the exact counts of a flow; `n_waiting` messages are in its inbox."""
+    view = flow.view
+    n_held = n_waiting + flow.n_held
+    exact = Exact(
+        n_received=ledger.n_received,
+        n_waiting=n_waiting,
+        n_held=n_held,
+        imbalance=ledger.n_received - ledger.n_settled - n_held,
+        n_devices=view.n_devices,
+        n_devices_on_graph=view.n_devices_on_graph,
+        n_newcomers=view.n_newcomers,
+        n_fixed_devices=view.n_fixed_devices,
+        n_without_room=flow.device_zones.n_left_out if flow.device_zones else 0,
+        n_shut_out=view.n_shut_out,
+        n_followed=len(view.hidden_to_k),
+        n_below_k=int((view.hidden_to_k < 1).sum()),
+        hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
+        latency_s=flow.stats.latency_s,
+        stage_s=flow.stats.stage_s,
+        density=flow.density_watch.bands,
+    )
+    return Figures(
+        n_of={outcome.label: n for outcome, n in ledger.counts().items()},
+        n_clamped=view.n_clamped,
+        refused={(i, outcome.label): n for (i, outcome), n in flow.inputs.refusals().items()},
+        n_published_devices=flow.public_figures.shown.n_published_devices,
+        exact=exact,
+    )

@@ -1,0 +1,117 @@
+"""A mark beside a store: which store lies there, and what it was when it was closed.
+
+A store remembers what was published; one that is missing, emptied, replaced by an older copy or
+damaged would let it be published again, in another way. The mark tells these from a first start.
+"""
+
+import json
+import os
+import secrets
+import sqlite3
+from hashlib import blake2b
+from pathlib import Path
+
+from anonymizer.errors import SettingsError
+
+_MODE = 0o600
+_CHUNK_BYTES = 1 << 20
+_MOST_HASHED_BYTES = 1 << 30
+"""A larger file is not read whole when it is closed: a gateway has to end in time."""
+
+
+class StoreMark:
+    """The mark of the store at a path, `PATH-mark`.
+
+    Notes
+    -----
+    Whenever a store is opened, it gets a new random name, first in the mark, then in the store. A
+    crash in between leaves the name before, which the mark still knows; an older copy has neither.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, path.with_name(f"{path.name}-mark")
+        self._name = self._before = self._closed_as = ""
+        self.exists = self._file.exists()
+        if self.exists:
+            try:
+                said = json.loads(self._file.read_text())
+                self._name, self._before = said["name"], said["before"]
+                self._closed_as = said["closed_as"]
+            except (OSError, ValueError, KeyError, TypeError):
+                raise self._problem(f"its mark {self._file} cannot be read") from None
+
+    def check_there(self) -> None:
+        """Check that there is a store if there was one; before it is created.
+
+        Raises
+        ------
+        SettingsError
+            If it is missing or empty.
+        """
+        if self.exists and not (self._path.exists() and self._path.stat().st_size):
+            raise self._problem(f"is missing or empty, and {self._file} says that there was one")
+
+    def content_changed(self) -> bool:
+        """Return whether the file is another one than was closed; a crash leaves that open."""
+        return bool(self._closed_as) and self._closed_as != _digest(self._path)
+
+    def damaged(self) -> SettingsError:
+        """Return the error that says so."""
+        return self._problem("is damaged: its content is not what it was when it was closed")
+
+    def turn(self, connection: sqlite3.Connection) -> None:
+        """Check that this is the store that was opened last, and name it anew.
+
+        Raises
+        ------
+        SettingsError
+            If it is another one, such as an older copy.
+        """
+        row = connection.execute("SELECT value FROM secrets WHERE name = 'opened'").fetchone()
+        found = row[0].hex() if row else ""  # a copy has none
+        if not self.exists and not row:
+            found = self._named(connection)
+        if self.exists and found not in {self._name, self._before}:
+            raise self._problem(f"is not the store that {self._file} says was used last")
+        self._write(secrets.token_hex(16), found, "")
+        self._named(connection, self._name)
+
+    @staticmethod
+    def _named(connection: sqlite3.Connection, name: str | None = None) -> str:
+        """Name the store, at random by default."""
+        name = name or secrets.token_hex(16)
+        connection.execute(
+            "INSERT OR REPLACE INTO secrets VALUES ('opened', ?)", (bytes.fromhex(name),)
+        )
+        return name
+
+    def close(self) -> None:
+        """Note the content, once the store is closed and has no log."""
+        log = self._path.with_name(f"{self._path.name}-wal")
+        whole = not log.exists() and self._path.stat().st_size <= _MOST_HASHED_BYTES
+        self._write(self._name, self._before, _digest(self._path) if whole else "")
+
+    def _write(self, name: str, before: str, closed_as: str) -> None:
+        self._name, self._before = name, before
+        said = json.dumps({"name": name, "before": before, "closed_as": closed_as})
+        new = self._file.with_name(f"{self._file.name}.part")
+        with os.fdopen(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, _MODE), "w") as file:
+            file.write(said)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self._file)
+
+    def _problem(self, what: str) -> SettingsError:
+        return SettingsError(
+            f"store.path: {self._path}: {what}. Put the newest backup there and remove"
+            f" {self._file}, or remove both to begin anew: windows and vehicles of before are"
+            " forgotten then, and what was published of them can be published again"
+        )
+
+
+def _digest(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

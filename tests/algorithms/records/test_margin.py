@@ -1,0 +1,181 @@
+"""The margin: every criterion holds whichever so many members of a class an adversary made up."""
+
+from dataclasses import replace
+from math import inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.kaca.features import Feature
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.content_verification import broken_contents
+from anonymizer.algorithms.records.criteria import class_keeps
+from anonymizer.algorithms.records.methods import MODELS, Task
+from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.tally import blank_tally, tally_keeps, tally_members
+from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
+from tests.algorithms.records import naive
+from tests.algorithms.records.made import SCHEMA, categories, numbers, promises, records
+
+PAY = replace(
+    SCHEMA, sensitive=(categories("illness", "fgh", missing=True), numbers("pay", 0, 1, 3, 10))
+)
+
+
+def with_margin(*, least: int = 1) -> st.SearchStrategy[Promise]:
+    def widened(promise: Promise, margin: int) -> Promise:
+        return replace(promise, k=promise.k + margin, margin=margin)
+
+    return st.builds(widened, promises(), st.integers(least, 3))
+
+
+@st.composite
+def paid(draw: st.DrawFn) -> Records:
+    """Small tables with two sensitive attributes."""
+    table = draw(records(max_n=11))
+    codes = [draw(st.lists(st.integers(0, 3), min_size=table.n, max_size=table.n)) for _ in "ab"]
+    return replace(table, sensitive=np.ascontiguousarray(np.array(codes, np.int32).T))
+
+
+@settings(max_examples=150)
+@given(paid(), with_margin())
+def test_a_class_keeps_its_margin_exactly_when_every_removal_leaves_the_criteria(
+    table: Records, promise: Promise
+) -> None:
+    member = np.arange(table.n)
+    exact = replace(promise, t=inf)
+    found = class_keeps(make_problem(table, PAY, exact).arrays, exact.k, member)
+    assert found == naive.keeps(table, PAY, exact, member.tolist())
+    broken = verify_classes(table, PAY, exact, np.zeros(table.n, np.int32))
+    assert found == (not broken)
+
+
+@settings(max_examples=150)
+@given(paid(), with_margin())
+def test_closeness_with_a_margin_is_bounded_by_what_every_removal_leaves(
+    table: Records, promise: Promise
+) -> None:
+    member = np.arange(table.n)
+    close = Promise(k=promise.k, t=0.5 if promise.t == inf else promise.t, margin=promise.margin)
+    # Of a class that is not the whole table.
+    class_of = np.where(member % 4 == 3, SUPPRESSED, 0).astype(np.int32)
+    member = np.flatnonzero(class_of == 0)
+    keeps = class_keeps(make_problem(table, PAY, close).arrays, close.k, member)
+    assert keeps == (not verify_classes(table, PAY, close, class_of))
+    if keeps:
+        assert naive.keeps(table, PAY, close, member.tolist())
+    plain = replace(close, margin=0)
+    assert class_keeps(make_problem(table, PAY, plain).arrays, plain.k, member) == naive.keeps(
+        table, PAY, plain, member.tolist()
+    )
+
+
+@settings(max_examples=100)
+@given(paid(), with_margin(least=0), st.data())
+def test_a_tally_keeps_what_the_class_keeps(
+    table: Records, promise: Promise, data: st.DataObject
+) -> None:
+    problem = make_problem(table, PAY, promise)
+    tally = blank_tally(problem)
+    for _ in range(2):  # the second class finds the marks of the first
+        chosen = data.draw(st.sets(st.integers(0, table.n - 1), min_size=1))
+        member = np.array(sorted(chosen))
+        tally_members(member, tally)
+        assert bool(tally_keeps(tally)) == class_keeps(problem.arrays, problem.k, member)
+
+
+METHODS = [(name, how) for name in ("kd", "kld", "kaca", "cells") for how in MODELS[name].methods]
+
+
+@pytest.mark.parametrize(("model", "how"), METHODS)
+@settings(max_examples=5, deadline=None)
+@given(table=records(max_n=60), promise=with_margin())
+def test_every_method_makes_classes_with_their_margin(
+    model: str, how: str, table: Records, promise: Promise
+) -> None:
+    if model == "kaca":
+        promise = Promise(k=promise.k, d=promise.d, l=promise.l, margin=promise.margin)
+    turns = iter(range(20, 0, -1))
+    task = Task(
+        records=table,
+        schema=SCHEMA,
+        promise=promise,
+        problem=make_problem(table, SCHEMA, promise),
+        time_left=lambda: next(turns, 0) / 20,
+        features=features_of(model),
+    )
+    class_of = MODELS[model].methods[how](task)
+    assert not verify_classes(table, SCHEMA, promise, class_of)
+
+
+def features_of(model: str) -> list[Feature]:
+    return [Feature(None, 1.0, 1.0) for _ in SCHEMA.qis] if model == "kaca" else []
+
+
+def test_one_who_says_something_else_does_not_make_a_class_diverse() -> None:
+    """Forty brakes and one engine: whoever owns the engine reads the forty."""
+    schema = Schema((), (categories("fault", ["brakes", "engine"]),), ())
+    fault = np.array([[0]] * 40 + [[1]], np.int32)
+    table = Records(np.zeros((41, 0), np.int32), fault, np.arange(41, dtype=np.int32))
+    one = np.zeros(41, np.int32)
+    assert not verify_classes(table, schema, Promise(k=10, l=2), one)
+    for n_engines, keeps in ((1, False), (3, False), (4, True)):
+        table.sensitive[41 - n_engines :] = 1
+        promise = Promise(k=13, l=2, margin=3)
+        assert (not verify_classes(table, schema, promise, one)) is keeps
+        problem = make_problem(table, schema, promise)
+        assert class_keeps(problem.arrays, problem.k, np.arange(41)) is keeps
+
+
+def test_a_margin_needs_one_record_of_each_person() -> None:
+    table = Records(np.zeros((2, 3), np.int32), np.zeros((2, 1), np.int32), np.zeros(2, np.int32))
+    with pytest.raises(ValueError, match="one record of each person"):
+        make_problem(table, SCHEMA, Promise(k=2, margin=1))
+
+
+lists = st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=4, max_size=9)
+
+
+@given(lists, st.integers(0, 3), st.integers(1, 3), st.sampled_from([1.0, 1.5, 2.0]))
+def test_what_leaves_is_refused_exactly_where_the_records_would_be(
+    values: list[str | None],
+    margin: int,
+    least: int,
+    entropy_l: float,
+) -> None:
+    promise = Promise(k=len(values), l=least, entropy_l=entropy_l, margin=margin)
+    content = {"k": len(values), "count": len(values), "sensitive": {"fault": values}}
+    code = np.array([["abc".index(v) if v else 3] for v in values], np.int32)
+    n = len(values)
+    table = Records(np.zeros((n, 0), np.int32), code, np.arange(n, dtype=np.int32))
+    schema = Schema((), (categories("fault", "abc", missing=True),), ())
+    holds = not verify_classes(table, schema, promise, np.zeros(n, np.int32))
+    assert (not broken_contents([content], promise, {"fault": ()})) is holds
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"count": 5},
+        {"k": 3},
+        {"sensitive": {"fault": [0.0, 9.0, 9.0]}},
+        {"sensitive": {"fault": [0.0, 1.0, 2.0, 3.0]}},
+        {"measures": {"fuel": {"n": 3, "sum": 1, "mean": 1}}},
+        {"measures": {"fuel": {"n": 5, "sum": 1, "mean": 1}}},
+    ],
+)
+def test_content_that_weighs_somebody_more_is_refused(spoilt: dict[str, object]) -> None:
+    good = {
+        "k": 4,
+        "count": 4,
+        "sensitive": {"fault": [0.0, 4.0, 5.0, 9.0], "other": [None] * 4},
+        "measures": {"fuel": {"n": 4, "sum": 9, "mean": 2.25}, "load": None},
+    }
+    promise, bands = Promise(k=4, l=2, entropy_l=2.0), {"fault": (5.0,)}
+    assert broken_contents([good], promise, bands) == set()
+    assert broken_contents([good, good | spoilt], promise, bands) == {1}
+    assert log(2) <= log(promise.entropy_l)

@@ -1,0 +1,105 @@
+"""A row is a person only by evidence, whatever the table came as and whoever reads it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import anonymizer
+from anonymizer.app.tuning.bench import Trained, bench_of_table
+from anonymizer.estimators import Anonymizer
+from anonymizer.files.coded_table import Declared
+from anonymizer.files.tables import TextTable
+
+N, N_BLANK, N_SILENT, K = 60, 50, 30, 10
+BLANKS = (None, "", " ", "?", "NA", "\N{NO-BREAK SPACE}")
+OPTIONS: dict[str, Any] = {
+    "qi": ["age", "sex"], "sa": "ill", "k": K, "model": "kaca", "method": "fast",
+}  # fmt: skip
+
+
+def people(seed: int = 5, *, silent: int = 0) -> pl.DataFrame:
+    """A table with rows of blanks, and with people who state an illness alone."""
+    rng = np.random.default_rng(seed)
+    blank = [[str(rng.choice(BLANKS[1:])) for _ in range(3)] for _ in range(N_BLANK)]
+    rows = [[str(rng.integers(18, 90)), str(rng.choice(["F", "M"])), ""] for _ in range(N)]
+    rows += [["", "", ""] for _ in range(silent)]
+    for row in rows:
+        row[2] = str(rng.choice(["flu", "cold", "none"]))
+    rows += blank
+    frame = pl.DataFrame(rows, schema=["age", "sex", "ill"], orient="row")
+    return frame.sample(fraction=1.0, shuffle=True, seed=seed)
+
+
+def as_file(folder: Path, frame: pl.DataFrame, form: str) -> Any:  # noqa: ANN401  what `anonymize` takes
+    if form == "frame":
+        return frame
+    if form == "numbers":  # null rows, as a data frame of numbers has them
+        age = pl.col("age").str.strip_chars().cast(pl.Float64, strict=False)
+        words = pl.col("sex", "ill").replace(list(BLANKS[1:]), [None] * 5)
+        return frame.with_columns(age, words)
+    path = folder / f"people.{form}"
+    if form == "parquet":
+        frame.write_parquet(path)
+    else:
+        lines = [",".join(frame.columns), *(",".join(row) for row in frame.iter_rows())]
+        path.write_text("\n".join(lines) + "\n\n\n")
+    return path
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "frame", "numbers"])
+def test_a_row_of_blanks_is_left_out_and_counted(tmp_path: Path, form: str) -> None:
+    made = anonymizer.anonymize(as_file(tmp_path, people(), form), **OPTIONS)
+    n_lines = 2 if form == "csv" else 0
+    assert made.report.suppressed == {"states_nothing": N_BLANK + n_lines}
+    assert made.report.n_published == N
+    assert min(made.frame["count"]) >= K
+
+
+def test_who_states_no_quasi_identifier_hides_nobody_and_costs_others_nothing() -> None:
+    with_some = people(silent=N_SILENT)
+    made = anonymizer.anonymize(with_some, **OPTIONS)
+    assert made.report.suppressed == {"states_nothing": N_BLANK, "states_no_qi": N_SILENT}
+    stated = with_some.filter(pl.col("age").str.contains(r"\d"))
+    assert made.frame.equals(anonymizer.anonymize(stated, **OPTIONS).frame)
+
+
+@pytest.mark.parametrize("marker", ["?", "", None])
+@pytest.mark.parametrize("what", ["nothing", "no_qi"])
+def test_the_audit_finds_rows_of_nobody_in_a_release_that_counts_them(
+    marker: str | None, what: str
+) -> None:
+    blank = [marker] * 9
+    original = pl.DataFrame(
+        {"age": ["30", "31", "32", *blank], "ill": ["flu", "flu", "none", *blank]}
+    )
+    if what == "no_qi":
+        original = original.with_columns(ill=pl.Series(["flu", "cold", "none"] * 4))
+    release = original.select(class_id=pl.lit(0), age=pl.lit("{[30-32]|?}"), ill="ill")
+    rows = pl.DataFrame({"in_row": range(12), "out_row": range(12)})
+    found = anonymizer.audit_table(release, original, auditor_map=rows, qi="age", sa="ill", k=K)
+    broken = {each.attack for each in found.failures}
+    assert {"rows of nobody", "k"} <= broken
+    assert not found.holds
+
+
+def test_people_without_quasi_identifiers_may_be_published_beside_k_others() -> None:
+    original = pl.DataFrame({"age": ["30", "31", "?"] * 4, "ill": ["flu", "cold", "none"] * 4})
+    release = original.select(class_id=pl.lit(0), age=pl.lit("{[30-31]|?}"), ill="ill")
+    rows = pl.DataFrame({"in_row": range(12), "out_row": range(12)})
+    asked: dict[str, Any] = {"auditor_map": rows, "qi": "age", "sa": "ill"}
+    assert anonymizer.audit_table(release, original, k=8, **asked).holds
+    assert not anonymizer.audit_table(release, original, k=9, **asked).holds
+
+
+def test_a_search_for_settings_and_an_estimator_count_no_blank_rows() -> None:
+    table = TextTable(Path("people"), people(silent=N_SILENT))
+    declared = Declared(qis=["age", "sex"], sensitive=["ill"])
+    assert sum(w.records.n for w in bench_of_table(table, declared, Trained(), seed=0).windows) == N
+    rows = as_file(Path(), people(silent=N_SILENT), "numbers").to_numpy()
+    made = Anonymizer("kaca", k=K, l=2, categorical=[1, 2], sensitive=[2]).fit(rows)
+    stated = np.array([row[0] == row[0] and row[0] is not None for row in rows])
+    assert ((made.class_of_ >= 0) <= stated).all()
+    assert np.bincount(made.class_of_[made.class_of_ >= 0]).min() >= K
