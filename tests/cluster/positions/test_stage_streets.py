@@ -65,7 +65,7 @@ def test_the_devices_of_all_sources_count_together() -> None:
     lane, one, other = LaneStreets(SETTINGS, STREETS), some(1), some(2)
     assert published(lane, stated(0, 7, one)) is None
     found = published(lane, stated(1, 7, other))
-    alone = hour_file(EndedHour(7, 4, together([one, other])), STREETS, every_s=3600.0)
+    alone = hour_file(EndedHour(7, 4, together([one, other])), STREETS, every_s=3600.0, secret=None)
     assert found == alone
     assert len(json.loads(alone)["features"]) > 20
 
@@ -103,7 +103,7 @@ def test_many_passages_come_in_pieces_and_nothing_counts_twice_whatever_dies() -
     lane.restore(state)
     assert published(lane, [*pieces[:1], *pieces[2:], pieces[-1]]) is None
     found = published(lane, stated(1, 7, few))
-    assert found == hour_file(EndedHour(7, 4, together([many, few])), STREETS, every_s=3600.0)
+    assert found == hour_file(EndedHour(7, 4, together([many, few])), STREETS, every_s=3600.0, secret=None)
     assert published(lane, [*pieces, *stated(1, 7, few)]) is None, "each hour is published once"
 
 

@@ -37,7 +37,11 @@ class Positions(NamedTuple):
     def only(self, chosen: BoolArray | IntArray) -> "Positions":
         """Return the chosen positions: a mask of shape (n,), or rows."""
         return Positions(
-            *(column[chosen] for column in (self.slot, self.ts, self.lat, self.lon, self.tag)),
+            self.slot[chosen],
+            self.ts[chosen],
+            self.lat[chosen],
+            self.lon[chosen],
+            self.tag[chosen],
             None if self.heading is None else self.heading[chosen],
             None if self.node is None else self.node[chosen],
             None if self.layer is None else self.layer[chosen],
