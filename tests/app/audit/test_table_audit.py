@@ -111,7 +111,7 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
     assert required == {
         *("identifiers", "rows of nobody", "class numbers", "columns", "labels", "truth"),
         *("heavy persons", "k", "d", "share", "spread", "l", "entropy l", "t"),
-        *("linkability (values)", "linkability (labels)", "homogeneity"),
+        *("linkability (values)", "linkability (labels)", "homogeneity", "direct identifiers"),
     }
     linked = [f for f in report.findings if f.attack.startswith("linkability")]
     assert any(f.attribute and f.attribute.endswith(" -> illness") for f in linked)
@@ -122,7 +122,7 @@ def test_what_is_not_asked_for_is_reported_and_fails_nothing(release: Release) -
     report = release.audit(Promise(k=1, d=0, l=0))
     assert failures(report) == []
     sound = {"identifiers", "rows of nobody", "class numbers", "columns", "labels", "truth"}
-    sound |= {"heavy persons"}
+    sound |= {"heavy persons", "direct identifiers"}
     assert {f.attack for f in report.findings if f.required} == sound
     assert finding(report, "k").figures["persons_min"] == 3
 
