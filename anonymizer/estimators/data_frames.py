@@ -27,6 +27,7 @@ from anonymizer.algorithms.records.attributes import (
     numbers,
 )
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.meanings import meanings
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.estimators.moments import Clock
@@ -67,6 +68,8 @@ class FrameColumns:
         The category that means "missing".
     as_objects
         Whether published rows are objects, because some column is not numeric.
+    spelling
+        By categorical column: the writing that stands for each other one of a value.
     """
 
     names: tuple[str, ...]
@@ -78,6 +81,7 @@ class FrameColumns:
     clocks: Mapping[int, Clock]
     marker: str | None
     as_objects: bool
+    spelling: Mapping[int, Mapping[str, str]]
 
     def records(self, rows: ColumnArray, person: ArrayLike | None = None) -> Records:
         """Return the training rows as records with codes.
@@ -156,7 +160,9 @@ class FrameColumns:
             # Where no fitted row lacked a value, a missing one lies at the end of the domain.
             return np.where(np.isnan(place), attribute.position[-1], place)
         code_of = {label: float(code) for code, label in enumerate(attribute.label)}
-        labels, inverse = np.unique(_labels(rows[:, j], self.marker), return_inverse=True)
+        labels, inverse = np.unique(
+            _labels(rows[:, j], self.marker, self.spelling[j]), return_inverse=True
+        )
         places = np.array([code_of.get(str(label), NO_PLACE) for label in labels])
         return places[inverse]
 
@@ -218,6 +224,8 @@ def learn_columns(
         if j not in category and (clock := Clock.of(rows[~lacks[j], j])) is not None
     }
 
+    spelling = {j: _spelling(rows[:, j], marker) for j in lacks if j in category}
+
     def attribute(j: int) -> Attribute:
         if j in edges_of:
             return banded_attribute(names[j], edges_of[j])
@@ -231,7 +239,7 @@ def learn_columns(
             if not len(found):
                 raise ValueError(f"column {names[j]} has no value")
             return numbers(names[j], np.unique(found), missing=bool(lacks[j].any()))
-        labels = np.unique(_labels(rows[:, j], marker)).tolist()
+        labels = np.unique(_labels(rows[:, j], marker, spelling[j])).tolist()
         return categories(names[j], labels, marker=marker if marker in labels else None)
 
     schema = Schema(
@@ -246,12 +254,13 @@ def learn_columns(
         schema=schema,
         edges=tuple(edges_of.get(j) for j in secret),
         originals={
-            j: _originals(rows[:, j], a.label, marker)
+            j: _originals(rows[:, j], a.label, marker, spelling[j])
             for j, a in zip(qis, schema.qis, strict=True)
             if not a.numeric
         },
         clocks=clocks,
         marker=marker,
+        spelling=spelling,
         as_objects=rows.dtype.kind not in "biuf"
         and bool(category | clocks.keys() or any(_has_moments(rows[:, j]) for j in kept)),
     )
@@ -325,15 +334,33 @@ def _objects(rows: ColumnArray) -> ColumnArray:
     return (rows.astype("datetime64[us]") if rows.dtype.kind == "M" else rows).astype(object)
 
 
-def _labels(column: ColumnArray, marker: str | None) -> ColumnArray:
-    """Return a column of categories as text, the marker where it lacks a value."""
+def _spelling(column: ColumnArray, marker: str | None) -> dict[str, str]:
+    """Return the writing that stands for each other one in a column of categories."""
+    values, counts = np.unique(_labels(column, marker, {}), return_counts=True)
+    found = meanings(values.tolist(), counts.tolist())
+    meant = zip(values.tolist(), found.spelling, strict=True)
+    # What says that there is no value is a value of its own, unless there is a marker.
+    spelling = {text: (marker or text) if each is None else each for text, each in meant}
+    return {text: each for text, each in spelling.items() if text not in {each, "?"}}
+
+
+def _labels(column: ColumnArray, marker: str | None, spelling: Mapping[str, str]) -> ColumnArray:
+    """Return a column of categories as text in a spelling, the marker where it lacks a value."""
     labels = column.astype(str)
-    return labels if marker is None else np.where(lacks_value(column), marker, labels)
+    labels = labels if marker is None else np.where(lacks_value(column), marker, labels)
+    if not spelling:
+        return labels
+    texts, of = np.unique(labels, return_inverse=True)
+    return np.array([spelling.get(text, text) for text in texts.tolist()])[of]
 
 
-def _originals(column: ColumnArray, label: tuple[str, ...], marker: str | None) -> ColumnArray:
-    labels, first = np.unique(_labels(column, marker), return_index=True)
-    return column[first[np.searchsorted(labels, np.array(label))]]
+def _originals(
+    column: ColumnArray, label: tuple[str, ...], marker: str | None, spelling: Mapping[str, str]
+) -> ColumnArray:
+    meant = _labels(column, marker, spelling)
+    # Of several cells that mean the same, one that is written so stands for all.
+    order = np.lexsort((_labels(column, marker, {}) != meant, meant))
+    return column[order[np.searchsorted(meant[order], np.array(label))]]
 
 
 def _side_by_side(columns: Sequence[NDArray[np.integer[Any]]], n: int) -> Int32Array:

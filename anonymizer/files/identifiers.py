@@ -50,8 +50,9 @@ _ADDRESS = (
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _PLACE_NAME = r"(?i)^(.*[_ .-])?(lat|lon|lng|latitude|longitude|gps)([_ .-].*)?$"
 _FRACTION = r"\.\d{3,}$"
+_NUMBERS = "numbers of their own"
 _PARTS = r"[^{}\[\]|]+"
-_ID_DIGITS = 7
+_PHONE_DIGITS, _ID_DIGITS = 7, 6
 _SOME, _MOST, _NEARLY_ALL = 0.01, 0.5, 0.9
 _FEW_HAVE_IT = 5
 """Cells with one value, on average, up to which a value is somebody's."""
@@ -71,26 +72,35 @@ class Recognized(NamedTuple):
     n_cells: int
     direct: bool
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether they are just numbers, each somebody's own."""
+        return self.kind == _NUMBERS
+
 
 def identifying_columns(
     original: TextTable,
     release: TextTable,
     *,
     qis: Sequence[str],
-    open_: Sequence[str],
+    sensitive: Sequence[str],
+    keep: Sequence[str],
     markers: Sequence[str],
 ) -> Iterator[tuple[str, Recognized]]:
     """Yield the columns of a release that hold direct identifiers.
 
-    `open_`: columns that are published as they are. A quasi-identifier holds some if it is of a
-    kind that says who somebody is, and its labels name cells of the original.
+    Of a quasi-identifier, labels that name cells of the original count. Numbers that are measured,
+    as a dose, may be different for everybody in a sensitive attribute or a quasi-identifier: these
+    are what the promises are about. Numbers that look like those of accounts may not.
     """
-    for name in (*open_, *(name for name in qis if name in release.frame.columns)):
-        cells = texts(release if name in open_ else original, name)
-        found = recognized(cells.set(pl.Series(is_missing(cells, markers)), None))
-        if found is None:
+    for name in (*keep, *sensitive, *qis):
+        if name not in release.frame.columns:
             continue
-        if name in open_ or (found.direct and _is_told(cells, texts(release, name))):
+        cells = texts(original if name in qis else release, name)
+        found = recognized(cells.set(pl.Series(is_missing(cells, markers)), None))
+        if found is None or not (found.direct or name in keep or not found.are_numbers):
+            continue
+        if name not in qis or (found.direct and _is_told(cells, texts(release, name))):
             yield name, found
 
 
@@ -141,7 +151,7 @@ def _of_their_own(there: pl.Series, alone: int, n: int) -> Recognized | None:
     if there.str.contains(_NUMBER).all():
         whole, lengths = there.str.contains(r"^\d+$"), there.str.len_chars()
         is_id = bool(whole.all()) and lengths.n_unique() == 1 and lengths[0] >= _ID_DIGITS
-        found = Recognized("numbers of their own", alone, direct=is_id)
+        found = Recognized(_NUMBERS, alone, direct=is_id)
         return found if alone >= _NEARLY_ALL * n else None
     words = there.str.count_matches(r"\s+").mean()
     is_text = isinstance(words, float) and words + 1 >= _MANY_WORDS
@@ -158,7 +168,7 @@ def _looser(name: str, there: pl.Series) -> list[tuple[str, pl.Series]]:
     has_digit, has_letter = there.str.contains(r"\d"), there.str.contains(r"\p{L}")
     n_digits = there.str.count_matches(r"\d")
     phone = there.str.contains(_PHONE) & there.str.contains(_PHONE_SIGN)
-    phone &= ~there.str.contains(_NO_PHONE) & (n_digits >= _ID_DIGITS)
+    phone &= ~there.str.contains(_NO_PHONE) & (n_digits >= _PHONE_DIGITS)
     plate = there.str.contains(_PLATE) & has_digit & has_letter & ~there.str.contains(_POSTCODE)
     found = [("phone numbers", phone), ("names of people", there.str.contains(_NAME))]
     if len(there) >= _LEAST_CELLS:

@@ -74,9 +74,9 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", b"age,age\n1,2\n", "column age occurs twice"),
         ("t.csv", b"age\n1,2,3\n", "row 1: has 3 cells, and the header 1"),
         ("t.csv", b"work,age\na,1\nb\n", "row 2: has 1 cells, and the header 2"),
-        ("t.csv", "work,age\nx,1\n".encode("utf-16"), "is not UTF-8 text"),
+        ("t.csv", "work,age\nx,1\n".encode("utf-16-le"), "is not UTF-8 text"),
         ("t.csv", b"work,age\rx,1\r", "ends its lines with CR alone"),
-        ("t.csv", "work,age\nM\xfcller,1\n".encode("latin-1"), "is not UTF-8 text"),
+        ("t.csv", "work,age\n\u0448\u0435\u0444,1\n".encode("cp1251"), "is not UTF-8 text"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
         ("t.parquet", b"age\n1\n", "is not well-formed parquet"),
         ("t.dat", b"age\n1\n", "a table ends in .csv, .csv.gz, .parquet"),
@@ -159,3 +159,19 @@ def test_a_full_disk_is_an_error_of_the_system_in_every_format(form: str) -> Non
         Path("/dev/full").open("wb", buffering=0) as full,
     ):
         write_table(full, frame, form)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030", "cp1252"])
+@pytest.mark.parametrize("first", ["", "sep=;\n", "sep=;\r\n"])
+def test_what_spreadsheets_write_is_read(tmp_path: Path, encoding: str, first: str) -> None:
+    words = (
+        ["\u8f66\u724c", "\u6d77\u6dc0\u533a"]
+        if encoding == "gb18030"
+        else ["M\xfcller", "caf\xe9"]
+    )
+    lines = "\n".join(f"{word};{i}" for i, word in enumerate(words * 3))
+    path = tmp_path / "t.csv"
+    path.write_bytes(f"{first}work;age\n{lines}\n".encode(encoding))
+    read = read_table(path, ["work", "age"])
+    assert read.frame["work"].to_list() == words * 3
+    assert (read.encoding == "") == encoding.startswith("utf-8")

@@ -240,9 +240,13 @@ def settings_of(table: TextTable, declared: Declared, plan: ReleasePlan) -> Rele
 def _identifying(table: TextTable, declared: Declared, publication: Publication) -> tuple[str, ...]:
     """Say which published columns hold direct identifiers."""
     release = TextTable(table.path, publication.frame)
-    open_ = [*declared.sensitive, *declared.keep]
     found = identifying_columns(
-        table, release, qis=declared.qis, open_=open_, markers=declared.markers
+        table,
+        release,
+        qis=declared.qis,
+        sensitive=declared.sensitive,
+        keep=declared.keep,
+        markers=declared.markers,
     )
     return tuple(
         f"{name} holds {held.kind}, which tell people apart: k says nothing to whoever knows them,"

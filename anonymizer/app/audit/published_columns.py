@@ -21,18 +21,18 @@ def direct_identifiers(
     release: TextTable,
     *,
     qis: Sequence[str],
-    open_: Sequence[str],
+    sensitive: Sequence[str],
+    keep: Sequence[str],
     markers: Sequence[str],
     reasons: Mapping[str, str],
 ) -> Iterator[Finding]:
     """Yield a finding for each column that holds direct identifiers, and one if none does.
 
-    `open_`: the columns that are published as they are. A quasi-identifier holds some if its labels
-    name cells of the original. Columns with one of the `reasons` are reported, and fail nothing.
+    See `identifying_columns`. Columns with one of the `reasons` are reported, and fail nothing.
     """
     n_found, n = 0, len(release)
     for name, found in identifying_columns(
-        original, release, qis=qis, open_=open_, markers=markers
+        original, release, qis=qis, sensitive=sensitive, keep=keep, markers=markers
     ):
         n_found += 1
         named = name in reasons

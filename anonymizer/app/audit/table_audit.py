@@ -440,7 +440,8 @@ def _published_columns(case: _Case, reasons: Mapping[str, str]) -> Iterator[Find
         case.original,
         release.table,
         qis=declared.qis,
-        open_=open_,
+        sensitive=declared.sensitive,
+        keep=declared.keep,
         markers=declared.markers,
         reasons=reasons,
     )

@@ -91,7 +91,7 @@ def test_what_breaks_a_promise_without_a_figure_is_told_before_a_figure(tmp_path
     broken = Finding(attack="identifiers", figures={}, holds=False, required=True)
     larger = Finding(attack="values", figures={"success": 0.9, "expected": 0.1, "n": 9})
     card = told_of_checks(tmp_path, broken, larger)
-    assert card.index("contain identifiers? Yes; that breaks a promise.") < card.index("90.0%")
+    assert card.index("column of identifiers? Yes; that breaks a promise.") < card.index("90.0%")
 
 
 @pytest.mark.parametrize(
