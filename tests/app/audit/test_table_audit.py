@@ -70,9 +70,9 @@ class Release:
 
 
 def _people(n: int = 90) -> pl.DataFrame:
-    """Some people, some of them twice, some cells empty, two without a name."""
+    """Some people, some cells empty, two without a name."""
     rng = np.random.default_rng(4)
-    named = [f"person-{i}" for i in rng.integers(0, 70, n)]
+    named = [f"person-{i}" for i in rng.permutation(n)]
     return pl.DataFrame(
         {
             "name": [*named[:-2], None, None],
@@ -110,7 +110,7 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
     required = {f.attack for f in report.findings if f.required}
     assert required == {
         *("identifiers", "rows of nobody", "class numbers", "columns", "labels", "truth"),
-        *("k", "d", "share", "spread", "l", "entropy l", "t"),
+        *("heavy persons", "k", "d", "share", "spread", "l", "entropy l", "t"),
         *("linkability (values)", "linkability (labels)", "homogeneity", "direct identifiers"),
     }
     linked = [f for f in report.findings if f.attack.startswith("linkability")]
@@ -122,7 +122,8 @@ def test_what_is_not_asked_for_is_reported_and_fails_nothing(release: Release) -
     report = release.audit(Promise(k=1, d=0, l=0))
     assert failures(report) == []
     sound = {"identifiers", "rows of nobody", "class numbers", "columns", "labels", "truth"}
-    assert {f.attack for f in report.findings if f.required} == sound | {"direct identifiers"}
+    sound |= {"heavy persons", "direct identifiers"}
+    assert {f.attack for f in report.findings if f.required} == sound
     assert finding(report, "k").figures["persons_min"] == 3
 
 
