@@ -103,7 +103,8 @@ def test_many_passages_come_in_pieces_and_nothing_counts_twice_whatever_dies() -
     lane.restore(state)
     assert published(lane, [*pieces[:1], *pieces[2:], pieces[-1]]) is None
     found = published(lane, stated(1, 7, few))
-    assert found == hour_file(EndedHour(7, 4, together([many, few])), STREETS, every_s=3600.0, secret=None)
+    hour = EndedHour(7, 4, together([many, few]))
+    assert found == hour_file(hour, STREETS, every_s=3600.0, secret=None)
     assert published(lane, [*pieces, *stated(1, 7, few)]) is None, "each hour is published once"
 
 
