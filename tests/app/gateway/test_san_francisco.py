@@ -48,6 +48,7 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
         network={"source": source, "snap_limit_m": 150},
         public_network={"enabled": False},  # it states the coordinates of all nodes
         tick={"interval_s": 0.1},
+        inputs=[{"max_speed_mps": 1e7}],  # what is believed has a proof of its own
     )
     traffic = (
         *(SIMULATOR, "replay", data / "traces" / "cabspotting_sf_2008-05-19_20.parquet"),
