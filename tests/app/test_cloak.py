@@ -131,6 +131,7 @@ def assert_true(
     """Recompute every promise of a release from the trace, with ticks of one second."""
     n_lines = 0
     presence = naive.Presence()
+    last_on_road: dict[int, naive.Position] = {}
     index_of = {int(name): v for v, name in enumerate(network.node_id.tolist())}
     for now in sorted(set(np.ceil(trace.ts).tolist())):
         rows = np.flatnonzero(np.ceil(trace.ts) == now).tolist()
@@ -145,7 +146,17 @@ def assert_true(
             for said, outcome in zip(batch, outcomes, strict=True)
             if outcome == Outcome.HELD
         }
+        last_on_road |= {
+            said.device: said
+            for said, outcome in zip(batch, outcomes, strict=True)
+            if outcome == Outcome.HELD and said.node >= 0
+        }
         at = presence.devices_at()
+        for device, newest in presence.newest.items():
+            last = last_on_road.get(device)
+            # Who leaves the roads counts for as long as who falls silent.
+            if newest.node < 0 and last and now - last.ts <= settings.presence.ttl_s:
+                at.setdefault(last.node, set()).add(device)
         lines = [line for line in run.lines if line["time"] == now]
         n_lines += len(lines)
         named = [run.device_of[line["pseudonym"]] for line in lines if line["region"]]
