@@ -23,7 +23,7 @@ from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.evidence.test_live_sample import SESSION, traffic_of
-from tests.end_to_end import START_S, client, quick, send, serving
+from tests.end_to_end import START_S, client, eventually, quick, send, serving
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 
 NIGHT = datetime(2027, 1, 15, tzinfo=UTC)
@@ -78,9 +78,11 @@ def modes_in(folder: Path) -> set[int]:
 
 
 async def attacked_until(evidence: OwnEvidence, n: int) -> None:
-    async with asyncio.timeout(START_S):  # the first attacks in a fresh checkout compile kernels
-        while sum(evidence.figures.n_runs.values()) < n:
-            await asyncio.sleep(0.02)
+    async def look() -> int:
+        return sum(evidence.figures.n_runs.values())
+
+    # The first attacks in a fresh checkout compile their kernels.
+    await eventually(look, lambda n_runs: n_runs >= n, within_s=START_S)
 
 
 async def test_it_attacks_on_demand_and_at_the_end_of_each_period(tmp_path: Path) -> None:
