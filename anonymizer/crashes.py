@@ -5,9 +5,11 @@ a file of its own; when it starts again, it logs what is there and counts on. Ot
 write to standard error.
 """
 
+import atexit
 import faulthandler
+import fcntl
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
@@ -37,24 +39,37 @@ class Crashes:
     def remember(self, beside: Path) -> None:
         """Log and count the last crash, if there was one, and write the next one beside a path.
 
-        Where nothing can be written, it is written to standard error, and not counted.
+        An end that is none takes the file away. Where nothing can be written, or another process
+        writes, it is written to standard error, and not counted.
         """
         trace, count = Path(f"{beside}.crash"), Path(f"{beside}.crashes")
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError), ExitStack() as stack:
+            descriptor = os.open(trace, os.O_RDWR | os.O_CREAT, 0o600)
+            file = stack.enter_context(os.fdopen(descriptor, "r+", errors="replace"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.n = int(count.read_text(encoding="ascii")) if count.exists() else 0
-            lines = trace.read_text(errors="replace").splitlines() if trace.exists() else []
-            if lines:
+            if lines := file.read().splitlines():
                 self.n += 1
                 _write(count, str(self.n))
                 _log(lines, self.n)
-            self._file = os.fdopen(
-                os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
-            )
-            faulthandler.enable(self._file)
+            file.seek(0)
+            file.truncate()
+            stack.pop_all()  # it stays open
+            self._file = file
+            faulthandler.enable(file)
+            atexit.register(_forget, trace, os.getpid())
 
 
 CRASHES = Crashes()
 """Those of this process: it has one handler of crashes."""
+
+
+def _forget(trace: Path, pid: int) -> None:
+    """Take away the file of a process that ends without a crash; a copy of it leaves it alone."""
+    if os.getpid() == pid:
+        trace_crashes()
+        with suppress(OSError):
+            trace.unlink()
 
 
 def _write(path: Path, text: str) -> None:

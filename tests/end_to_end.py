@@ -212,12 +212,17 @@ class Gateway:
         self.program.process.send_signal(number)
 
 
-async def eventually(look: Callable[[], Awaitable[T]], condition: Callable[[T], bool]) -> T:
+async def eventually(
+    look: Callable[[], Awaitable[T]],
+    condition: Callable[[T], bool],
+    *,
+    within_s: float = DEADLINE_S,
+) -> T:
     """Look until the condition holds, and return what was seen; fail at the deadline."""
     seen: T | None = None
     begun = time.monotonic()
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(within_s):
             while True:
                 seen = await look()
                 if condition(seen):

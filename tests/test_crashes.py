@@ -42,6 +42,14 @@ def test_crashes_are_counted_and_other_ends_are_not(tmp_path: Path) -> None:
     assert logged == [False, True, False, False, True]
 
 
+def test_an_end_that_is_no_crash_leaves_no_trace_nor_takes_that_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    again = f"import subprocess; subprocess.run([sys.executable, '-c', {REMEMBER!r}, sys.argv[1]]);"
+    done = run(f"{REMEMBER}{again}print(os.listdir(os.path.dirname(sys.argv[1])))", path)
+    assert done.stdout.splitlines() == ["0", "0", "['store.crash']"], done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_where_nothing_can_be_written_a_service_starts_all_the_same(tmp_path: Path) -> None:
     done = run(REMEMBER, tmp_path / "nowhere" / "store")
     assert (done.returncode, done.stdout) == (0, "0\n")

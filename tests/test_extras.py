@@ -24,7 +24,9 @@ from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import running_mosquitto
 from simulator.toll_exits import MADE, settings_for
 from tests.end_to_end import (
+    AS_OPERATOR,
     DEADLINE_S,
+    TOKEN,
     Gateway,
     client,
     quick,
@@ -133,14 +135,17 @@ async def test_a_slim_installation_serves(tmp_path: Path) -> None:
         assert (checked.returncode, checked.stderr) == (0, "")
         assert "a network of 25 nodes" in checked.stdout
         command = (sys.executable, "-m", "tests.slim", ALL, "anonymizer", "serve", "-c", config)
-        async with running(*command, environment={"PYTHONPATH": str(ROOT)}) as program:
+        environment = {"PYTHONPATH": str(ROOT), "ANONYMIZER__HTTP__TOKEN": TOKEN}
+        async with running(*command, environment=environment) as program:
             http_url = (await program.logged("listening"))["url"]
-            async with httpx.AsyncClient(base_url=http_url, timeout=DEADLINE_S) as http:
+            async with httpx.AsyncClient(
+                base_url=http_url, timeout=DEADLINE_S, headers=AS_OPERATOR
+            ) as http:
                 gateway = Gateway(program, http)
                 await gateway.until_ready()
                 async with client(url, "devices") as devices:
                     await send(devices, [report(i) for i in range(40)], qos=1)
-                # Public counts move in steps of the largest k; the first tick has few devices.
+                # The first tick has few devices.
                 await gateway.until(lambda now: now.outcomes.get("published", 0) >= 20)
                 assert (await gateway.get("/")).status_code == 200
         await seen.until(lambda: seen.n_pseudonyms >= 20)

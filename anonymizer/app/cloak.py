@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from anonymizer.algorithms.positions.trust import Claims
-from anonymizer.domain.arrays import FloatArray, IntArray, UInt8Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.fixes import ACCURACY, check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -252,17 +252,30 @@ class _TraceColumns:
         slot, ts = self._slot[rows], self._ts[rows]
         if self.ids_change:
             self.intake.ids.mark(slot)
-        note = self.engine.readings.note
-        for attribute, column in enumerate(self._readings):
-            value = column[rows]
-            row = np.flatnonzero(~np.isnan(value))
-            note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
         heading = None if self._heading is None else self._heading[rows]
         if self.intake.layers is not None and self._layer is not None:
             self.intake.layers.mark(slot, self._layer[rows], now=now)
         place = self._lat[rows], self._lon[rows]
         positions = Positions(slot, ts, *place, rows.astype(np.float64), heading)
-        return self.intake.locate(self._believed(positions, rows, now=now), now=now)
+        believed = self._believed(positions, rows, now=now)
+        located = self.intake.locate(believed, now=now)
+        self._note(believed, hidden=located.positions.slot[located.node < 0])
+        return located
+
+    def _note(self, positions: Positions, *, hidden: Int32Array) -> None:
+        """Note the readings of positions, but of no device that is hidden or off the roads."""
+        rows = positions.tag.astype(np.int64)
+        heard = ~np.isin(positions.slot, hidden)
+        for attribute, column in enumerate(self._readings):
+            value = column[rows]
+            row = np.flatnonzero(~np.isnan(value) & heard)
+            self.engine.readings.note(
+                row,
+                np.full(len(row), attribute),
+                value[row],
+                slot=positions.slot,
+                ts=positions.ts,
+            )
 
     def _believed(self, positions: Positions, rows: IntArray, *, now: float) -> Positions:
         """Return the positions that are where their devices are; settle the others."""

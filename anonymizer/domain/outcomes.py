@@ -4,9 +4,10 @@ Each item has exactly one. The accounting holds at every moment:
 received = published + suppressed{reason} + invalid{reason} + late + duplicate + held.
 """
 
-from enum import IntEnum
+from enum import IntEnum, unique
 
 
+@unique
 class Outcome(IntEnum):
     """The final state of a received position or part of a record, as counted and exported.
 
@@ -119,11 +120,11 @@ class Outcome(IntEnum):
     """Another record of the vehicle, drawn at random, stands for it in this window."""
 
     # Positions that may not be where the device is now: they are company for nobody.
-    SUPPRESSED__IMPLAUSIBLE_JUMP = 57
+    SUPPRESSED__IMPLAUSIBLE_JUMP = 60
     """Too far from the last trusted position for `max_speed_mps` of the input."""
-    SUPPRESSED__INACCURATE = 58
+    SUPPRESSED__INACCURATE = 61
     """Its stated accuracy is worse than `max_accuracy_m` of the input."""
-    SUPPRESSED__AGE_UNKNOWN = 59
+    SUPPRESSED__AGE_UNKNOWN = 62
     """Nobody knows how old it is: it repeats a place without a time of its own."""
 
     @property

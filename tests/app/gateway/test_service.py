@@ -84,22 +84,21 @@ def poison() -> list[tuple[Message, dict[str, int]]]:
     return [
         # Often enough to be in the public counts.
         *[(plain(b"not JSON at all"), {"invalid/malformed": 1}) for _ in range(10)],
-        (plain(b'{"lat": NaN, "lon": 1.0}'), {"invalid/malformed": 1}),
-        (plain(b'{"lat": 1.0, "lon": Infinity}'), {"invalid/malformed": 1}),
+        (plain(b'{"lat": NaN, "lon": 1.0}'), {"invalid/no_fix": 1}),
+        (plain(b'{"lat": 1.0, "lon": Infinity}'), {"invalid/no_fix": 1}),
         (plain(b'\xff\xfe{"lat": 1.0, "lon": 1.0}'), {"invalid/malformed": 1}),
         (plain(b"[" * 9_000), {"invalid/malformed": 1}),
         (plain(b""), {"invalid/empty": 1}),
         (plain(b"[]"), {"invalid/empty": 1}),
         (said(lat="60.1"), {"invalid/schema": 1}),
-        (said(lat=None), {"invalid/schema": 1}),
+        (said(lat=None), {"invalid/no_fix": 1}),
         (plain(b'{"lat": 60.1}'), {"invalid/schema": 1}),
         (said(lat=90.5), {"invalid/out_of_range": 1}),
         (said(lon=-180.5), {"invalid/out_of_range": 1}),
         (said(lat=0.0, lon=0), {"invalid/null_island": 1}),
         (said(ts=now + 3_600), {"invalid/future_time": 1}),
-        (said(ts=now * 1_000), {"invalid/future_time": 1}),
+        (said(ts=now * 1_000), {"invalid/time_in_ms": 1}),
         (said(ts=now - 3_600), {"invalid/ancient_time": 1}),
-        (said(ts=-1), {"invalid/ancient_time": 1}),
         (said(more="x" * 2_000_000), {"invalid/too_large": 1}),
         (plain(json.dumps([good] * 10_001).encode()), {"invalid/too_large": 1}),
         (said(topic="positions/"), {"invalid/no_device": 1}),
@@ -144,7 +143,8 @@ async def story(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story
     settings = quick(
         broker.url,
         inputs=[
-            {"topic": "positions/{device}"},
+            # It jumps across the town; which jumps are believed has a proof of its own.
+            {"topic": "positions/{device}", "max_speed_mps": 1e9},
             {"topic": "owntracks/{device}", "codec": "owntracks"},
             {"topic": "hfp/{device}", "codec": "hfp"},
         ],

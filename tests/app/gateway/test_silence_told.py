@@ -16,7 +16,9 @@ from anonymizer.transport.local_brokers import LocalBroker
 from tests.cli.support import anonymizer
 from tests.end_to_end import (
     ANONYMIZER,
+    AS_OPERATOR,
     DEADLINE_S,
+    TOKEN,
     Gateway,
     client,
     eventually,
@@ -108,8 +110,9 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
         f"[region]\nmode = 'bfs'\n[tick]\ninterval_s = 0.03\n"
         f"{inputs}"
     )
+    token = {"ANONYMIZER__HTTP__TOKEN": TOKEN}
     async with (
-        running(ANONYMIZER, "serve", "-c", config) as program,
+        running(ANONYMIZER, "serve", "-c", config, environment=token) as program,
         client(broker.url, "phones") as phones,
         witness(broker.url) as watching,
     ):
@@ -132,11 +135,13 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
         await watching.until(lambda: watching.n_pseudonyms > 0)
         async with httpx.AsyncClient(base_url=listening, timeout=DEADLINE_S) as http:
             problems = (await http.get("/readyz")).json()["problems"]
-            counts = (await http.get("/metrics")).text
+            public = (await http.get("/metrics")).text
+            counts = (await http.get("/metrics", headers=AS_OPERATOR)).text
         assert problems[0].startswith("inputs (no. 2): nothing that arrives can be")
         assert (
             'anonymizer_input_refused_total{input="2",outcome="invalid",reason="schema"}' in counts
         )
+        assert "anonymizer_input_refused_total{" not in public
 
 
 @pytest.mark.soak

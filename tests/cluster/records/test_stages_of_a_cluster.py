@@ -603,14 +603,17 @@ def test_a_truck_has_one_exit_in_all_ranges(tmp_path: Path) -> None:
         assert min(json.loads(payload)["own"] for payload in cluster.out) >= 5
 
 
-def test_few_trucks_with_many_exits_have_ranges_in_which_they_find_classes(tmp_path: Path) -> None:
-    made, tick_s = tolls(tmp_path, n=400, n_trucks=20)
+def test_few_trucks_with_many_exits_find_classes_with_one_exit_each(tmp_path: Path) -> None:
+    n_trucks, n_days = 20, 2
+    made, tick_s = tolls(tmp_path, n=400, n_trucks=n_trucks)
     cluster = Cluster(
         [made.stream], made.arrivals, settings_for(20, tick_s=tick_s), start=MIDNIGHT_S
     )
     cluster.run()
     check_settled(cluster, made)
-    assert cluster.accounts()["PUBLISHED"] == made.accounts["published"] == 800
+    accounts = cluster.accounts()
+    assert accounts["PUBLISHED"] == made.accounts["published"] == n_trucks * n_days
+    assert accounts["SUPPRESSED__REPEATED"] == (400 - n_trucks) * n_days
 
 
 @settings(max_examples=2, deadline=None)

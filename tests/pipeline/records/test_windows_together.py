@@ -18,10 +18,10 @@ from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import lasting_columns, unpack
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.cluster.records.window_ranges import meeting
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
-from anonymizer.pipeline.records.anonymize_window import anonymize
+from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.kaca_model import readers as readers_of
@@ -98,6 +98,7 @@ class Outcomes:
 
     gcp: list[float] = field(default_factory=list)
     published: list[float] = field(default_factory=list)
+    """The share of those that state something."""
     waited: float = 0.0
     read: list[Read] = field(default_factory=list)
     alone: list[list[Read]] = field(default_factory=list)
@@ -107,6 +108,13 @@ class Outcomes:
     by_covers: list[Read] = field(default_factory=list)
     """By who knows the covers themselves."""
     too_little_left: float = 0.0
+
+    def add(self, closing: Closing, *, states: BoolArray) -> None:
+        """Add what became of a window."""
+        assert (closing.outcome[~states] == Outcome.SUPPRESSED__STATES_NOTHING).all()
+        self.published.append(float((closing.outcome[states] == Outcome.PUBLISHED).mean()))
+        self.gcp.append(closing.summary["gcp"])
+        self.too_little_left += closing.summary["too_little_left"]
 
 
 KD: dict[str, Any] = {"model": "kd", "promise": {"k": 5, "d": 2}}
@@ -227,9 +235,7 @@ def run(
         kept = closing.outcome == Outcome.PUBLISHED
         for each in v[kept].tolist():
             first_seen.setdefault(each, w)
-        outcomes.gcp.append(closing.summary["gcp"])
-        outcomes.published.append(float(kept.mean()))
-        outcomes.too_little_left += closing.summary["too_little_left"]
+        outcomes.add(closing, states=reported.any(axis=1))
         messages = [msgspec.json.decode(m.payload) for m in closing.messages]
         published = [each["qis"] for each in messages]
         if stream.settings.model == "kaca":  # its texts tell no more than its labels
