@@ -30,7 +30,7 @@ from anonymizer.codecs.mending import starts_array
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector, written
 from anonymizer.codecs.times import (
     PER_SECOND,
-    Instant,
+    StatedInstant,
     TimeUnit,
     calendar_digits,
     in_seconds,
@@ -45,7 +45,7 @@ DEVICE_LEVEL = "{device}"
 _PARTS = Decoder(list[Raw])
 _N_CALENDAR_DIGITS = len("YYYYMMDDhhmmss")
 _BY_KEY = Decoder(dict[str, Raw])
-_Time: TypeAlias = Instant | Outcome | None
+_Time: TypeAlias = StatedInstant | Outcome | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +380,7 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
         if number is None:
             return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
         seconds = in_seconds(number, unit)
-        return Instant(seconds) if isinstance(seconds, float) else seconds
+        return StatedInstant(seconds) if isinstance(seconds, float) else seconds
 
     return from_number
 

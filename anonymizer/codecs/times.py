@@ -40,14 +40,14 @@ _ODD = re.compile(
 _OFFSET = re.compile(r"([+-])(\d\d):?([0-5]\d)?", re.ASCII)
 
 
-class Instant(NamedTuple):
+class StatedInstant(NamedTuple):
     """A time: unix seconds, and whether its text had no zone and none was given."""
 
     unix_s: float
     zoneless: bool = False
 
 
-def instant(text: str, zone: tzinfo | None = None) -> Instant | None:
+def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
     """Return the time that a text states, None if it is not one. About 0.5 µs.
 
     `zone` is that of texts without an offset. Digits below the microsecond are cut off. In the hour
@@ -70,7 +70,7 @@ def instant(text: str, zone: tzinfo | None = None) -> Instant | None:
         stated = stated.replace(tzinfo=zone or UTC)
     # For an aware time this is a plain difference of two instants: no platform calls, and no
     # overflow, whatever the year and the offset.
-    return Instant(stated.timestamp() + more_s, zoneless)
+    return StatedInstant(stated.timestamp() + more_s, zoneless)
 
 
 def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
@@ -125,7 +125,7 @@ def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
     return seconds if seconds < MOST_S else Outcome.INVALID__FUTURE_TIME
 
 
-def stated_time(text: str, zone: tzinfo | None = None) -> Instant | Outcome | None:
+def stated_time(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:
     """Return the time that a text states; None if it means that there is none, or the reason."""
     found = instant(text, zone)
     if found is None:

@@ -376,7 +376,7 @@ MODULES = (
             ("    erase_log(connection)  # after", "    # after"),
             ("wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
             ("fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB"),
-            ("        path.chmod(_MODE)", "        path.stat()"),
+            ("            os.fchmod(made, _MODE)", "            os.fstat(made)"),
             ('        connection.execute("DROP TABLE recent")\n', ""),
         ),
     ),
