@@ -60,6 +60,7 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
         k=7,
         d=3,
         l=4,
+        k_extra=2,
         sa=["ill", "pay"],
         id="name",
         sources=[["age"], ["job"]],
@@ -106,7 +107,8 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
         f" --hierarchy job=j.csv --label age=hours --order {tmp_path / 'order.json'}"
         " --domain age=1:9 --bands pay=2:3 --category ill --missing - --exact job --keep town"
         " --measure pay --as-published --model kld --method hilbert --cost set --seed 5"
-        " --dm-weight 0.2 --prefer-share 0.3 --share-price 0.4 --weight age=2 --suppress 0.5"
+        " --k-extra 2 --dm-weight 0.2 --prefer-share 0.3 --share-price 0.4 --weight age=2"
+        " --suppress 0.5"
         " --time-budget 6 --max-share 0.7 --max-source-share 0.8 --min-spread age=2"
         " --entropy-l 1.5 --t 0.9 --target ill --lang en"
     )

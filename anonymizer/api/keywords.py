@@ -40,6 +40,7 @@ class CommonKeywords(TypedDict, total=False):
     as_published: bool
     bands: Mapping[str, Sequence[float]] | None
     keep: Names
+    k_extra: int
     measures: Names
     min_spread: Mapping[str, float] | None
     entropy_l: float

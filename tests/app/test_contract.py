@@ -121,11 +121,11 @@ async def test_every_message_on_every_topic_is_as_the_contract_says(
     tables = quick(broker.url, **EVERYTHING | more)
     settings = Settings.model_validate(tables)
     body = json.dumps({"lat": LAT, "lon": LON, "readings": {"no2": 12, "speed_mps": 3}}).encode()
-    wild = ("positions/lost", b'{"lat": 95, "lon": 0}')
+    wild = [(f"positions/lost-{i}", b'{"lat": 95, "lon": 0}') for i in range(40)]
     traffic = [
         *((f"{kind}/{i}", body) for kind in ("air", "weather") for i in range(6)),
         *(say(f"tram-{i}", 210) for i in range(12)),
-        *[wild] * 12,
+        *wild,
         ("zones/tram-1", b'[{"circle": {"lat": 60.17, "lon": 24.94, "radius_m": 300}}]'),
     ]
     gateway = Gateway(settings, NETWORK)
@@ -144,7 +144,7 @@ async def test_every_message_on_every_topic_is_as_the_contract_says(
     assert {m.topic.rpartition("/")[0] for m in emptied} <= {"cloaked/current", "anonymizer/status"}
     contract = Contract(settings)
     for message in watching.seen:
-        if message.payload and message.topic != wild[0]:
+        if message.payload and not message.topic.startswith("positions/lost-"):
             contract.check(message)
 
 

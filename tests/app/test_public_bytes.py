@@ -28,6 +28,8 @@ K = 4
 N_OTHERS = 3 * K
 TTL_S, LEAVES_S, END_S = 20, 40, 110
 HOME = 66
+OFF_DEG = 0.0085
+"""North of `HOME`: beyond the last road, and not so far that nobody would believe it."""
 TABLES: dict[str, Any] = {
     "adka": {"density_steps": [], "k_values": [K]},
     "region": {"mode": "session"},
@@ -119,7 +121,7 @@ def is_absent(_: World, after_s: float) -> Heard | None:  # noqa: ARG001
 
 
 def is_off_the_roads(_: World, after_s: float) -> Heard | None:  # noqa: ARG001
-    return place(HOME)._replace(lat=ROADS.lat[HOME] + 0.3)
+    return place(HOME)._replace(lat=ROADS.lat[HOME] + OFF_DEG)
 
 
 def is_in_a_zone(world: World, after_s: float) -> Heard | None:

@@ -100,7 +100,7 @@ def test_each_figure_is_about_k_devices_and_bounds_the_true_number() -> None:
 
 
 def test_what_holds_fewer_devices_is_written_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_fine(_: object, n_roads: int, __: int) -> IntArray:
+    def too_fine(_: object, n_roads: int, *__: object) -> IntArray:
         return np.arange(n_roads + 1)
 
     monkeypatch.setattr("anonymizer.algorithms.positions.street_hours._starts", too_fine)

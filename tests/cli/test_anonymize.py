@@ -22,7 +22,7 @@ def table(tmp_path: Path) -> Path:
         rows = csv.writer(file)
         rows.writerow(HEADER)
         for i in range(60):
-            rows.writerow([f"p{i // 2}", 20 + i % 7, SEXES[i % 2], "abc"[i % 3], f"secret {i}"])
+            rows.writerow([f"p{i}", 20 + i % 7, SEXES[i % 2], "abc"[i % 3], f"secret {i}"])
     return path
 
 

@@ -25,6 +25,7 @@ async def test_no_secret_is_in_a_log_line_or_an_answer(
     for table, key, secret in (("BROKER", "PASSWORD", password), ("HTTP", "TOKEN", TOKEN)):
         file = tmp_path / key
         file.write_text(f"{secret}\n")
+        file.chmod(0o600)
         where, told = (f"{key}_FILE", str(file)) if in_files else (key, secret)
         environment[f"ANONYMIZER__{table}__{where}"] = told
     tables = {

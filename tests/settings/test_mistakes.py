@@ -76,10 +76,6 @@ WRONG = [
         "inputs (no. 1).echo: must be a topic, in which one level may be {pseudonym}",
     ),
     (
-        '[[inputs]]\ncodec="json"\npayload={lat="a",lon="b",accuracy="c"}\n',
-        "inputs (no. 1): payload: accuracy is for echo, which writes it",
-    ),
-    (
         '[[inputs]]\necho="cloaked/plain"\n',
         "inputs: echo needs output.qos = 1: it is a message for each pseudonym, and at QoS 0 nobody knows which of a group a lost connection has delivered",
     ),

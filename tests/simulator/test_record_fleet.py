@@ -91,4 +91,7 @@ def test_the_settings_of_all_methods_declare_the_attributes_of_the_simulators_ow
     both = every.keys() & vehicles.keys()
     assert both == vehicles.keys()
     assert {name: every[name] for name in both} == {name: vehicles[name] for name in both}
-    assert {name: every[name] for name in tolls} == tolls
+    # Exits at the ends of simulated trips state when they were made.
+    said = {name: dict(every[name]) for name in tolls}
+    assert said["time_period"].pop("path") == "left_at"
+    assert said == tolls

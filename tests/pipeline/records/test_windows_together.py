@@ -235,7 +235,7 @@ def run(
         kept = closing.outcome == Outcome.PUBLISHED
         for each in v[kept].tolist():
             first_seen.setdefault(each, w)
-        outcomes.add(closing, states=reported.any(axis=1))
+        outcomes.add(closing, states=np.asarray(reported.any(axis=1), np.bool_))
         messages = [msgspec.json.decode(m.payload) for m in closing.messages]
         published = [each["qis"] for each in messages]
         if stream.settings.model == "kaca":  # its texts tell no more than its labels

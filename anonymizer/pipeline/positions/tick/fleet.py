@@ -57,11 +57,10 @@ _IS_IMPLAUSIBLE = among(
         Outcome.INVALID__TIME_IN_MS,
         Outcome.INVALID__TIME_IN_US,
         Outcome.INVALID__TIME_IN_NS,
-        Outcome.SUPPRESSED__IMPLAUSIBLE_JUMP,
-        Outcome.SUPPRESSED__INACCURATE,
-        Outcome.SUPPRESSED__AGE_UNKNOWN,
     )
 )
+"""Shown in public. What trust refuses is not: a fix is vague, or far away, where a device is hidden
+from the sky, and nobody need learn how often."""
 _DEVICES_PER_ZONES = 100
 """Of so many devices that may be present, one may have zones of its own."""
 
