@@ -14,7 +14,9 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 QUICK    := not data and not soak and not kafka
 # Studies of the methods: they guard no promise, and take a tenth of the time.
 STUDIES  := tests/experiments
-CORE     := tests/algorithms tests/codecs tests/domain
+# What is decoded, read from files and restored is proved where it is used.
+CORE     := tests/algorithms tests/codecs tests/domain tests/files tests/pipeline/positions/decode \
+            tests/pipeline/positions/tick/test_fleet_state.py
 MEMORY   := tests/algorithms tests/codecs tests/pipeline tests/cluster/positions tests/cluster/records
 # Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
 CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.tcache_count=0

@@ -21,7 +21,7 @@ from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "a8b14421f1468add",
+    "source": "d29dab5b27a03f5a",
     "lane": "3743d6bed730d3d4",
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",

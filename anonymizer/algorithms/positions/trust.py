@@ -82,9 +82,13 @@ class Claims(NamedTuple):
 
 
 class Trust:
-    """Remembers where each device was last, and whether that is believed."""
+    """Remembers where each device was last, and whether that is believed.
 
-    def __init__(self) -> None:
+    `kept_s`: after so long without a position that is believed, a device may be anywhere.
+    """
+
+    def __init__(self, *, kept_s: float = math.inf) -> None:
+        self._kept_s = kept_s
         # Columns: latitude, longitude (NaN: unknown), time of the last trusted position (-inf:
         # none), and when a position was last judged.
         self._last: FloatArray = np.zeros((0, _COLUMNS))
@@ -103,7 +107,7 @@ class Trust:
         if claims.hearsay is not None and claims.hearsay.any():
             ageless = self._of_unknown_age(claims, claims.hearsay)
         columns = claims.ts, claims.lat, claims.lon
-        return _judged(self._last, slot, *columns, ageless, max_mps, now)
+        return _judged(self._last, slot, *columns, ageless, max_mps, now, self._kept_s)
 
     def _of_unknown_age(self, claims: Claims, hearsay: BoolArray) -> BoolArray:
         """Return which hearsay is of unknown age, unless it moves its device, shape (n,)."""
@@ -172,6 +176,7 @@ def _judged(
     ageless: BoolArray,
     max_mps: FloatArray,
     now: float,
+    kept_s: float,
 ) -> UInt8Array:
     """Return the outcome of each position, in order; set the columns of those believed."""
     outcome = np.empty(len(slot), np.uint8)
@@ -185,7 +190,7 @@ def _judged(
             outcome[i] = _AGELESS
             last[s, _LAT], last[s, _LON] = lat[i], lon[i]
             continue
-        if old_ts > -np.inf:
+        if ts[i] - old_ts <= kept_s and old_ts > -np.inf:
             allowed_m = SLACK_M + max_mps[i] * abs(ts[i] - old_ts)
             north_m = abs(lat[i] - old_lat) * _M_PER_DEGREE
             turn = abs(lon[i] - old_lon)

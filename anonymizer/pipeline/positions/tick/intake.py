@@ -18,7 +18,6 @@ from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
-from anonymizer.algorithms.positions.trust import Trust
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -30,6 +29,7 @@ from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.pipeline.positions.tick.last_on_road import LastOnRoad
 from anonymizer.pipeline.positions.tick.learned_stops import LearnedStops
 from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard
+from anonymizer.pipeline.positions.tick.trusted_devices import TrustedDevices
 from anonymizer.pipeline.positions.tick.zone_places import ZonePlaces, zone_places
 
 if TYPE_CHECKING:
@@ -147,7 +147,10 @@ class Intake:
         self._lasting, self._ledger = lasting, ledger
         self.ids = IdLives(kept_s=lasting.pace.longest_ttl_s + parameters.interval_s)
         self.succession = Succession()
-        self.trust = None if parameters.ttl_s is None else Trust()
+        self.trust = None
+        if parameters.ttl_s is not None:
+            kept_s = lasting.pace.longest_ttl_s + parameters.interval_s
+            self.trust = TrustedDevices(keys, kept_s=kept_s)
         self._ttl_s = parameters.ttl_s or 0.0
         self._watches_ids = parameters.watches_ids
         trips = parameters.trips
@@ -316,7 +319,7 @@ class Intake:
         if self._watches_ids:
             self.succession.free(freed)
         if self.trust is not None:
-            self.trust.free(freed)
+            self.trust.forget(freed)
         self._on_road.forget(freed)
         for part in (self._places, self._device_zones, self.layers):
             if part is not None:

@@ -188,7 +188,8 @@ def test_a_class_that_breaks_its_promise_is_counted_and_not_published() -> None:
 
 
 def test_k_extra_is_added_and_published_times_follow_the_clock() -> None:
-    routes = dict.fromkeys(range(4), (700.0, ALONG))
+    # From 2k - 1 devices on, whatever the secret threshold is.
+    routes = dict.fromkeys(range(7), (700.0, ALONG))
     out = flow(region={"k_extra": 1})
     [(_, body)] = run(out, routes, until=1600, wall_ahead_s=5000.0)
     [told] = body["trips"]
