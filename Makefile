@@ -16,7 +16,8 @@ QUICK    := not data and not soak and not kafka
 STUDIES  := tests/experiments
 # What is decoded, read from files and restored is proved where it is used.
 CORE     := tests/algorithms tests/codecs tests/domain tests/files tests/pipeline/positions/decode \
-            tests/pipeline/positions/tick/test_fleet_state.py
+            tests/pipeline/positions/tick/test_fleet_state.py tests/pipeline/positions/tick/test_flow.py \
+            tests/pipeline/positions/counts
 MEMORY   := tests/algorithms tests/codecs tests/pipeline tests/cluster/positions tests/cluster/records
 # Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
 CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
