@@ -27,7 +27,7 @@ OWN = ROOT / "anonymizer"
 _CLASS = re.compile(r"^ *class ([A-Za-z]\w*)[(:\[]", re.MULTILINE)
 """A class whose name is public."""
 _LOADED = {
-    "client": "import anonymizer.client",
+    "client": "from anonymizer.client import listen, read",
     "tables": "import anonymizer.api.anonymizing",
     "settings": "from anonymizer.settings import Settings",
     "MQTT": "from anonymizer.transport import MqttLink",

@@ -4,21 +4,43 @@ from os import PathLike
 from pathlib import Path
 
 from anonymizer.client.messages import NOT_UNDERSTOOD, Collector
-from anonymizer.client.network import Network, from_parts
+from anonymizer.client.network import Network, from_parts, read_network
 from anonymizer.client.releases import Releases
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 
 _NO_PAYLOAD = b"(null)"
 """What mosquitto_sub prints for an empty message."""
 
 
-def read_recording(path: str | PathLike[str], network: Network | None) -> Releases:
-    """Read a file of releases; see `anonymizer.client.read`."""
-    collector, network = collected(path, network)
+def read(
+    path: str | PathLike[str],
+    *,
+    network: str | PathLike[str] | RoadNetwork | Network | None = None,
+) -> Releases:
+    """Read recorded releases.
+
+    Parameters
+    ----------
+    path
+        Lines of JSON, as `anonymizer cloak` writes them or `mosquitto_sub` prints them. With the
+        topic before each message (`mosquitto_sub -v`), it may have the network, too.
+    network
+        The network of the regions: see `read_network`. None: the one that is in the file; without
+        one, nothing can be placed.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the releases are about another network. The message names the
+        line, never its content.
+    """
+    given = None if network is None else read_network(network)
+    collector, found = collected(path, given)
     if not collector.columns.time:
         raise InputError(f"{path}: publishes no region")
     try:
-        return Releases(collector.columns, network, collector.left_out)
+        return Releases(collector.columns, found, collector.left_out)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
