@@ -111,7 +111,7 @@ class Vehicles:
     """
 
     def __init__(self, rng: np.random.Generator, n: int) -> None:
-        self.type: IntArray = rng.choice(len(TYPES), n, p=(0.08, 0.62, 0.14, 0.13, 0.03))
+        self.type: IntArray = rng.choice(len(TYPES), n, p=(0.08, 0.50, 0.14, 0.25, 0.03))
         self.region: IntArray = rng.integers(0, len(REGIONS), n)
         built = np.clip(2026 - rng.gamma(2.0, 4.5, n), 1990, 2026)
         self.built: IntArray = built.astype(np.int64)

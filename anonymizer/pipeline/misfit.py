@@ -6,9 +6,11 @@ from typing import NamedTuple
 from anonymizer.domain.outcomes import Outcome
 
 AFTER_S = 10.0
+"""How long nothing must have been usable."""
 _FEWEST = 2
 """One odd message at an input that is not in use is no misfit."""
-"""How long nothing must have been usable."""
+_FEWEST_NOT_SELECTED = 100
+"""`where` leaves much out on purpose, but rarely so many in a row."""
 
 CAUSES: Mapping[Outcome, str] = {
     Outcome.INVALID__MALFORMED: "payloads are in another format than inputs.codec says",
@@ -138,8 +140,11 @@ class MisfitWatch:
         if not n:  # silence is no misfit
             self._since = at_s, before, n_usable
             return None
-        if self._reported or n < _FEWEST or at_s - began_s < self._after_s:
+        reason = max(n_of, key=n_of.__getitem__)
+        is_chosen = reason is Outcome.INVALID__NOT_SELECTED
+        fewest = _FEWEST_NOT_SELECTED if is_chosen else _FEWEST
+        if self._reported or n < fewest or at_s - began_s < self._after_s:
             return None
         self._reported = True
-        self.misfit = Misfit(max(n_of, key=n_of.__getitem__), n)
+        self.misfit = Misfit(reason, n)
         return self.misfit

@@ -45,6 +45,12 @@ def test_a_held_message_is_usable_and_silence_is_no_misfit() -> None:
     assert found == [None, None, None, Misfit(MALFORMED, 2)]
 
 
+def test_a_filter_is_no_misfit_before_it_has_left_out_many() -> None:
+    left_out = Outcome.INVALID__NOT_SELECTED
+    found = seen((0, {}, 0), (11, {left_out: 99}, 0), (12, {left_out: 100}, 0))
+    assert found == [None, None, Misfit(left_out, 100)]
+
+
 def test_it_is_reported_again_after_something_was_usable() -> None:
     found = seen(
         (0, {}, 0),
