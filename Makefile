@@ -167,7 +167,7 @@ soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java an
 	@$(BIN)/python -m tests.mosquitto
 	@if ($(HAS_BROKERS)) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(BROKERS_STAMP); fi
 	ANONYMIZER_BROKERS=$$(test -e $(BROKERS_STAMP) && echo $(CURDIR)/$(BROKERS)) $(BIN)/python -m pytest -m "soak and not kafka" --timeout=3600 $(ARGS)
-	@$(MAKE) --no-print-directory search
+	@$(MAKE) --no-print-directory search coverage
 	$(CHECKED) $(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(MEMORY) $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "$(QUICK) and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 
