@@ -17,6 +17,7 @@ import fcntl
 import os
 import pickle
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,7 +25,7 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from numba import config, types
 from numba.core.bytecode import FunctionIdentity
@@ -43,6 +44,49 @@ _NOT_IN_NAMES = str.maketrans("", "", "<>")
 _Types: TypeAlias = tuple[Any, ...]
 """Types of the arguments of a kernel, as numba has them."""
 _Folders: TypeAlias = Callable[[Path], Iterable[Path]]
+
+
+class CompilesElsewhere(Protocol):
+    """What compiles kernels of this process in other processes, see `kernel_background`."""
+
+    @property
+    def n_kernels_waiting(self) -> int:
+        """The number of kernels that run as plain Python at present."""
+
+    def stand_in(self, kernel: Kernel, types: _Types) -> Callable[..., Any] | None:
+        """Return what runs in place of a kernel, or None if it is to be compiled or loaded here."""
+
+    def submit(self, job: Callable[..., None], *args: object) -> object:
+        """Let another process do what compiles kernels."""
+
+
+_background: CompilesElsewhere | None = None
+
+
+def current_background() -> CompilesElsewhere | None:
+    """Return what compiles kernels of this process elsewhere; None: each caller does."""
+    return _background
+
+
+def compile_in(background: CompilesElsewhere | None) -> None:
+    """Let this process compile kernels elsewhere from now on; None: where they are called."""
+    global _background  # noqa: PLW0603  kernels are of the process, and so is how they run
+    _background = background
+
+
+class _Here(threading.local):
+    """Whether this thread compiles a kernel, and with it those that the kernel calls."""
+
+    compiles = 0
+
+    def __enter__(self) -> None:
+        self.compiles += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.compiles -= 1
+
+
+_here = _Here()
 
 
 def number_functions_apart() -> None:
@@ -92,8 +136,13 @@ def keep_on_disk(
     compile_, template = kernel.compile, kernel.get_call_template
 
     def compile_once(sig: _Types) -> Any:  # noqa: ANN401  the entry point
+        stand_in = None
+        if _background and not _here.compiles and not cached.has(sig):
+            stand_in = _background.stand_in(kernel, tuple(sig))
+        if stand_in is not None:
+            return stand_in
         # The lock of numba comes first: each process waits for one file at a time.
-        with global_compiler_lock, cached.compiled_once(sig, longest_wait_s=longest_wait_s):
+        with global_compiler_lock, cached.compiled_once(sig, longest_wait_s=longest_wait_s), _here:
             return compile_(sig)
 
     def template_of_types(args: _Types, kws: dict[str, Any]) -> Any:  # noqa: ANN401  numba's own
@@ -167,14 +216,20 @@ class KernelCache(_Cache):
                 self._remove_old(folder)
                 return
 
+    def has(self, sig: _Types) -> bool:
+        """Return whether the code for these types is loaded, or can be."""
+        file = self._file(sig)
+        return tuple(sig) in self._kernel.overloads or any(
+            (folder / file).exists() for folder in self._folders()
+        )
+
     @contextmanager
     def compiled_once(self, sig: _Types, *, longest_wait_s: float) -> Iterator[None]:
         """Wait while another process compiles the same, which is loaded then and not made twice."""
-        places = [folder / self._file(sig) for folder in self._folders()]
-        is_here = tuple(sig) in self._kernel.overloads
-        if is_here or not self._enabled or any(place.exists() for place in places):
+        if not self._enabled or self.has(sig):
             yield
             return
+        places = [folder / self._file(sig) for folder in self._folders()]
         with ExitStack() as held:
             for place in places:
                 with suppress(OSError):

@@ -1,18 +1,15 @@
 """Decorators that compile a function with numba: the only place where kernels are declared."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from numba import config, njit
+from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from anonymizer.domain.arrays import Int32Array, IntArray
-from anonymizer.kernel_cache import KernelCache, keep_on_disk
+from anonymizer.kernel_cache import KernelCache, current_background, keep_on_disk
 
 _SHORT = 64
-_KERNELS_OF: dict[str, list[Any]] = defaultdict(list)
-"""By the name of their module."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -53,14 +50,16 @@ def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, counts_references=False, is_inlined=True)
 
 
-def is_compiled(module: str) -> bool:
-    """Return whether the cache on disk has machine code of this machine for a module's kernels.
+def runs_as_python(kernel: Callable[..., Any]) -> bool:
+    """Return whether a kernel is still being compiled in the background, see `kernel_background`.
 
-    One kernel of the module suffices. True as well if nothing is to be compiled.
+    It takes a hundred times as long until then.
     """
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it at run time
-        return True
-    return any(KernelCache(kernel).is_filled() for kernel in _KERNELS_OF[module])
+    return (
+        current_background() is not None
+        and isinstance(kernel, Dispatcher)
+        and not KernelCache(kernel).is_filled()
+    )
 
 
 def _compiled(
@@ -75,7 +74,6 @@ def _compiled(
     compiled: Callable[P, R] = njit(**options)(function)
     if isinstance(compiled, Dispatcher):  # not where NUMBA_DISABLE_JIT is set
         keep_on_disk(compiled)
-    _KERNELS_OF[function.__module__].append(compiled)
     return compiled
 
 

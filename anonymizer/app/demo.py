@@ -10,15 +10,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from anonymizer.app.compilation import Progress, compile_kernels
+from anonymizer.app.compilation import Progress, call_kernels
 from anonymizer.app.demo_methods import StreamSnapshot, toll_rows
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
 from anonymizer.child_processes import ending_with_parent
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import TransportError
+from anonymizer.kernel_background import Background, compiling_in_background
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.settings.all_methods import all_methods
 from anonymizer.transport import MqttLink
@@ -160,7 +163,7 @@ async def run_demo(
     show
         Called with a snapshot twice a second from then on.
     compiling
-        Called while kernels are compiled, which only the first start on a machine has to do.
+        Called while kernels are compiled, in any thread: only the first start on a machine does it.
 
     Raises
     ------
@@ -177,24 +180,11 @@ async def run_demo(
             await stack.enter_async_context(_simulator(plan, broker, *what))
             for what in _traffic(plan)
         ]
-        await asyncio.to_thread(compile_kernels, compiling)
+        background = stack.enter_context(compiling_in_background(compiling))
         folder = stack.enter_context(TemporaryDirectory(prefix="anonymizer-demo-"))
         store = Path(folder) / "records.sqlite"
         settings = Settings.model_validate(_tables(plan, broker) | {"store": {"path": store}})
-        others = [
-            Gateway(Settings.model_validate(_tables_of_other(plan, broker, mode)), network)
-            for mode in _OTHER_MODES
-            if plan.compare
-        ]
-        gateway = Gateway(
-            settings,
-            network,
-            declared_streams(settings),
-            other_views=[one.screen for one in others],
-            demo=True,
-        )
-        for one in (gateway, *others):
-            one.warm_up()
+        gateway = await asyncio.to_thread(_ready, settings, network, declared_streams(settings))
         device = await stack.enter_async_context(_subscriber(broker, "device", _ONE_DEVICE))
         analyst = await stack.enter_async_context(
             _subscriber(broker, "analyst", settings.output.topic)
@@ -211,14 +201,20 @@ async def run_demo(
         drain = asyncio.Event()
         clock = _Clock(gateway)
         async with asyncio.TaskGroup() as group:
-            for one in (gateway, *others):
-                group.create_task(one.run(drain), name="gateway")
-            problem = await _all_up([gateway, *others])
+            group.create_task(gateway.run(drain), name="gateway")
+            problem = await _up(gateway)
             if not problem:
+                others = [
+                    Settings.model_validate(_tables_of_other(plan, broker, mode))
+                    for mode in _OTHER_MODES
+                    if plan.compare
+                ]
                 url = gateway.http.url if gateway.http else ""
                 beat_s = settings.session.beat_s
                 scene = Scene(name, url, beat_s, device, analyst, sensors, classes, gateway)
                 begin(scene)
+                beside = _beside(gateway, others, network, background, drain)
+                group.create_task(beside, name="other gateways")
                 problem = await _watch(clock, show, stop, simulators, plan.duration_s)
                 scene.tolls.extend(await asyncio.to_thread(toll_rows, url))
             for simulator in simulators:
@@ -229,12 +225,42 @@ async def run_demo(
     return clock.snapshot()
 
 
-async def _all_up(gateways: Sequence[Gateway]) -> str:
-    """Wait for the gateways; return what is wrong, or nothing."""
+def _ready(settings: Settings, network: RoadNetwork, streams: Sequence[Stream] = ()) -> Gateway:
+    gateway = Gateway(settings, network, streams, demo=True)
+    gateway.warm_up()
+    return gateway
+
+
+async def _beside(
+    gateway: Gateway,
+    others: Sequence[Settings],
+    network: RoadNetwork,
+    background: Background,
+    drain: asyncio.Event,
+) -> None:
+    """Run other gateways, which the map of the first shows too, once kernels are compiled.
+
+    As plain Python, one gateway keeps a core busy enough.
+    """
+    modes = [gateway.screen.mode, *(settings.region.mode for settings in others)]
+    await asyncio.to_thread(call_kernels, modes)
+    while background.n_kernels_waiting and not drain.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_EVERY_S):
+                await drain.wait()
+    async with asyncio.TaskGroup() as group:
+        for settings in others:
+            if not drain.is_set():
+                other = await asyncio.to_thread(_ready, settings, network)
+                gateway.show_beside(other)
+                group.create_task(other.run(drain), name="gateway")
+
+
+async def _up(gateway: Gateway) -> str:
+    """Wait for a gateway; return what is wrong, or nothing."""
     try:
         async with asyncio.timeout(_CONNECT_S):
-            for gateway in gateways:
-                await gateway.until_connected()
+            await gateway.until_connected()
     except TimeoutError:
         return "the gateway was not let in by the demo's own broker"
     return ""

@@ -1,7 +1,7 @@
 """Command `anonymizer anonymize`: publish a table."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ from anonymizer.extras import extras_of_method, require
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from anonymizer.app.anonymize.plan import ReleasePlan
     from anonymizer.app.anonymize.release_report import AnonymizeReport
     from anonymizer.cli.terminal import Terminal
 
@@ -65,6 +66,7 @@ def anonymize(
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
     require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
+    from anonymizer.algorithms.records.methods import MODELS, search_is_compiled, searches
     from anonymizer.app.anonymize.plan import declared_of, make_plan
     from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
     from anonymizer.app.anonymize.table_anonymization import anonymize as run
@@ -83,15 +85,31 @@ def anonymize(
     console = Terminal(stderr=True)
     with console.status("reading the table"):
         read = read_table(table, list(dict.fromkeys([*declared.columns, *plan.measures])))
-    with _progress(console, plan.time_budget_s) as report_progress:
+    with _progress(console, plan.time_budget_s) as report_progress, _not_waiting(plan):
         made = run(read, declared, plan, progress=report_progress)
         figures = made.report
+        lacks_search = any(map(searches, MODELS[plan.model].methods)) and not search_is_compiled()
     write_release(made, places)
     console.print(_summary(figures, title=str(out)))
     for fold in figures.folds:
         console.print(f"one value: {fold}", markup=False, highlight=False, soft_wrap=True)
-    for warning in figures.warnings:
+    for warning in (*figures.warnings, *([_NO_SEARCH] if lacks_search else [])):
         console.print(f"note: {warning}", markup=False, highlight=False, soft_wrap=True)
+
+
+_NO_SEARCH = (
+    "a search would lose less, and is not compiled on this machine: --method best does so, once, in"
+    " about a minute"
+)
+
+
+def _not_waiting(plan: "ReleasePlan") -> "AbstractContextManager[object]":
+    """Let kernels run as plain Python where a search was not asked for."""
+    from anonymizer.algorithms.records.methods import AUTO
+    from anonymizer.kernel_background import compiling_in_background
+
+    needs_search = plan.method != AUTO or plan.prefer_share < 1 or plan.weights
+    return nullcontext() if needs_search else compiling_in_background()
 
 
 @contextmanager

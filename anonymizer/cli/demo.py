@@ -47,6 +47,8 @@ def demo(
 
         anonymizer demo --duration 20 --headless --devices 500
     """
+    if headless:
+        typer.echo("loading ...")
     from anonymizer.app.demo import DemoPlan
     from anonymizer.cli.demo_view import present
 

@@ -24,6 +24,8 @@ from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
 _LINE_EVERY_S = 5.0
+_STARTING = "starting broker, simulator and gateway ..."
+_COMPILING = "compiling kernels in the background, once on this machine"
 BEAT = (
     "Each device is published once a beat (session.beat_s), more rarely where devices are few;"
     " newer positions replace those in between, because every release tells a little about where"
@@ -87,26 +89,31 @@ async def _in_lines(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Sce
             if now.silent:
                 console.print(_silent(now), soft_wrap=True, highlight=False)
 
-    def compiling(done: int, n_jobs: int) -> None:
-        console.print(f"compiling kernels, once on this machine: {done} of {n_jobs}")
+    def compiling(done: int, asked: int) -> None:
+        if asked == 1:
+            console.print(f"{_COMPILING}; until then, they run as plain Python")
+        elif done == asked:
+            console.print(f"{done} kernels are compiled")
 
+    console.print(_STARTING)
     last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
     return last, scenes[0] if scenes else None
 
 
 async def _live(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene | None]:
-    starting = Text("starting broker, gateway and simulator ...", style="dim")
+    starting = Text(_STARTING, style="dim")
     with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
         # Configured only now, because the live view has redirected standard error: log lines then
         # appear above it.
         configure_logs(LogSettings(level="warning", format="text"))
         scenes: list[Scene] = []
         opening: list[asyncio.Future[bool]] = []
+        waiting: list[Progress] = []
         snapshots: deque[FlowSnapshot] = deque(maxlen=_RATE_SPAN)
 
         def show(now: FlowSnapshot) -> None:
             snapshots.append(now)
-            live.update(_view(scenes[0], now, snapshots[0]))
+            live.update(Group(_view(scenes[0], now, snapshots[0]), *waiting))
 
         def begin(scene: Scene) -> None:
             scenes.append(scene)
@@ -114,16 +121,16 @@ async def _live(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene |
                 opening.append(asyncio.ensure_future(_open_in_browser(scene.http_url)))
 
         bar = Progress(
-            TextColumn("compiling kernels, once on this machine"),
+            TextColumn(_COMPILING),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
         )
         task = bar.add_task("")
 
-        def compiling(done: int, n_jobs: int) -> None:
-            bar.update(task, completed=done, total=n_jobs)
-            live.update(starting if done == n_jobs else bar)
+        def compiling(done: int, asked: int) -> None:
+            bar.update(task, completed=done, total=asked)
+            waiting[:] = [bar] if done < asked else []
 
         last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
         await asyncio.gather(*opening)

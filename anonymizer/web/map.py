@@ -7,7 +7,7 @@ cannot escape from their folder. Nothing is loaded from other hosts.
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -131,15 +131,18 @@ def map_router(
     streets
         Whether traffic by street can be shown.
     """
-    about = About(
-        modes=list(source.modes),
-        raw=source.raw,
-        demo=demo,
-        bounds=outline.bounds,
-        n_nodes=len(outline.nodes) // 8,
-        roads="whole" if outline.is_small else "by bounds",
-        streets=streets,
-    )
+
+    def about() -> About:
+        return About(
+            modes=list(source.modes),
+            raw=source.raw,
+            demo=demo,
+            bounds=outline.bounds,
+            n_nodes=len(outline.nodes) // 8,
+            roads="whole" if outline.is_small else "by bounds",
+            streets=streets,
+        )
+
     router = APIRouter(include_in_schema=False)
     router.include_router(_page_routes())
     authorized = [Depends(bearer(token))]
@@ -165,14 +168,14 @@ def _page_routes() -> APIRouter:
     return router
 
 
-def _network_routes(about: About, outline: Outline) -> APIRouter:
-    """Return the routes of the description and the road network, which do not change."""
+def _network_routes(about: Callable[[], About], outline: Outline) -> APIRouter:
+    """Return the routes of the description and of the road network, which does not change."""
     router, nodes = APIRouter(), Asset(outline.nodes)
     whole = Asset(outline.roads()) if outline.is_small else None
 
     @router.get("/map/about")
     async def description() -> About:
-        return about
+        return about()
 
     @router.get("/map/nodes")
     async def all_nodes(request: Request) -> Response:

@@ -106,6 +106,7 @@ def run(
     stops at some, and dwells at its destination. With --queues it follows the one ahead, by the
     Intelligent Driver Model, and stands at red signals. The movement depends only on the seed.
     """
+    from anonymizer.kernel_background import compiling_in_background
     from anonymizer.networks import load_network
     from simulator.faults import Faults
     from simulator.fleet import FleetSource
@@ -137,42 +138,43 @@ def run(
             wrong = Faults.of(faults)
         except ValueError as error:
             raise SettingsError(f"--faults: {error}") from None
-    roads = load_network(network)
-    if everything:
-        if batch > 1 or readings or record is not None or topic != _TOPIC:
-            raise SettingsError("--all: has its own topics, and no --batch, --readings or --record")
-        scenario = Scenario(
-            roads,
-            devices,
-            rate_hz=rate,
-            n_sensors=sensors,
-            duration_s=duration,
-            seed=seed,
-            noise_m=gps_noise,
-            parked_share=parked,
-            begins_s=begins,
-            queues=queues,
+    if everything and (batch > 1 or readings or record is not None or topic != _TOPIC):
+        raise SettingsError("--all: has its own topics, and no --batch, --readings or --record")
+    with compiling_in_background():
+        roads = load_network(network)
+        if everything:
+            scenario = Scenario(
+                roads,
+                devices,
+                rate_hz=rate,
+                n_sensors=sensors,
+                duration_s=duration,
+                seed=seed,
+                noise_m=gps_noise,
+                parked_share=parked,
+                begins_s=begins,
+                queues=queues,
+            )
+            play_source(scenario, outlet, encode=scenario.encode, quiet=quiet)
+            return
+        traffic = Traffic(
+            roads, devices, seed=seed, parked_share=parked, begins_s=begins, queues=queues
         )
-        play_source(scenario, outlet, encode=scenario.encode, quiet=quiet)
-        return
-    traffic = Traffic(
-        roads, devices, seed=seed, parked_share=parked, begins_s=begins, queues=queues
-    )
-    source = FleetSource(
-        traffic,
-        rate_hz=rate,
-        duration_s=duration,
-        noise_m=gps_noise,
-        seed=seed,
-        states_speed=readings,
-    )
+        source = FleetSource(
+            traffic,
+            rate_hz=rate,
+            duration_s=duration,
+            noise_m=gps_noise,
+            seed=seed,
+            states_speed=readings,
+        )
 
-    if record is None:
-        play_reports(source, outlet, quiet=quiet, faults=wrong, seed=seed)
-    else:
-        with TraceWriter(record, device_id=source.device_id) as writer:
-            recording = Recording(source, writer)
-            play_reports(recording, outlet, quiet=quiet, faults=wrong, seed=seed)
+        if record is None:
+            play_reports(source, outlet, quiet=quiet, faults=wrong, seed=seed)
+        else:
+            with TraceWriter(record, device_id=source.device_id) as writer:
+                recording = Recording(source, writer)
+                play_reports(recording, outlet, quiet=quiet, faults=wrong, seed=seed)
 
 
 def trace(

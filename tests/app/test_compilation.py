@@ -1,115 +1,81 @@
-"""Compilation ahead: the jobs compile all that the first tick needs of their modules."""
+"""Compilation ahead: the calls ask for all that the first ticks of a gateway need."""
 
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from anonymizer.app import compilation
-from anonymizer.pipeline import ports
-from anonymizer.transport import packets
+from anonymizer.app.compilation import compile_kernels
 
-WARM_UP = """
-def warm_up():
-    network = load_network("city:100")
-    for mode in ("session", "snapshot", "bfs"):
-        tables = {
-            "network": {"source": "city:100"},
-            "region": {"mode": mode},
-            "http": {"host": ""},
-        }
-        Gateway(Settings.model_validate(tables), network).warm_up()
-"""
-IMPORTS = """
+ASKED = """
 import json
 import sys
+from concurrent.futures import Future
 
-from numba.core import event
-
-from anonymizer.algorithms import kernels
-from anonymizer.algorithms.positions import adka
-from anonymizer.app import compilation
+from anonymizer import kernel_background, kernel_cache
+from anonymizer.app.compilation import call_kernels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.settings import Settings
+
+
+class NeverDone(kernel_background.Background):
+    def _put(self, *_, **__):
+        return Future()
+
+
+def told():
+    return sorted(f"{one.__module__}.{one.__name__} {types}" for one, types in never._asked)
+
+
+def serve(mode):
+    tables = {"network": {"source": "city:100"}, "region": {"mode": mode}, "http": {"host": ""}}
+    network = load_network("city:100")
+    gateway = Gateway(Settings.model_validate(tables), network)
+    gateway.warm_up()
+    for second in range(1, 30):
+        told = [
+            Delivery(f"positions/{i}", json.dumps({"lat": lat, "lon": lon}).encode(), 0)
+            for i, (lat, lon) in enumerate(zip(network.lat[:60], network.lon[:60]))
+        ]
+        gateway.inbox.put(PackedDeliveries.of(told), at_s=float(second))
+        output = gateway.flow.tick(gateway.inbox.take(), now=1.8e9 + second)
+        gateway.flow.settle(output, [True] * len(output.messages), seconds=0.0)
+
+
+never = NeverDone()
+kernel_cache.compile_in(never)
+modes = ("session", "snapshot", "bfs")
+call_kernels(modes)
+ahead = told()
+for mode in modes:
+    serve(mode)
+json.dump([ahead, told()], sys.stdout)
 """
-TYPES = """
-def types():
-    found = [kernel for module in compilation._JOBS for kernel in kernels._KERNELS_OF[module]]
-    return {f"{one.__module__}.{one.__name__}": [str(s) for s in one.signatures] for one in found}
 
 
-for job in compilation._JOBS.values():
-    job()
-ahead = types()
-warm_up()
-json.dump({"ahead": ahead, "all": types()}, sys.stdout)
-"""
-COLD = """
-class Compiled(event.Listener):
-    names = []
-
-    def on_start(self, event):
-        function = event.data["dispatcher"].py_func
-        self.names.append(f"{function.__module__}.{function.__qualname__}")
-
-    def on_end(self, event):
-        pass
-
-
-if __name__ == "__main__":
-    steps = []
-    compilation.compile_kernels(lambda done, n: steps.append([done, n]))
-    again = []
-    compilation.compile_kernels(lambda done, n: again.append([done, n]))
-    event.register("numba:compile", Compiled())
-    warm_up()
-    json.dump({"steps": steps, "again": again, "late": Compiled.names}, sys.stdout)
-"""
-
-
-def seen_by(folder: Path, *parts: str, **environ: str) -> dict[str, Any]:
-    """Return what a program reports."""
-    program = folder / "program.py"
-    program.write_text("".join(parts))
+@pytest.mark.compiled
+def test_the_first_ticks_need_no_kernel_that_was_not_asked_for_ahead(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ASKED)
     run = subprocess.run(
         [sys.executable, program],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "0"} | environ,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         check=True,
     )
-    seen: dict[str, Any] = json.loads(run.stdout)
-    return seen
+    ahead, needed = json.loads(run.stdout)
+    assert [each for each in needed if each not in ahead] == []
+    assert len(ahead) > 20
 
 
-def test_the_first_tick_calls_no_kernel_with_types_that_the_jobs_have_not(tmp_path: Path) -> None:
-    seen = seen_by(tmp_path, IMPORTS, WARM_UP, TYPES)
-    assert seen["all"] == seen["ahead"]
-    assert sum(map(bool, seen["ahead"].values())) > len(compilation._JOBS)
-
-
-@pytest.mark.soak
-def test_after_the_jobs_the_first_tick_compiles_nothing_of_their_modules(tmp_path: Path) -> None:
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    seen = seen_by(tmp_path, IMPORTS, WARM_UP, COLD, **cache)
-    n = len(compilation._JOBS)
-    assert seen["steps"] == [[done, n] for done in range(n + 1)]
-    assert seen["again"] == []
-    assert [name for name in seen["late"] if name.startswith(tuple(compilation._JOBS))] == []
-    assert seen["late"] != []  # the listener does hear what is compiled
-
-
-def test_jobs_that_are_missing_are_done_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = {ports.__name__, packets.__name__}
-    monkeypatch.setattr(compilation, "is_compiled", lambda module: module not in missing)
-    steps: list[tuple[int, int]] = []
-    compilation.compile_kernels(lambda done, n: steps.append((done, n)))
-    assert steps == [(0, 2), (1, 2), (2, 2)]
-    missing.clear()
-    compilation.compile_kernels(lambda done, n: steps.append((done, n)))
-    assert len(steps) == 3
+def test_a_machine_that_has_all_kernels_is_told_of_none() -> None:
+    compile_kernels()
+    told: list[tuple[int, int]] = []
+    compile_kernels(lambda done, asked: told.append((done, asked)))
+    assert told == []

@@ -3,13 +3,13 @@
 import csv
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import anonymizer
+from tests.cli.support import anonymizer, process
 
 SEXES = ("f", "m")
 HEADER = ["name", "age", "sex", "illness", "diary"]
@@ -312,3 +312,19 @@ def test_numbers_are_whole_on_a_narrow_terminal(table: Path, tmp_path: Path) -> 
     told = anonymizer(*words, environment={"COLUMNS": "40"})
     assert told.returncode == 0, told.stderr
     assert "\u2026" not in told.stderr
+
+
+@pytest.mark.parametrize("model", ["kd", "kld", "cells", "kaca"])
+def test_a_machine_without_compiled_kernels_waits_for_none_unless_told_to_search(
+    table: Path, tmp_path: Path, model: str
+) -> None:
+    out, cold = tmp_path / "out.csv", {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    more = ["--sa", "illness", "-l", "2"] if model in {"kld", "cells"} else []
+    asked = ("--qi", "age,sex", "--id", "name", "-k", "4", "--model", model, *more, "--out")
+    done = process("anonymize", table, *asked, out, environment=cold)
+    assert done.returncode == 0, done.stderr
+    assert ("--method best" in done.stderr) == (model in {"kd", "kld"})
+    assert min(Counter(row["class_id"] for row in read(out)).values()) >= (
+        1 if model == "kaca" else 4
+    )
+    assert list((tmp_path / "cache").rglob("*make_moves*.nbc")) == []

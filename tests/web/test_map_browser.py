@@ -38,6 +38,10 @@ def browser() -> Iterator[Viewer]:
         yield viewer
 
 
+HAS_MODES = f"document.querySelectorAll('#mode-switch input').length === {len(MODES)}"
+"""A demo compares when its kernels are compiled."""
+
+
 @pytest.fixture
 def viewer(browser: Viewer, demo: str) -> Iterator[Viewer]:
     """Show the map as it opens; at the end nothing may have been complained of or asked of others.
@@ -49,6 +53,7 @@ def viewer(browser: Viewer, demo: str) -> Iterator[Viewer]:
     if not browser.is_as_opened():
         browser.leave()
         browser.open(demo)
+    browser.until(lambda: browser.script(f"return {HAS_MODES}"))
     browser.until(browser.n_regions)
     browser.until(browser.is_painted)
     browser.note_as_opened()

@@ -232,7 +232,7 @@ def _grid(segments: Segments, side: float) -> tuple[Grid, Entries]:
 @inner_kernel
 def _hashed(x: int, y: int) -> int:
     """Return a number from which the slot of a cell follows (Teschner et al., 2003)."""
-    return (x * 73856093) ^ (y * 19349663)
+    return (int(x) * 73856093) ^ (int(y) * 19349663)  # items of numpy would wrap at 32 bits
 
 
 @kernel

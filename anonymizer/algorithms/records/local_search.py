@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anonymizer.algorithms.kernels import runs_as_python
 from anonymizer.algorithms.records.agglomeration import agglomerate
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.draws import draw
@@ -270,6 +271,11 @@ def _gone_after(
     if work is not None:
         return lambda used: used / work
     return None if time_left is None else lambda _: 1 - time_left()
+
+
+def has_kernels() -> bool:
+    """Return whether a search runs as machine code, see `kernels.runs_as_python`."""
+    return not runs_as_python(make_moves)
 
 
 def warm_up(schema: Schema, promise: Promise) -> None:

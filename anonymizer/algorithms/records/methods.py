@@ -153,17 +153,36 @@ def searches(method: str) -> bool:
     return method == "best"
 
 
+def search_is_compiled() -> bool:
+    """Return whether a search runs as machine code, see `kernels.runs_as_python`."""
+    from anonymizer.kernel_cache import current_background  # noqa: PLC0415  see the top
+
+    if current_background() is None:
+        return True
+    from anonymizer.algorithms.records.local_search import has_kernels  # noqa: PLC0415  likewise
+
+    return has_kernels()
+
+
 def weighs(method: str) -> bool:
     """Return whether a method knows how much the loss of each quasi-identifier counts."""
     return method in {"best", "mondrian"}
 
 
 def warm_up(method: str, schema: "Schema", promise: "Promise") -> None:
-    """Compile and load the kernels of a method of `kd` before its time is counted."""
+    """Compile and load the kernels of a method of `kd` before its time is counted.
+
+    In the background (`kernel_background`) those of a search are only asked for.
+    """
     if searches(method):
         from anonymizer.algorithms.records import local_search  # noqa: PLC0415  see the top
+        from anonymizer.kernel_cache import current_background  # noqa: PLC0415
 
-        local_search.warm_up(schema, promise)
+        background = current_background()
+        if background is None:
+            local_search.warm_up(schema, promise)
+        elif not search_is_compiled():
+            background.submit(local_search.warm_up, schema, promise)
     elif method in _CLASSES:
         _CLASSES[method](_synthetic(schema, promise))
 
@@ -187,6 +206,8 @@ def _synthetic(schema: "Schema", promise: "Promise") -> Task:
 def _best(task: Task) -> "Int32Array":
     from anonymizer.algorithms.records.local_search import best  # noqa: PLC0415
 
+    if task.work is None and not search_is_compiled():
+        return _hilbert(task)  # as Python, a search would use its time for nothing
     time_left = task.time_left if task.work is None else None
     return best(
         task.problem,

@@ -12,6 +12,7 @@ from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
     Model,
+    search_is_compiled,
     searches,
     warm_up,
     weighs,
@@ -259,7 +260,9 @@ def check_target(target: str, open_: Sequence[str], n_values: Callable[[str], in
 
 def _with_method(plan: ReleasePlan, model: Model, n: int) -> ReleasePlan:
     """Return the plan with the name of the method that `auto` stands for."""
-    name = model.method_name(plan.method, n=n, time_budget_s=plan.time_budget_s)
+    # In the background (`kernel_background`), a search that is not asked for is not waited for.
+    budget_s = plan.time_budget_s if plan.method != AUTO or search_is_compiled() else 0.0
+    name = model.method_name(plan.method, n=n, time_budget_s=budget_s)
     if plan.prefer_share < 1 and not searches(name):
         raise SettingsError(f"prefer-share: method {name} knows no soft goal; best does")
     if plan.weights and not weighs(name):

@@ -26,6 +26,7 @@ from anonymizer.app.live_map.frames import Viewer
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
+from anonymizer.kernel_cache import current_background
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.accounting import Ledger
@@ -86,8 +87,6 @@ class Gateway:
         The network that `settings.network` names.
     streams
         The declared streams of the settings.
-    other_views
-        Views of other gateways on the same traffic, to be shown on this gateway's map.
     demo
         Whether the devices are simulated: then their true positions may be shown to anybody.
     http
@@ -106,7 +105,6 @@ class Gateway:
         network: RoadNetwork,
         streams: "Sequence[Stream]" = (),
         *,
-        other_views: Sequence[AnalystView] = (),
         demo: bool = False,
         http: "HttpServer | None" = None,
     ) -> None:
@@ -139,7 +137,7 @@ class Gateway:
             silent=None if is_for_auditors else lambda: self._watch.silent,
         )
         self._viewer = Viewer(
-            [self.screen, *other_views],
+            [self.screen],
             devices_at=self.flow.devices_at if is_for_auditors else None,
         )
         self._clock = SteadyClock(
@@ -333,6 +331,10 @@ class Gateway:
         if self.records:
             self.records.warm_up()
 
+    def show_beside(self, other: "Gateway") -> None:
+        """Let the map show what another gateway makes of the same traffic."""
+        self._viewer.add(other.screen)
+
     def adopt(self, settings: Settings) -> None:
         """Apply other settings, as far as they may change: see `settings.reload`."""
         self._settings = settings
@@ -453,7 +455,9 @@ class Gateway:
     def _on_late(self, late: bool) -> None:  # noqa: FBT001  the stage's callback
         if late:
             kept = "of several positions of a device the newest is kept"
-            self._log.warning(
+            background = current_background()
+            compiles = background is not None and background.n_kernels_waiting
+            (self._log.info if compiles else self._log.warning)(
                 "ticks are late: " + ("the rest waits in Kafka" if self.inbox.is_awaited else kept),
                 interval_s=self._settings.tick.interval_s,
             )

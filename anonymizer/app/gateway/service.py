@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from anonymizer.algorithms.kernels import is_compiled
-from anonymizer.algorithms.records import criteria
-from anonymizer.app.compilation import compile_kernels
+from anonymizer.app.compilation import call_kernels
 from anonymizer.app.gateway.daemon_thread import in_daemon_thread
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.crashes import CRASHES
 from anonymizer.errors import AnonymizerError, SettingsError
+from anonymizer.kernel_background import compiling_in_background
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.settings.reload import change
@@ -49,6 +48,7 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     try:
         async with AsyncExitStack() as stack:
+            stack.enter_context(compiling_in_background(_compiling))
             startup = None
             if settings.http.enabled:
                 # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
@@ -62,6 +62,16 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
     except BaseExceptionGroup as group:
         raise_known(group)
         raise
+
+
+def _compiling(done: int, asked: int) -> None:
+    """Log when kernels run as plain Python, and when no longer."""
+    if (done, asked) == (0, 1):
+        structlog.get_logger().info(
+            "compiling kernels in the background", until_then="they run as plain Python"
+        )
+    elif done == asked:
+        structlog.get_logger().info("kernels are compiled", n=done)
 
 
 def _warn(settings: Settings) -> None:
@@ -96,22 +106,16 @@ def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
         if startup is not None:
             startup.doing = doing
 
-    def compiling(done: int, n: int) -> None:
-        tell(f"compiles kernels, {done} of {n}")
-        log.info("compiling kernels", done=done, of=n)
-
     tell("reads the network")
     network, streams = check_files(settings)
     if settings.inputs:
         log.info("network loaded", nodes=network.n_nodes, roads=network.n_roads)
     _warn(settings)
-    if settings.inputs:
-        compile_kernels(compiling)
-    if settings.streams and not is_compiled(criteria.__name__):
-        log.info("compiling kernels", flow="records")
     tell("warms up")
     gateway = Gateway(settings, network, streams, http=startup.server if startup else None)
     gateway.warm_up()
+    if settings.inputs:
+        call_kernels([settings.region.mode])
     # What is loaded by now is no garbage. To visit it all stops every thread for 0.1 to 0.2 s.
     gc.collect()
     gc.freeze()

@@ -50,7 +50,7 @@ class Viewer:
     Parameters
     ----------
     screens
-        One for each mode, the main one first.
+        One for each mode, the main one first; see `add`.
     devices_at
         True positions, for the auditor. None: not available.
     monotonic
@@ -74,6 +74,10 @@ class Viewer:
         self._turn = asyncio.Event()
         self._has_viewers = asyncio.Event()
         self._closed = False
+
+    def add(self, screen: AnalystView) -> None:
+        """Let another mode be viewed from the next frame on."""
+        self._screen_of[screen.mode] = screen
 
     @property
     def modes(self) -> list[str]:

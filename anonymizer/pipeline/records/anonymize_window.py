@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from anonymizer.algorithms.records import methods
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.arrays import IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.kernel_cache import current_background
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers
@@ -162,7 +164,14 @@ def standing(stream: Stream, joined: Joined, *, seed: int) -> tuple[UInt8Array, 
 
 
 def warm_up(stream: Stream, model: WindowModel) -> None:
-    """Compile the kernels, those of the search too, on a synthetic window."""
+    """Compile the kernels, those of the search too, on a synthetic window.
+
+    In the background (`kernel_background`) those of the search are asked for, and the others when
+    a window needs them.
+    """
+    if current_background() is not None:
+        methods.warm_up("best", stream.schema, stream.promise)
+        return
     n = 2 * stream.promise.k
     turns = iter(range(_WARM_TURNS, 0, -1))
     number = np.arange(n, dtype=np.int32)

@@ -68,8 +68,20 @@ class Page {
   }
 
   layOut() {
-    const { modes, raw, demo, streets } = this.about;
+    const { raw, demo, streets } = this.about;
     $("streets-toggle").hidden = !streets;
+    this.layOutModes(this.about.modes);
+    $("truth-toggle").hidden = !raw;
+    $("truth").checked = raw && demo;
+    $("truth-whose").textContent = demo ? "simulated" : "for the auditor";
+    $("about-flow").textContent = demo ? "Demo: simulated devices. " : "";
+    document.documentElement.dataset.ready = "yes";
+    this.paintRamp();
+  }
+
+  /** Modes may join while the page is open: a demo compares when its machine has time. */
+  layOutModes(modes) {
+    this.about.modes = modes;
     $("mode-switch").replaceChildren(...modes.map((mode) => {
       const label = document.createElement("label");
       label.innerHTML = "<input type=radio name=mode>";
@@ -86,12 +98,6 @@ class Page {
       row.firstChild.textContent = NAME[mode];
       return row;
     }));
-    $("truth-toggle").hidden = !raw;
-    $("truth").checked = raw && demo;
-    $("truth-whose").textContent = demo ? "simulated" : "for the auditor";
-    $("about-flow").textContent = demo ? "Demo: simulated devices. " : "";
-    document.documentElement.dataset.ready = "yes";
-    this.paintRamp();
   }
 
   listen() {
@@ -160,6 +166,8 @@ class Page {
     if ($("pause").checked) return;
     if (kind === "truth") return this.map.showTruth(data);
     this.frame = data;
+    const modes = Object.keys(data.pulses);
+    if (modes.length > this.about.modes.length) this.layOutModes(modes);
     document.documentElement.dataset.frame = data.number;
     this.map.show(data.regions);
     $("areas").checked = this.map.drawsAreas;

@@ -65,7 +65,7 @@ def test_after_the_warm_up_no_stage_compiles(tmp_path: Path) -> None:
         check=True,
     )
     seen = json.loads(run.stdout)
-    # Kernels of other rooms have jobs, see `compile_kernels`.
+    # Kernels of other rooms are called by `compile_kernels`.
     assert [name for name in seen["late"] if name.startswith("anonymizer.algorithms.")] == []
     assert any(name.startswith("anonymizer.algorithms.records.") for name in seen["ahead"])
     assert min(seen["classes"]) > 0

@@ -13,7 +13,6 @@ from anonymizer.networks import from_networkx
 from anonymizer.pipeline.ports import Delivery
 from tests.pipeline.positions.support import NOW, Rig
 
-pytestmark = pytest.mark.compiled  # plain Python warns of sums that wrap, over 33 km
 Payload: TypeAlias = Mapping[str, object]
 EVERY_S = 30.0
 KM = 1 / 111.2
