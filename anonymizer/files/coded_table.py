@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from anonymizer.algorithms.records.attributes import Branch, Interval
+from anonymizer.algorithms.records.time_columns import Level
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.domain.spellings import NO_VALUE
@@ -22,9 +23,8 @@ from anonymizer.files.coded_columns import (
     texts,
     with_minutes,
 )
-from anonymizer.files.meanings import Fold, Meant, Spelling, meant
+from anonymizer.files.meanings import TEXT, Fold, Meant, Spelling, meant
 from anonymizer.files.tables import TextTable, no_column
-from anonymizer.files.time_columns import Level
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
 """Origin of a domain; all but `data` are declared."""
@@ -257,6 +257,17 @@ def in_meaning(
         {name: each.spelling for name, each in found.items() if each.spelling is not None},
         tuple(fold for each in found.values() for fold in each.folds),
     )
+
+
+def meant_like(table: TextTable, other: TextTable, declared: Declared) -> TextTable:
+    """Return a table with the quasi-identifiers in the spelling of another that means the same."""
+    columns = []
+    for column in table.frame.select(declared.qis):
+        own, name = other.frame[column.name], column.name
+        if own.dtype in TEXT and name not in declared.exact:
+            known = own.cast(pl.String).drop_nulls().unique().to_list()
+            columns.append(meant(column, markers=declared.markers, known=known).of(column))
+    return TextTable(table.path, table.frame.with_columns(columns))
 
 
 def meaning_of(column: pl.Series, declared: Declared, *, counts: pl.Series | None = None) -> Meant:
