@@ -2,8 +2,27 @@
 
 import re
 import unicodedata
+from html import unescape
 
+_NO_ANSWER = (
+    *("missing", "unknown", "not available", "not applicable", "not stated", "not specified"),
+    *("not known", "no data", "no answer", "unbekannt", "keine angabe", "k. a.", "k.a."),
+    *("inconnu", "inconnue", "non renseign\u00e9", "desconocido", "desconocida", "sin datos"),
+    *(
+        "sconosciuto",
+        "desconhecido",
+        "onbekend",
+        "\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e",
+    ),
+    *("\u672a\u77e5", "\u4e0d\u8be6"),
+)
 NO_VALUE = (
+    *(
+        form
+        for word in _NO_ANSWER
+        for form in (word, word.capitalize(), word.title(), word.upper())
+    ),
+    *("keine Angabe", "k. A.", "k.A."),
     *("NA", "N/A", "n/a", "na", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-nan"),
     *("-NaN", "<NaN>", "null", "NULL", "Null", "(null)", "(NULL)", "<null>", "<NULL>", "[NULL]"),
     *("None", "undefined", "\\N", "NaT", ".", "..", "-", "--", "---", "\u2013", "\u2014"),
@@ -11,8 +30,23 @@ NO_VALUE = (
     *("(blank)", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "0000-00-00", "0000-00-00 00:00:00"),
     *("inf", "-inf", "Infinity", "-Infinity"),
 )
-"""Words for a missing value: of pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and Python; a
-dash; and infinities. `none` is not among them: it may say that somebody has no illness."""
+"""Words for a missing value: of people, pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and
+Python; a dash; and infinities. Not `none`: it may say that somebody has no illness."""
+TOTALS = (
+    *("total", "totals", "grand total", "subtotal", "sum", "summe", "gesamt", "insgesamt"),
+    *(
+        "gesamtsumme",
+        "zwischensumme",
+        "somme",
+        "ensemble",
+        "suma",
+        "totale",
+        "totaal",
+        "\u5408\u8ba1",
+    ),
+    *("\u603b\u8ba1", "\u0438\u0442\u043e\u0433\u043e"),
+)
+"""Words that begin a line of totals, folded."""
 TRUE = frozenset(
     {
         *("true", "t", "yes", "y", "1", "on", "wahr", "ja", "vrai", "oui", "verdadero"),
@@ -53,17 +87,29 @@ _SHORTEST_DATE = len("3Mar2024")
 _MAYBE_DATE = re.compile(r"[^\W\d_]\D{0,3}\d{4}|\D \d\d?\D{1,3}\d{4}|\u5e74")
 _SAME_MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
-    | dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")
+    | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
+    | {"\u2044": "/"}
 )
-_LATIN = "aceopxyijsABCEHIJKMOPSTXY"
+_UNSEEN = re.compile(r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f]")
+"""Controls, and what chooses between two pictures of a sign."""
+_MISREAD = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac|[\u00d0\u00d1].")
+"""UTF-8 that was read as the code page of Windows."""
+_ENTITY = re.compile("&#?\\w{2,8};")
+_OPENED = re.compile(r"=?\"(.*)\"|'(.*)'|=?(.+)", re.DOTALL)
+_BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d])[_\-/. ]+(?=[^\W\d])")
+_LATIN = "aceopxyijsABCEHIJKMOPSTXYABEZHIKMNOPTYXo"
 _ALIKE = (
     "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458\u0455"
     "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u0423"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
 )
-"""Cyrillic letters that look like the Latin ones."""
-_TO_LATIN, _TO_CYRILLIC = str.maketrans(_ALIKE, _LATIN), str.maketrans(_LATIN, _ALIKE)
-_MIXED = re.compile(r"\w*(?:[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z])\w*")
-"""A word of letters of both scripts next to each other."""
+"""Cyrillic and Greek letters that look like the Latin ones."""
+_N_CYRILLIC = 25
+_TO_LATIN = str.maketrans(_ALIKE, _LATIN)
+_TO_CYRILLIC = str.maketrans(_LATIN[:_N_CYRILLIC], _ALIKE[:_N_CYRILLIC])
+_OTHER = "\u0370-\u03ff\u0400-\u04ff"
+_MIXED = re.compile(rf"\w*(?:[A-Za-z][{_OTHER}]|[{_OTHER}][A-Za-z])\w*")
+"""A word of letters of two scripts next to each other."""
 _FORMAT = "Cf"
 
 
@@ -72,17 +118,59 @@ def plain_form(text: str) -> str:
     without a width, one dash and one apostrophe; a word of Latin and Cyrillic letters, which nobody
     writes on purpose, in one script; a date with a month in words, or in Chinese, in digits.
     """  # noqa: D205  a list
+    if "&" in text and _ENTITY.search(text):
+        text = unescape(text)
     if text.isascii():
         if text.isprintable() and "  " not in text:
             return _in_digits(text.strip())
-        return _in_digits(" ".join(text.replace("\0", " ").split()))
+        return _in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
+    text = _as_meant(text).translate(_SAME_MARKS)  # NFKC makes two signs of some marks
     text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
     signs = (
         str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
-        for sign in text
+        for sign in _UNSEEN.sub("", text)
         if unicodedata.category(sign) != _FORMAT
     )
     return _in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
+
+
+def bare_form(text: str) -> str:
+    """Return a text in normal form without what people leave out or put in: quotation marks, marks
+    at its end, accents of Latin letters, and what joins words.
+    """  # noqa: D205  a list
+    if text.isalpha() and text.isascii():
+        return text
+    found = _OPENED.fullmatch(text.replace("`", "'"))
+    bare = text if found is None else (found[1] or found[2] or found[3] or "")
+    bare = bare.lstrip("'").rstrip(".,;:'\" ") or text
+    if not bare.isascii():
+        signs = unicodedata.normalize("NFD", bare.replace("\u0131", "i"))
+        kept = (
+            sign
+            for i, sign in enumerate(signs)
+            if not ("\u0300" <= sign <= "\u036f" and _follows_latin(signs, i))
+        )
+        bare = unicodedata.normalize("NFC", "".join(kept))
+    if "@" in bare or any(sign.isdigit() for sign in bare):
+        return bare
+    return _BETWEEN_LETTERS.sub(" ", bare)
+
+
+def _follows_latin(signs: str, i: int) -> bool:
+    """Return whether the accent at a place is one of a Latin letter."""
+    while i and unicodedata.combining(signs[i]):
+        i -= 1
+    return signs[i].isascii()
+
+
+def _as_meant(text: str) -> str:
+    """Return a text whose UTF-8 was read as the code page of Windows as it was meant."""
+    if _MISREAD.search(text):
+        try:
+            return text.encode("cp1252").decode("utf-8")
+        except UnicodeError:
+            pass
+    return text
 
 
 def _in_digits(text: str) -> str:
@@ -102,5 +190,7 @@ def _in_digits(text: str) -> str:
 def _in_one_script(word: re.Match[str]) -> str:
     """Return a mixed word in Latin, or in Cyrillic if some letter of it is Cyrillic alone."""
     latin = word[0].translate(_TO_LATIN)
-    is_latin = not any("\u0400" <= sign <= "\u04ff" for sign in latin)
-    return latin if is_latin else word[0].translate(_TO_CYRILLIC)
+    others = [sign for sign in latin if "\u0370" <= sign <= "\u04ff"]
+    if not others:
+        return latin
+    return word[0].translate(_TO_CYRILLIC) if min(others) >= "\u0400" else word[0]

@@ -12,7 +12,7 @@ from anonymizer.algorithms.records.attributes import Branch, Interval
 from anonymizer.algorithms.records.time_columns import Level
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
-from anonymizer.domain.spellings import NO_VALUE
+from anonymizer.domain.spellings import NO_VALUE, TOTALS
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import (
     MINUTES_OF_DAY,
@@ -26,6 +26,7 @@ from anonymizer.files.coded_columns import (
 from anonymizer.files.meanings import TEXT, Fold, Meant, Spelling, meant
 from anonymizer.files.tables import TextTable, no_column
 
+_LAST_LINES = 3
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
 """Origin of a domain; all but `data` are declared."""
 Reason: TypeAlias = Literal["no_identifier", "states_nothing", "states_no_qi"]
@@ -247,6 +248,7 @@ def in_meaning(
         What was folded.
     """
     direct = () if declared.id is None else (declared.id,)
+    table = without_headings(table, declared)
     found = {
         name: meaning_of(table.frame[name], declared)
         for name in (*direct, *declared.qis, *declared.sensitive)
@@ -257,6 +259,36 @@ def in_meaning(
         {name: each.spelling for name, each in found.items() if each.spelling is not None},
         tuple(fold for each in found.values() for fold in each.folds),
     )
+
+
+def without_headings(table: TextTable, declared: Declared) -> TextTable:
+    """Return a table in which repeated headings and lines of totals state nothing.
+
+    A line of totals has such a word as its identifier or a quasi-identifier, and lacks another
+    cell, or is among the last.
+    """
+    direct = () if declared.id is None else (declared.id,)
+    names = [
+        name
+        for name in (*direct, *declared.qis, *declared.sensitive)
+        if table.frame[name].dtype in TEXT and name not in declared.exact
+    ]
+    if not names or not len(table):
+        return table
+    cells = {
+        name: pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase() for name in names
+    }
+    bare = [cells[name].str.strip_chars(":") for name in names if name not in declared.sensitive]
+    lacks = pl.any_horizontal(each.is_null() | (each == "") for each in cells.values())
+    is_last = pl.int_range(pl.len()) >= len(table) - _LAST_LINES
+    total = pl.any_horizontal(*(each.is_in(TOTALS) for each in bare), pl.lit(value=False))
+    heading = pl.all_horizontal(cells[name] == name.lower() for name in names)
+    is_nobody = (heading | (total & (lacks | is_last))).fill_null(value=False)
+    if not table.frame.select(is_nobody.any()).item():
+        return table
+    silent = pl.when(~is_nobody)
+    shown = table.frame.with_columns(silent.then(pl.col(name)) for name in declared.columns)
+    return TextTable(table.path, shown, table.encoding)
 
 
 def meant_like(table: TextTable, other: TextTable, declared: Declared) -> TextTable:

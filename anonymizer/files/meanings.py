@@ -18,7 +18,10 @@ Spelling: TypeAlias = Mapping[str, str | None]
 """By cell of a column: how it is published and compared, None where it is missing."""
 TEXT = (pl.String, pl.Categorical, pl.Enum)
 _PLAIN = "^[!-~]+( [!-~]+)*$"
-_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]"
+_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(]|-$|&"
+_BETWEEN, _JOINED = r"[_/'`\" ]|^=|[.,;:]+$", "([a-z])[-.]"
+"""What may be left out or differ within a text, and more than that: then all is looked at."""
+_QUANTITY = "^[0-9.,]+[^0-9., -]|^[$]"
 _HALF = 0.5
 
 
@@ -130,7 +133,8 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
     in_one_form = cells.str.replace_all("[0-9]", "0").n_unique() == 1
     return bool(
         cells.str.contains(_PLAIN).all()
-        and lower.n_unique() == len(cells)
+        and lower.str.replace_all(_BETWEEN, "").str.replace_all(_JOINED, "$1").n_unique()
+        == len(cells)
         and not cells.is_in([*markers, "?"]).any()
         and not lower.is_in(TRUTH - {"0", "1"}).any()
         and (
@@ -138,7 +142,8 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
             or not (
                 number.n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
-                or cells.str.contains(MOMENT).sum() > _HALF * len(cells)
+                or cells.str.contains(_QUANTITY).sum() > _HALF * len(cells)
+                or cells.str.contains(MOMENT).any()
             )
         )
     )

@@ -13,11 +13,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
-from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, plain_form
+from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, bare_form, plain_form
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
@@ -35,6 +37,16 @@ _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}((,\d{3}){2,}(\.\d+)?|(,\d{3})+\.\d+|([ ']\d{3})+([.,]\d+)?)", re.ASCII
 )
 _POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
+_NEGATIVE = re.compile(r"\((\d[^()]*)\)|(\d[^-]*)-")
+"""As accountants write it."""
+_QUANTITY = re.compile(
+    r"(?=.*[^\d.,' +-])(?P<before>[$\u20ac\u00a3\u00a5]?) ?(?P<n>[+-]?\d[\d.,']*|[+-]?\.\d+) ?"
+    r"(?P<after>(?:[%\u2030\u00b0a-zA-Z\u03bc\u20ac\u00a3$\u00a5]{1,5}(?:/[a-zA-Z]{1,4})?)?)"
+)
+_MIDNIGHT = re.compile(r"[T ]+00:00(:00([.,]0+)?)?([Zz]|[+-]00:?00)?$")
+_SERIAL = re.compile(r"[2-5]\d{4}")
+"""Numbers of days of spreadsheets, of 1954 to 2064."""
+_FIRST_SERIAL = date(1899, 12, 30).toordinal()
 _TOKEN = re.compile(r"(?=.*\d).*[a-z].*[A-Z]", re.ASCII)
 """Codes of which the case matters: short links, identifiers of programs."""
 _MOMENT = re.compile(MOMENT)
@@ -106,7 +118,7 @@ def meanings(
         )
         # Numbers and times of other scripts are published as they are read.
         is_read = way[each] in {"numbers", "times"} and values[best] not in declared
-        shown = plain[best] if is_read else values[best].strip()
+        shown = reading.shown(plain[best]) if is_read else values[best].strip()
         for i in members:
             spelling[i] = shown
         others = [i for i in members if i < n and values[i] != shown]
@@ -146,6 +158,8 @@ class Reading:
         Whether powers of ten are read: not where anything else is there, `1E5` may be a code.
     comma
         What stands for a single comma before three digits; None: it may be one or the other.
+    quantities
+        Whether numbers with a unit or a currency are read: `5 mg`, `5mg`.
     times
         How dates and times are read, if most texts are some.
     """
@@ -155,6 +169,7 @@ class Reading:
     numbers: Literal["none", "whole", "all"] = "none"
     powers: bool = False
     comma: Literal["", "."] | None = None
+    quantities: bool = False
     times: TimeReading | None = None
 
     @classmethod
@@ -170,7 +185,11 @@ class Reading:
         n_numbers = sum(found.number(text) is not None for text in plain)
         if found.numbers == "all" and n_numbers <= _HALF * len(plain):
             found, n_numbers = cls(folds_case), 0
-        return found if n_numbers > _HALF * len(plain) else replace(found, times=_times(plain))
+        if n_numbers > _HALF * len(plain):
+            return found
+        n_quantities = sum(_quantity(text) is not None for text in plain)
+        quantities = n_quantities > _HALF * len(plain)
+        return replace(found, times=_times(plain), quantities=quantities)
 
     def key(self, text: str) -> tuple[Hashable, Way | None]:
         """Return what a text in normal form means, equal for the same, and how it was read."""
@@ -179,11 +198,25 @@ class Reading:
             return folded in TRUE, "true and false"
         if (number := self.number(text)) is not None:
             return number, "numbers"
-        if self.times is not None and _MOMENT.search(text):
-            at = self.times.number(text)
-            if at is not None:
-                return (at,), "times"
-        return folded, None
+        if (at := self._time(text)) is not None:
+            return (at[0],), "times"
+        if self.quantities and (found := _quantity(text)) is not None:
+            return found, "numbers"
+        return bare_form(folded), None
+
+    def shown(self, text: str) -> str:
+        """Return how a number or time in normal form is published."""
+        at = self._time(text)
+        return text if at is None else at[1]
+
+    def _time(self, text: str) -> tuple[Fraction, str] | None:
+        """Return the moment of a text, and the text that is one of the kind of the column."""
+        if self.times is None:
+            return None
+        for form in _FORMS_OF_TIMES:
+            if (at := self.times.number(form(text))) is not None:
+                return at, form(text)
+        return None
 
     def means(self, text: str) -> Hashable:
         """Return what a text means, equal for the same."""
@@ -191,11 +224,7 @@ class Reading:
 
     def number(self, text: str) -> Decimal | None:
         """Return the number that a text is read as, None if it is none."""
-        if (
-            self.numbers == "none"
-            or not text
-            or not (text[0].isdigit() or text[-1].isdigit() or text[-1] == ".")
-        ):
+        if self.numbers == "none" or not _looks_like_a_number(text):
             return None
         if self.numbers == "whole":
             return Decimal(text) if text.isdigit() else None
@@ -213,7 +242,7 @@ def _numbers(
     plain: Sequence[str],
 ) -> tuple[bool, Literal["whole", "all"], bool, Literal["", "."] | None]:
     """Return the parts of a `Reading` that are about numbers; the first: no truth."""
-    looks = [text for text in plain if text[-1].isdigit() or text[0].isdigit() or text[-1] == "."]
+    looks = [text for text in plain if _looks_like_a_number(text)]
     if len(looks) <= _HALF * len(plain):
         return False, "whole", False, None
     left = [text for text in plain if _number(text) is None]
@@ -229,18 +258,53 @@ def _numbers(
 def _times(plain: Sequence[str]) -> TimeReading | None:
     """Return how times are read, if most texts look like some, and all of these are of one kind."""
     maybe = [text for text in plain if _MOMENT.search(text)]
-    if len(maybe) <= _HALF * len(plain):
+    n_serials = sum(_SERIAL.fullmatch(text) is not None for text in plain)
+    if len(maybe) + n_serials <= _HALF * len(plain) or len(maybe) < n_serials:
         return None
-    try:
-        found = read_times(maybe)
-    except ValueError:  # the day or the month first: it is told where the column is coded
+    for form in _FORMS_OF_TIMES:
+        try:
+            found = read_times([form(text) for text in maybe])
+        except ValueError:  # the day or the month first: it is told where the column is coded
+            return None
+        if not isinstance(found, str):
+            return found.reading
+    return None
+
+
+def _without_midnight(text: str) -> str:
+    """Return the date of a time at midnight, and of a number of a spreadsheet that is one."""
+    if _SERIAL.fullmatch(text):
+        return date.fromordinal(_FIRST_SERIAL + int(text)).isoformat()
+    return _MIDNIGHT.sub("", text)
+
+
+def _with_midnight(text: str) -> str:
+    return text if ":" in text else f"{text} 00:00"
+
+
+_FORMS_OF_TIMES = (str, _without_midnight, _with_midnight)
+"""Dates stand beside times at midnight: programs add them."""
+
+
+def _quantity(text: str) -> tuple[Decimal, str] | None:
+    """Return the number and the unit of a quantity."""
+    found = _QUANTITY.fullmatch(text)
+    number = None if found is None else _number(found["n"])
+    if found is None or number is None:
         return None
-    return None if isinstance(found, str) else found.reading
+    return number, f"{found['before']}{found['after']}".casefold()
+
+
+def _looks_like_a_number(text: str) -> bool:
+    bare = text.strip("()")
+    return bool(bare) and (bare[0].isdigit() or bare[-1].isdigit() or bare[-1] == ".")
 
 
 def _number(text: str) -> Decimal | None:
     if _PLAIN.fullmatch(text):
         return Decimal(text)
+    if found := _NEGATIVE.fullmatch(text):
+        return _number(f"-{found[1] or found[2]}")
     if _BY_COMMA.fullmatch(text) or _POINTS.fullmatch(text):
         return Decimal(text.replace(".", "").replace(",", "."))
     if _THOUSANDS.fullmatch(text):
