@@ -88,7 +88,12 @@ def test_a_tally_keeps_what_the_class_keeps(
         assert bool(tally_keeps(tally)) == class_keeps(problem.arrays, problem.k, member)
 
 
-METHODS = [(name, how) for name in ("kd", "kld", "kaca", "cells") for how in MODELS[name].methods]
+METHODS = [
+    # A search as plain Python takes minutes.
+    pytest.param(name, how, marks=[pytest.mark.compiled] if how == "best" else [])
+    for name in ("kd", "kld", "kaca", "cells")
+    for how in MODELS[name].methods
+]
 
 
 @pytest.mark.parametrize(("model", "how"), METHODS)
@@ -164,6 +169,8 @@ def test_what_leaves_is_refused_exactly_where_the_records_would_be(
         {"k": 3},
         {"sensitive": {"fault": [0.0, 9.0, 9.0]}},
         {"sensitive": {"fault": [0.0, 1.0, 2.0, 3.0]}},
+        {"sensitive": {"fault": [0.0, 0.0, 0.0, 9.0, 9.0, 9.0]}},  # as diverse, but of six
+        {"sensitive": {"fault": [0.0, 4.0, 5.0, 9.0], "other": [None] * 3}},
         {"measures": {"fuel": {"n": 3, "sum": 1, "mean": 1}}},
         {"measures": {"fuel": {"n": 5, "sum": 1, "mean": 1}}},
     ],
