@@ -21,8 +21,9 @@ from anonymizer.codecs._fields import DeviceId, numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.codecs.times import unix_s
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.records import Attribute
-from anonymizer.domain.spellings import NO_VALUE, plain_form
+from anonymizer.domain.spellings import NO_VALUE
 
 Part: TypeAlias = tuple[float, bytes]
 """Event time in unix seconds, and the values of the attributes: their codes as little-endian int32,

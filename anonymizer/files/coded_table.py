@@ -282,8 +282,11 @@ def without_headings(table: TextTable, declared: Declared) -> TextTable:
     lacks = pl.any_horizontal(each.is_null() | (each == "") for each in cells.values())
     is_last = pl.int_range(pl.len()) >= len(table) - _LAST_LINES
     total = pl.any_horizontal(*(each.is_in(TOTALS) for each in bare), pl.lit(value=False))
-    heading = pl.all_horizontal(cells[name] == name.lower() for name in names)
-    is_nobody = (heading | (total & (lacks | is_last))).fill_null(value=False)
+    named = [(cells[name] == name.lower()).fill_null(value=False) for name in names]
+    heading, partly = pl.all_horizontal(named), pl.any_horizontal(named)
+    # Where `smoker` may be all that a column says, it is no heading.
+    is_heading = heading & (len(names) > 1) & (partly.sum() == heading.sum())
+    is_nobody = is_heading | (total & (lacks | is_last)).fill_null(value=False)
     if not table.frame.select(is_nobody.any()).item():
         return table
     silent = pl.when(~is_nobody)

@@ -5,14 +5,16 @@ What was folded is listed; see `anonymizer.algorithms.records.meanings` for what
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.records.meanings import MOMENT, Meanings, meanings
 from anonymizer.domain.spellings import TRUTH
 from anonymizer.files.tables import TextTable
+
+if TYPE_CHECKING:
+    from anonymizer.algorithms.records.meanings import Meanings
 
 Spelling: TypeAlias = Mapping[str, str | None]
 """By cell of a column: how it is published and compared, None where it is missing."""
@@ -22,6 +24,7 @@ _SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(]|-$|&"
 _BETWEEN, _JOINED = r"[_/'`\" ]|^=|[.,;:]+$", "([a-z])[-.]"
 """What may be left out or differ within a text, and more than that: then all is looked at."""
 _QUANTITY = "^[0-9.,]+[^0-9., -]|^[$]"
+_MOMENT = r"\d[-/.:\u{5e74}]\d|\d\D{1,14}\d{4}"
 _HALF = 0.5
 
 
@@ -112,6 +115,8 @@ def meant(
     is_known = not known or bool(there["cell"].is_in(known).all())
     if is_known and _written_once(there["cell"], markers):
         return Meant(None)
+    from anonymizer.algorithms.records.meanings import meanings  # noqa: PLC0415  not for all tables
+
     values = there["cell"].to_list()
     found = meanings(values, there["n"].to_list(), markers=markers, known=known)
     folds = _folds(column.name, found)
@@ -143,13 +148,13 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
                 number.n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
                 or cells.str.contains(_QUANTITY).sum() > _HALF * len(cells)
-                or cells.str.contains(MOMENT).any()
+                or cells.str.contains(_MOMENT).any()
             )
         )
     )
 
 
-def _folds(column: str, found: Meanings) -> tuple[Fold, ...]:
+def _folds(column: str, found: "Meanings") -> tuple[Fold, ...]:
     folded = [
         Fold(column=column, how=how, n_writings=writings, n_values=values, n_cells=cells)
         for how, (writings, values, cells) in found.folded.items()

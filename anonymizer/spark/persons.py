@@ -13,7 +13,7 @@ from typing import Any
 
 from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.meanings import Reading, missing_words
-from anonymizer.domain.spellings import plain_form
+from anonymizer.domain.plain_forms import plain_form
 from anonymizer.files.coded_table import Declared
 
 MOST_READ = 2**20

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.meanings import meanings
-from anonymizer.domain.spellings import NO_VALUE, plain_form
+from anonymizer.domain.plain_forms import plain_form
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.files.meanings import meant
 
 ONE_VALUE = {

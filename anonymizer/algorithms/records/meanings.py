@@ -19,11 +19,12 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
-from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, bare_form, plain_form
+from anonymizer.domain.plain_forms import bare_form, plain_form
+from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
-MOMENT = r"\d[-/.:\u5e74]\d|\d\D{1,14}\d{4}"
+_MOMENT = re.compile(r"\d[-/.:\u5e74]\d|\d\D{1,14}\d{4}")
 """What dates and times, and little else, have within."""
 _NONE = "None"
 """No value, unless others say `none`."""
@@ -49,7 +50,6 @@ _SERIAL = re.compile(r"[2-5]\d{4}")
 _FIRST_SERIAL = date(1899, 12, 30).toordinal()
 _TOKEN = re.compile(r"(?=.*\d).*[a-z].*[A-Z]", re.ASCII)
 """Codes of which the case matters: short links, identifiers of programs."""
-_MOMENT = re.compile(MOMENT)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -19,9 +19,9 @@ from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.record_parts import PartFormat, PartReader, ReportedValues
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
-from anonymizer.domain.spellings import plain_form
 from anonymizer.errors import SettingsError
 from anonymizer.settings import AttributeSettings, SourceSettings, StreamSettings
 from anonymizer.settings.payloads import conditions
