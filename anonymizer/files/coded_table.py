@@ -273,25 +273,35 @@ def without_headings(table: TextTable, declared: Declared) -> TextTable:
         for name in (*direct, *declared.qis, *declared.sensitive)
         if table.frame[name].dtype in TEXT and name not in declared.exact
     ]
-    if not names or not len(table):
+    words = {name: _words(table.frame[name], name) for name in names}
+    if not any(headings or totals for headings, totals in words.values()):
         return table
-    cells = {
-        name: pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase() for name in names
-    }
-    bare = [cells[name].str.strip_chars(":") for name in names if name not in declared.sensitive]
-    lacks = pl.any_horizontal(each.is_null() | (each == "") for each in cells.values())
-    is_last = pl.int_range(pl.len()) >= len(table) - _LAST_LINES
-    total = pl.any_horizontal(*(each.is_in(TOTALS) for each in bare), pl.lit(value=False))
-    named = [(cells[name] == name.lower()).fill_null(value=False) for name in names]
+    named = [pl.col(name).cast(pl.String).is_in(words[name][0]) for name in names]
+    sums = [
+        pl.col(name).cast(pl.String).is_in(words[name][1])
+        for name in names
+        if name not in declared.sensitive
+    ]
+    named = [each.fill_null(value=False) for each in named]
     heading, partly = pl.all_horizontal(named), pl.any_horizontal(named)
     # Where `smoker` may be all that a column says, it is no heading.
     is_heading = heading & (len(names) > 1) & (partly.sum() == heading.sum())
-    is_nobody = is_heading | (total & (lacks | is_last)).fill_null(value=False)
-    if not table.frame.select(is_nobody.any()).item():
-        return table
-    silent = pl.when(~is_nobody)
-    shown = table.frame.with_columns(silent.then(pl.col(name)) for name in declared.columns)
+    lacks = pl.any_horizontal(pl.col(name).is_null() for name in names)
+    is_last = pl.int_range(pl.len()) >= len(table) - _LAST_LINES
+    total = pl.any_horizontal(*sums, pl.lit(value=False)) & (lacks | is_last)
+    is_somebody = ~(is_heading | total.fill_null(value=False))
+    shown = table.frame.with_columns(
+        pl.when(is_somebody).then(pl.col(name)) for name in declared.columns
+    )
     return TextTable(table.path, shown, table.encoding)
+
+
+def _words(column: pl.Series, name: str) -> tuple[list[str], list[str]]:
+    """Return the cells that are the name of the column, and those that are words of totals."""
+    cells = column.cast(pl.String).unique().drop_nulls()
+    bare = cells.str.strip_chars().str.to_lowercase()
+    totals = cells.filter(bare.str.strip_chars(":").is_in(TOTALS))
+    return cells.filter(bare == name.lower()).to_list(), totals.to_list()
 
 
 def meant_like(table: TextTable, other: TextTable, declared: Declared) -> TextTable:
