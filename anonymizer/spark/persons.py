@@ -62,4 +62,6 @@ def person_column(table: Any, declared: Declared) -> Any:  # noqa: ANN401  pyspa
     cell = table[declared.id].cast("string")
     counted = table.groupBy(cell.alias("id")).count().where("id is not null")
     found = counted.limit(MOST_READ).toArrow().to_pydict()
-    return sql.udf(PersonNumbers.of(found["id"], found["count"], declared), "long")(cell)
+    number = PersonNumbers.of(found["id"], found["count"], declared)
+    # Without annotations, of which Spark would make something of its own.
+    return sql.udf(lambda text: number(text), "long")(cell)  # noqa: PLW0108

@@ -74,6 +74,17 @@ def test_closeness_with_a_margin_is_bounded_by_what_every_removal_leaves(
     )
 
 
+@pytest.mark.parametrize(("t", "keeps"), [(0.25, False), (0.35, True)])
+def test_who_leaves_from_below_takes_a_class_away_from_the_table(t: float, *, keeps: bool) -> None:
+    """Eight of ten earn little; of a class of four three, and one if two of these leave."""
+    schema = Schema((), (numbers("pay", 0, 1),), ())
+    pay = np.array([[0]] * 3 + [[1]] + [[0]] * 5 + [[1]], np.int32)
+    table = Records(np.zeros((10, 0), np.int32), pay, np.arange(10, dtype=np.int32))
+    promise, member = Promise(k=4, t=t, margin=2), np.arange(4)
+    assert class_keeps(make_problem(table, schema, promise).arrays, 4, member) is keeps
+    assert naive.keeps(table, schema, promise, member.tolist()) is keeps
+
+
 @settings(max_examples=100)
 @given(paid(), with_margin(least=0), st.data())
 def test_a_tally_keeps_what_the_class_keeps(
