@@ -197,3 +197,25 @@ def test_content_that_weighs_somebody_more_is_refused(spoilt: dict[str, object])
     assert broken_contents([good], promise, bands) == set()
     assert broken_contents([good, good | spoilt], promise, bands) == {1}
     assert log(2) <= log(promise.entropy_l)
+
+
+JOB, PAY_QI = categories("job", "abcd"), numbers("pay", 0, 1, 3, 10)
+HALF = Promise(k=4, max_share=0.5, margin=1)
+SOURCE = Promise(k=4, max_source_share=0.5, margin=1)
+WIDE = Promise(k=4, min_spread={"pay": 5.0}, margin=1)
+
+
+@pytest.mark.parametrize(
+    ("promise", "codes"),
+    [(HALF, [[0, 0], [0, 1], [1, 2], [2, 3]]), (SOURCE, [[0, 0], [0, 0], [1, 2], [2, 3]]),
+     (WIDE, [[0, 0], [1, 1], [2, 2], [3, 3]])],
+)  # fmt: skip
+def test_verification_judges_shares_and_spread_by_those_who_stay(
+    promise: Promise, codes: list[list[int]]
+) -> None:
+    """One of four leaves: of three, two are alike, or the highest is gone."""
+    schema = Schema((JOB, PAY_QI), (), ((0, 1),))
+    qi, person = np.array(codes, np.int32), np.arange(4, dtype=np.int32)
+    table, one = Records(qi, np.zeros((4, 0), np.int32), person), np.zeros(4, np.int32)
+    assert verify_classes(table, schema, promise, one)
+    assert not verify_classes(table, schema, replace(promise, margin=0), one)
