@@ -124,8 +124,8 @@ def _several(given: Many) -> Sequence[str]:
 
 
 def _hierarchies(given: Sequence[str], roles: Sequence[str]) -> dict[str, Hierarchy]:
+    from anonymizer.algorithms.records.time_columns import calendar_levels
     from anonymizer.files.hierarchies import read_trees
-    from anonymizer.files.time_columns import calendar_levels
 
     calendars: dict[str, Hierarchy] = {}
     others: dict[str, Hierarchy] = {}

@@ -6,7 +6,7 @@ text; without an offset, text is local time. About 1.5 µs, and 0.3 µs an attri
 A value of an open domain has no code before the window is complete: it stays text until then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta, timezone
 from math import isfinite
@@ -21,8 +21,9 @@ from anonymizer.codecs._fields import DeviceId, numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.codecs.times import unix_s
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.records import Attribute
-from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, plain_form
+from anonymizer.domain.spellings import NO_VALUE
 
 Part: TypeAlias = tuple[float, bytes]
 """Event time in unix seconds, and the values of the attributes: their codes as little-endian int32,
@@ -30,7 +31,7 @@ then the texts of those with an open domain; see `texts_of`."""
 
 MAX_TEXT_CHARS = 64
 """Longest value of an open domain."""
-_NO_VALUE = frozenset(("", *NO_VALUE))
+_NO_VALUE = frozenset(("", "?", *NO_VALUE))
 _TEXTS = Decoder(list[str | None])
 _VEHICLE, _TIME = -2, -1
 """Where the vehicle and the time of a part are among its values."""
@@ -60,6 +61,8 @@ class ReportedValues:
         Where it is in the payload; None: under its name.
     is_open
         Whether any text is a value. The codes in parts are then 0.
+    means
+        Returns what a text means, equal for all writings of one value.
     """
 
     attribute: Attribute
@@ -68,6 +71,7 @@ class ReportedValues:
     from_time: bool = False
     path: JsonPath | None = None
     is_open: bool = False
+    means: Callable[[str], Hashable] = str.casefold
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +236,7 @@ def _value_coder(reported: ReportedValues) -> _Coder:
     if reported.attribute.numeric:
         return _number_coder(reported)
     missing = reported.attribute.missing
-    code_of = _CodeOf(reported.attribute.label, missing)
+    code_of = _CodeOf(reported.attribute.label, missing, reported.means)
     code_of[None] = code_of[UNSET] = code_of[reported.marker] = missing
 
     def category(value: str | int | None) -> int:
@@ -242,31 +246,20 @@ def _value_coder(reported: ReportedValues) -> _Coder:
 
 
 class _CodeOf(dict[Any, int]):
-    """Codes by label, and of a text that is none, of the one label that means the same.
+    """Codes by label, and of a text that is none, of the one label that means the same."""
 
-    Only where that is plain from the declared domain: case, Unicode and blanks; padding zeros;
-    words for true and false, if these are the values; and for no value.
-    """
-
-    def __init__(self, label: Sequence[str], missing: int) -> None:
-        values = [each for code, each in enumerate(label) if code != missing]
+    def __init__(
+        self, label: Sequence[str], missing: int, means: Callable[[str], Hashable]
+    ) -> None:
         super().__init__({each: code for code, each in enumerate(label)})
-        self._missing = missing
-        self._is_truth = {each.casefold() in TRUE for each in values} == {True, False} and all(
-            each.casefold() in TRUTH for each in values
-        )
-        meant = [self._meant(each) for each in values]
+        self._missing, self._meant = missing, means
+        values = [each for code, each in enumerate(label) if code != missing]
+        meant = [means(each) for each in values]
         self._means = {
             key: self[each]
             for key, each in zip(meant, values, strict=True)
             if meant.count(key) == 1
         }
-
-    def _meant(self, text: str) -> object:
-        plain = plain_form(text).casefold()
-        if self._is_truth and plain in TRUTH:
-            return plain in TRUE
-        return int(plain) if plain.isdecimal() and len(plain) <= MAX_TEXT_CHARS else plain
 
     def __missing__(self, label: object) -> int | Outcome:
         """Return the code of another writing, or the reason why there is none."""
@@ -286,7 +279,7 @@ def _text_coder(marker: str) -> _Coder:
         if len(stated) > MAX_TEXT_CHARS:
             return Outcome.INVALID__OUT_OF_DOMAIN
         stated = plain_form(stated)
-        if stated in _NO_VALUE:
+        if stated in _NO_VALUE and stated != "None":  # the window knows whether others say `none`
             return None
         usable = len(stated) <= MAX_TEXT_CHARS and stated.isprintable()
         return stated if usable else Outcome.INVALID__OUT_OF_DOMAIN

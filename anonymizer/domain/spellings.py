@@ -1,8 +1,24 @@
-"""Spellings that mean the same in any column: normal forms of text, and words for no value."""
+"""Words that mean the same in any column: for no value, true and false, and totals."""
 
-import unicodedata
-
+_NO_ANSWER = (
+    *("missing", "unknown", "not available", "not applicable", "not stated", "not specified"),
+    *("not known", "no data", "no answer", "unbekannt", "keine angabe", "k. a.", "k.a."),
+    *("inconnu", "inconnue", "non renseign\u00e9", "desconocido", "desconocida", "sin datos"),
+    *(
+        "sconosciuto",
+        "desconhecido",
+        "onbekend",
+        "\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e",
+    ),
+    *("\u672a\u77e5", "\u4e0d\u8be6"),
+)
 NO_VALUE = (
+    *(
+        form
+        for word in _NO_ANSWER
+        for form in (word, word.capitalize(), word.title(), word.upper())
+    ),
+    *("keine Angabe", "k. A.", "k.A."),
     *("NA", "N/A", "n/a", "na", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-nan"),
     *("-NaN", "<NaN>", "null", "NULL", "Null", "(null)", "(NULL)", "<null>", "<NULL>", "[NULL]"),
     *("None", "undefined", "\\N", "NaT", ".", "..", "-", "--", "---", "\u2013", "\u2014"),
@@ -10,8 +26,23 @@ NO_VALUE = (
     *("(blank)", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "0000-00-00", "0000-00-00 00:00:00"),
     *("inf", "-inf", "Infinity", "-Infinity"),
 )
-"""Words for a missing value: of pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and Python; a
-dash; and infinities. `none` is not among them: it may say that somebody has no illness."""
+"""Words for a missing value: of people, pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and
+Python; a dash; and infinities. Not `none`: it may say that somebody has no illness."""
+TOTALS = (
+    *("total", "totals", "grand total", "subtotal", "sum", "summe", "gesamt", "insgesamt"),
+    *(
+        "gesamtsumme",
+        "zwischensumme",
+        "somme",
+        "ensemble",
+        "suma",
+        "totale",
+        "totaal",
+        "\u5408\u8ba1",
+    ),
+    *("\u603b\u8ba1", "\u0438\u0442\u043e\u0433\u043e"),
+)
+"""Words that begin a line of totals, folded."""
 TRUE = frozenset(
     {
         *("true", "t", "yes", "y", "1", "on", "wahr", "ja", "vrai", "oui", "verdadero"),
@@ -26,25 +57,3 @@ FALSE = frozenset(
 )
 TRUTH = TRUE | FALSE
 """Words for true and false, folded."""
-_SAME_MARKS = str.maketrans(
-    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
-    | dict.fromkeys("\u2018\u2019\u02bc\u2032", "'")
-)
-_FORMAT = "Cf"
-
-
-def plain_form(text: str) -> str:
-    """Return a text in normal form (NFKC): digits of any script as 0 to 9, blanks single, no signs
-    without a width, one dash and one apostrophe.
-    """  # noqa: D205  a list
-    if text.isascii():
-        if text.isprintable() and "  " not in text:
-            return text.strip()
-        return " ".join(text.replace("\0", " ").split())
-    text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
-    signs = (
-        str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
-        for sign in text
-        if unicodedata.category(sign) != _FORMAT
-    )
-    return " ".join("".join(signs).split())

@@ -6,7 +6,7 @@ representatives. `Minimizer` generalizes rows as far as a fitted model keeps its
 
 from anonymizer.extras import extra
 
-with extra("learn"):
+with extra("learn"), extra("tables"):
     from anonymizer.estimators.anonymizer import Anonymizer
     from anonymizer.estimators.minimizer import Minimizer
 

@@ -2,51 +2,50 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from anonymizer.algorithms.cells.pruning import TreeCells, cells
+from anonymizer.algorithms.cells.pruning import TreeCells, prune
 from anonymizer.algorithms.cells.representatives import representatives
+from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.cells.tree_features import encode
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
     SHARE_PRICE,
     TIME_BUDGET_S,
+    Method,
     Task,
-    TimeBudget,
     searches,
     warm_up,
 )
-from anonymizer.algorithms.records.ordering import numbered
-from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.verification import PromisePart, verify_classes
+from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.app.anonymize.class_forming import form_classes
+from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
-from anonymizer.domain.records import Records
 from anonymizer.errors import GuaranteeError
 from anonymizer.estimators.data_frames import (
     Column,
     ColumnArray,
     RowTransformer,
     Selected,
-    learn_columns,
     names_of,
     rows_to_learn_from,
     rows_to_transform,
     seed_of,
     target_of,
 )
+from anonymizer.estimators.frame_columns import TABLE, as_value_errors, code_rows
+from anonymizer.files.coded_table import CodedTable
+from anonymizer.files.tables import TextTable
 
 
 class Anonymizer(RowTransformer):
@@ -90,10 +89,11 @@ class Anonymizer(RowTransformer):
     untouched
         Columns that are neither quasi-identifiers nor sensitive.
     missing
-        Category that marks a missing value; it is not counted as a value. None, NaN and the
-        missing values of pandas mean the same.
+        One more category that marks a missing value, which is not counted as a value: None, NaN,
+        the missing values of pandas and the words of usual programs are in any case.
     random_state
-        Seed of the tree of `cells`, of K-Means and of the search of `best`. From 2,000 rows on,
+        Seed of the tree of `cells`, of K-Means, of the search of `best`, and of the row of each
+        person. From 2,000 rows on,
         `best` searches until its time ends: results then differ between runs. Choose `hilbert`
         where they must not.
 
@@ -113,8 +113,9 @@ class Anonymizer(RowTransformer):
     Notes
     -----
     `fit_transform` publishes the table: each row becomes the representative of its class, and a
-    suppressed row becomes NaN. A row without any quasi-identifier is suppressed: nothing shows that
-    it is a person. The promise holds for its result, and is verified independently.
+    suppressed row becomes NaN. Rows mean what those of any table do: writings of one value are one
+    value, a row without any quasi-identifier is no person and suppressed, and of the rows of a
+    person one is drawn. The promise holds for its result, and is verified independently.
     `transform` maps single rows of any table: to the cell that contains them, otherwise to the
     class of the first equal row that was fitted, otherwise to the nearest representative. Use it
     to query a model that was trained on the published table.
@@ -221,7 +222,8 @@ class Anonymizer(RowTransformer):
     ) -> ColumnArray:
         promise = self._promise()
         rows = rows_to_learn_from(self, X, may_lack=True)
-        self.columns_ = learn_columns(
+        seed = seed_of(self.random_state)
+        self.columns_, coded = code_rows(
             rows,
             names_of(self),
             categorical=self.categorical,
@@ -230,31 +232,28 @@ class Anonymizer(RowTransformer):
             bands=self.bands,
             marker=self.missing,
             table=X,
+            person=person,
+            seed=seed,
         )
-        schema = self.columns_.schema
+        records, schema = coded.records, coded.schema
         if promise.l > 1 and not schema.sensitive:
             raise ValueError(f"l = {promise.l}, but no column is sensitive")
-        records = self.columns_.records(rows, person)
-        # A row that states no quasi-identifier is no evidence of a person.
-        stating = np.flatnonzero((records.qi != [qi.missing for qi in schema.qis]).any(axis=1))
-        some = replace(
-            records.only(stating), person=numbered(records.person[stating, None]).astype(np.int32)
-        )
-        problem = make_problem(some, schema, promise)
-        if reason := why_impossible(problem, schema):
-            raise ValueError(f"the promise cannot be kept: {reason}")
-        labels = y if y is None or len(stating) == len(rows) else _safe_indexing(y, stating)
-        self.class_of_ = np.full(len(rows), SUPPRESSED, np.int32)
-        self.class_of_[stating] = self._classes(some, promise, problem, labels, rows[stating])
-        broken = verify_classes(some, schema, promise, self.class_of_[stating])
-        # Every row comes back, so a group has as many as it came with.
-        if any(each.part is not PromisePart.ONE_EACH for each in broken):
+        with as_value_errors():
+            class_of = self._classes(coded, promise, y, rows, seed)
+        if verify_classes(records, schema, promise, class_of):
             raise GuaranteeError("the classes do not keep the promise")
-        self.n_classes_ = int(self.class_of_.max()) + 1
-        self.representatives_ = representatives(records.qi, classes_of(self.class_of_), schema)
+        self.class_of_ = np.full(len(rows), SUPPRESSED, np.int32)
+        self.class_of_[coded.row] = class_of
+        self.n_classes_ = int(class_of.max()) + 1
+        self.representatives_ = representatives(records.qi, classes_of(class_of), schema)
         self.valid_rows_ = np.flatnonzero(self.class_of_ != SUPPRESSED)
         self.deletion_ratio_ = 1 - len(self.valid_rows_) / len(rows)
-        self.measures_ = measure(records, schema, self.class_of_)
+        self.measures_ = measure(records, schema, class_of)
+        self.known_: dict[bytes, int] = {}
+        if self.cells_ is None:
+            values = self.columns_.values(rows[coded.row])
+            for value, c in zip(values, class_of.tolist(), strict=True):
+                self.known_.setdefault(value.tobytes(), c)
         return rows
 
     def _promise(self) -> Promise:
@@ -285,45 +284,56 @@ class Anonymizer(RowTransformer):
 
     def _classes(
         self,
-        records: Records,
+        coded: CodedTable,
         promise: Promise,
-        problem: Problem,
         y: ArrayLike | None,
         rows: ColumnArray,
+        seed: int,
     ) -> Int32Array:
-        schema = self.columns_.schema
+        model, n = MODELS[self.model], coded.records.n
         self.cells_: TreeCells | None = None
-        self.known_: dict[bytes, int] = {}
-        seed = seed_of(self.random_state)
-        if self.model == "cells":
-            target, numeric = (None, False) if y is None else target_of(y, rows)
-            self.cells_ = cells(records, schema, promise, target=target, numeric=numeric, seed=seed)
-            return self.cells_.class_of
-        model = MODELS[self.model]
-        name = model.method_name(self.method, n=records.n, time_budget_s=self.time_budget)
-        if self.prefer_share < 1 and not searches(name):
-            raise ValueError(f"method {name} knows no prefer_share; best does")
-        warm_up(name, schema, promise)
-        task = Task(
-            records=records,
-            schema=schema,
+        plan = ReleasePlan(
+            model=self.model,
             promise=promise,
-            problem=problem,
+            method=model.method_name(self.method, n=n, time_budget_s=self.time_budget),
             prefer_share=self.prefer_share,
             share_price=self.share_price,
-            time_left=TimeBudget(self.time_budget, time.monotonic),
+            time_budget_s=self.time_budget,
             seed=seed,
         )
-        class_of = model.methods[name](task)
-        for value, c in zip(self.columns_.values(rows), class_of.tolist(), strict=True):
-            self.known_.setdefault(value.tobytes(), c)
-        return class_of
+        if self.prefer_share < 1 and not searches(plan.method):
+            raise ValueError(f"method {plan.method} knows no prefer_share; best does")
+        warm_up(plan.method, coded.schema, promise)
+        formed = form_classes(
+            TextTable(TABLE, coded.open),
+            coded,
+            plan,
+            self._tree(coded, y, rows) if self.model == "cells" else model.methods[plan.method],
+            features=(),
+            clock=time.monotonic,
+            progress=lambda *_: None,
+        )
+        return formed.class_of
+
+    def _tree(self, coded: CodedTable, y: ArrayLike | None, rows: ColumnArray) -> Method:
+        """Return the method of `cells` for a target, which remembers the cells of its tree."""
+        target, numeric = (None, False) if y is None else target_of(y, rows)
+        record_of = np.argsort(coded.records.person)  # each is a person of its own
+
+        def tree(task: Task) -> Int32Array:
+            own = None if target is None else target[coded.row][record_of[task.records.person]]
+            k = task.promise.k
+            grown = grow(
+                task.records, task.schema, own, min_leaf=k, numeric=numeric, seed=task.seed
+            )
+            self.cells_ = prune(grown, task.problem)
+            return self.cells_.class_of
+
+        return tree
 
     def _class_of(self, values: FloatArray) -> Int32Array:
         if self.cells_ is not None:
             return self.cells_.assign(values)
-        if not self.n_classes_:
-            return np.full(len(values), SUPPRESSED, np.int32)
         qis = self.columns_.schema.qis
         tree = KDTree(encode(self.representatives_, qis))
         _, nearest = tree.query(encode(values, qis))

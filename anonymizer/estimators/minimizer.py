@@ -32,12 +32,12 @@ from anonymizer.estimators.data_frames import (
     ColumnArray,
     RowTransformer,
     as_given,
-    learn_columns,
     names_of,
     rows_to_learn_from,
     rows_to_transform,
     seed_of,
 )
+from anonymizer.estimators.frame_columns import code_rows, some_of
 
 _MAX_LEVELS = 24
 """Number of trees of the pruning path; more would differ too little."""
@@ -291,7 +291,8 @@ class Minimizer(RowTransformer):
     n_cells_
         Number of cells.
     learned_rows_
-        Indices of the rows that the cells were learned from; the others are the test rows.
+        Indices of the rows that the cells were learned from; the others, one of each person, are
+        the test rows.
     deletion_ratio_
         Share of the training rows that are in no cell.
 
@@ -375,7 +376,8 @@ class Minimizer(RowTransformer):
         if not (0 < self.target_score <= 1 and 0 < self.test_size < 1):
             raise ValueError("target_score must be above 0 and at most 1, test_size between them")
         rows = rows_to_learn_from(self, X)
-        self.columns_ = learn_columns(
+        seed = seed_of(self.random_state)
+        self.columns_, coded = code_rows(
             rows,
             names_of(self),
             categorical=self.categorical,
@@ -383,16 +385,16 @@ class Minimizer(RowTransformer):
             untouched=self.untouched,
             bands=self.bands,
             marker=self.missing,
+            person=person,
+            seed=seed,
         )
-        seed = seed_of(self.random_state)
         self.estimator_ = self._fitted_model(X, y, seed)
         predicted = column_or_1d(self.estimator_.predict(X))
         truth = predicted if y is None else column_or_1d(y)
-        who = np.arange(len(rows)) if person is None else column_or_1d(person)
-        check_consistent_length(rows, truth, who)
-        train, test = _split(len(rows), self.test_size, seed)
-        schema = self.columns_.schema
-        records = self.columns_.records(rows[train], who[train])
+        check_consistent_length(rows, truth)
+        learned, judged = _split(coded.records.n, self.test_size, seed)
+        train, test = coded.row[learned], coded.row[judged]
+        records, schema = some_of(coded, learned).records, coded.schema
         if reason := why_impossible(make_problem(records, schema, promise), schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
         levels = GeneralizationLevels(

@@ -19,11 +19,11 @@ from anonymizer.algorithms.records.attributes import (
     times,
 )
 from anonymizer.algorithms.records.generalized_values import MISSING, number
+from anonymizer.algorithms.records.time_columns import Level, TimeCells, read_times
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable
-from anonymizer.files.time_columns import Level, TimeCells, read_times
 
 _GROUPED = {
     "numbers with decimal commas": (r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$", "[.]", ","),

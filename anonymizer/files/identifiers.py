@@ -6,6 +6,7 @@ need not identify anybody, and what is not may: a reader of the table knows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import polars as pl
@@ -14,40 +15,68 @@ from anonymizer.files.coded_columns import is_missing, texts
 from anonymizer.files.tables import TextTable
 
 _FORMS: dict[str, str] = {
-    "e-mail addresses": r"^[^@\s,;]+@[^@\s,;]+\.[^@\s,;.]{2,}$",
+    "e-mail addresses": r"(?i)[^@\s,;:<>]+@[^@\s,;<>]+\.[^@\s,;.<>]{2,}"
+    r"|\S+ ?([(\[]at[)\]]| at ) ?\S+\.[a-z]{2,}$",
     "UUIDs": r"(?i)^\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?$",
-    "MAC addresses": r"(?i)^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$",
-    "IP addresses": r"(?i)^((25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}"
+    "MAC addresses": r"(?i)^(([0-9a-f]{2}[:-]){5}[0-9a-f]{2}|([0-9a-f]{4}\.){2}[0-9a-f]{4})$",
+    "IP addresses": r"(?i)^((25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}(:\d+)?"
     r"|([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|[0-9a-f:]*::[0-9a-f:]*)(/\d{1,3})?$",
-    "web addresses": r"(?i)^([a-z][a-z0-9+.-]+://|www\.)\S+$",
+    "web addresses": r"(?i)^(([a-z][a-z0-9+.-]+://|www\.)\S+|([a-z0-9-]+\.)+[a-z]{2,}/\S+)$",
     "IBANs": r"(?i)^[a-z]{2}\d{2}( ?[a-z0-9]){11,30}$",
-    "payment cards": r"^\d{4}([ -]?\d{4}){2}[ -]?\d{1,7}$",
+    "payment cards": r"^\d{4}([ -]?\d{4}){2}[ -]?\d{1,7}$|^([Xx*\u{2022}]{4}[ -]?){2,3}\d{4}$",
     "national ids": r"(?i)^(\d{3}-\d{2}-\d{4}|\d{17}[\dx]|\d{3}\.\d{3}\.\d{3}-\d{2}"
-    r"|[a-ceghj-prtw-z]{2} ?(\d{2} ?){3}[a-d]|[xyz]?\d{7,8}-?[a-z]"
+    r"|[a-ceghj-prtw-z]{2} ?(\d{2} ?){3}[a-d]|[xyz]?\d{7,8}-?[a-z]|756\.\d{4}\.\d{4}\.\d\d"
     r"|[a-z]{6}\d\d[a-z]\d\d[a-z]\d{3}[a-z]"
     r"|[2-9]\d{3} \d{4} \d{4}|[12] ?\d\d ?[01]\d ?\d[\dab] ?\d{3} ?\d{3} ?\d\d|\d{6}[-+ ]\d{4})$",
     "vehicle identification numbers": r"(?i)^[a-hj-npr-z0-9]{17}$",
-    "hashes": r"(?i)^([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
-    "account names": r"^@\w{2,}$",
+    "hashes": r"(?i)^(0x)?[0-9a-f]{8,128}$",
+    "tokens": r"^[A-Za-z0-9_+/-]{16,}={0,2}$",
+    "account names": r"(?i)^(@[\w.]{2,}(@[\w.-]+)?|live:\S+|\S{2,32}#\d{4})$",
     "coordinates": r"(?i)^(point *)?\(?[-+]?\d{1,3}\.\d{3,}\u{b0}?[ns]?[,; ]+"
-    r"[-+]?\d{1,3}\.\d{3,}\u{b0}?[eow]?\)?$",
+    r"[-+]?\d{1,3}\.\d{3,}\u{b0}?[eow]?\)?$"
+    r"|^[ns]? ?\d{1,3} ?\u{b0} ?\d{1,2} ?['\u{2032}].*[nseow\"\u{2033}]$"
+    r"|^[23456789cfghjmpqrvwx]{4,8}\+[23456789cfghjmpqrvwx]{2,3}$"
+    r"|^\d{1,2}[c-x][a-z]{2} ?\d{2,5} ?\d{2,5}$|^/{0,3}\p{L}{3,}\.\p{L}{3,}\.\p{L}{3,}$",
+    "times to the minute": r"^\d{4}[-/.]\d\d[-/.]\d\d[ T]\d\d:\d\d(:\d\d.*)?$",
 }
 """Forms by kind, of which any other value is improbable."""
-_PHONE = r"^(\+|00)?\(?\d[\d ()./-]{5,18}\d$"
-_PHONE_SIGN = r"^(\+|0)|[ ()/-]"
+_NOT_ALONE = {
+    *("payment cards", "national ids", "hashes", "tokens", "coordinates", "times to the minute"),
+}
+"""Kinds whose form other values may have, too: most cells must."""
+_PHONE = r"^(tel:)?(\+|00)?\(?\d[\d ()./-]{5,18}\d$"
+_PHONE_SIGN = r"^(tel:|\+|0)|[ ()/-]|\.\d+\."
 _NO_PHONE = (
-    r"^(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d+\.\d+"
-    r"|\d{1,3}([ '.]\d{3})+([.,]\d+)?)$"
+    r"^(\d{4}[-/.]\d\d?[-/.]\d\d?([ T].*)?|\d\d?[-/.]\d\d?[-/.]\d{4}([ T].*)?|\d+\.\d+"
+    r"|\d{1,3}/\d{1,3}|\d{1,3}((\.\d{3})+(,\d+)?|([ ']\d{3})+([.,]\d+)?))$"
 )
-_PLATE = r"(?i)^[\p{Han}a-z]{1,3}[ \u{b7}-]{0,2}[a-z0-9]{1,4}[ -]?[a-z0-9]{1,5}$"
-_POSTCODE = r"(?i)^([a-z]{1,2}\d[a-z\d]? ?\d[a-z]{2}|[a-z]\d[a-z] ?\d[a-z]\d|[a-z]{1,2}-?\d{4,5})$"
-_NAME = r"^(\p{Lu}[\p{L}'\u{2019}.-]*)((, | )\p{Lu}[\p{L}'\u{2019}.-]*){1,4}$"
-_HAN_NAME = r"^\p{Han}{2,4}$"
+_SERIAL = r"^[\p{L}\d]{1,10}([ \u{b7}.-]{0,2}[\p{L}\d]{1,7}){0,4}$"
+_NO_SERIAL = (
+    r"(?i)^([a-z]{1,2}\d[a-z\d]? ?\d[a-z]{2}|[a-z]\d[a-z] ?\d[a-z]\d|[a-z]{1,2}-?\d{4,5}"
+    r"|\d{4}-?[wqhs]\d{1,2}|\d{4} [a-z]{2}|\p{L}+( \p{L}+)* \d{1,3})$"
+)
+"""Postcodes, weeks and quarters, and names with a number."""
+_NAME = (
+    r"^(\p{Lu}[\p{L}'\u{2019}.-]*)"
+    r"((, | )((v[ao]n|zu|d[aeiou]s?|der?|den|ten|l[ae]|bin|al|el|y|e) )*"
+    r"\p{Lu}[\p{L}'\u{2019}.-]*){1,4}$"
+)
+_KANA = r"[\p{Han}\p{Hiragana}\p{Katakana}]{1,5}"
+_LETTERS = r"[\p{Arabic}\p{Hebrew}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Thai}\p{Hangul}]+"
+_OTHER_NAME = (
+    rf"^([\p{{Han}}\p{{Hangul}}]{{2,4}}|{_KANA}[ \u{{3000}}\u{{30fb}}]{_KANA}"
+    rf"|{_LETTERS}( {_LETTERS}){{1,3}})$"
+)
+"""In scripts without capitals."""
 _ADDRESS = (
-    r"(?i)^(\d+[a-z]?,? (\p{L}[\p{L}.'-]*,? ?){1,6}.*|\p{L}[\p{L}.' -]* \d+ ?[a-z]?(, ?.*)?"
-    r"|.*\p{Han}.*(\u{8def}|\u{8857}|\u{5df7}).*\d+.*)$"
+    r"(?i)^(\d+[a-z]?,? (\p{L}[\p{L}.'-]*,? ?){1,6}.*"
+    r"|\p{L}[\p{L}.' -]*,? \d+ ?[a-z]?([/-]\w{1,4})?(, ?.*)?"
+    r"|.*\p{Han}.*[\u{8def}\u{8857}\u{5df7}\u{533a}\u{753a}\u{5f04}].*\d+.*)$"
 )
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_MEASURED = r"^([+-]?\d+([.,]\d+)? ?[^\d\s]{1,12}|\d{1,3}/\d{1,3})$"
+_UNIT = r"^[+-]?[\d.,/]+ ?([^\d\s]*)$"
+_MOST_UNITS = 5
 _PLACE_NAME = r"(?i)^(.*[_ .-])?(lat|lon|lng|latitude|longitude|gps)([_ .-].*)?$"
 _FRACTION = r"\.\d{3,}$"
 _NUMBERS = "numbers of their own"
@@ -59,6 +88,7 @@ _FEW_HAVE_IT = 5
 _LEAST_CELLS = 20
 """Fewer cells are often all different by chance."""
 _MANY_WORDS = 5
+_MIXES = 5
 
 
 class Recognized(NamedTuple):
@@ -126,7 +156,7 @@ def recognized(column: pl.Series) -> Recognized | None:
         return None
     if (found := _of_one_form(there, times, n)) is not None or n > _FEW_HAVE_IT * len(there):
         return found
-    for kind, fits in _looser(column.name, there):
+    for kind, fits in () if _are_measured(there) else _looser(column.name, there):
         if fits.sum() > _MOST * len(there):
             return Recognized(kind, int(times.filter(fits).sum()), direct=True)
     return _of_their_own(there, int((times == 1).sum()), n)
@@ -148,7 +178,7 @@ def _of_their_own(there: pl.Series, alone: int, n: int) -> Recognized | None:
     """Return what is of no known form, if most cells are different; `alone`: how many are."""
     if n < _LEAST_CELLS or alone <= _MOST * n:
         return None
-    if there.str.contains(_NUMBER).all():
+    if there.str.contains(_NUMBER).all() or _are_measured(there):
         whole, lengths = there.str.contains(r"^\d+$"), there.str.len_chars()
         is_id = bool(whole.all()) and lengths.n_unique() == 1 and lengths[0] >= _ID_DIGITS
         found = Recognized(_NUMBERS, alone, direct=is_id)
@@ -158,9 +188,15 @@ def _of_their_own(there: pl.Series, alone: int, n: int) -> Recognized | None:
     return Recognized("free text" if is_text else "values of their own", alone, direct=is_text)
 
 
+def _are_measured(there: pl.Series) -> bool:
+    """Return whether all values are quantities in few units, or ratios such as `120/80`."""
+    units = there.str.extract(_UNIT, 1)
+    return bool(there.str.contains(_MEASURED).all()) and units.n_unique() <= _MOST_UNITS
+
+
 def _enough(kind: str, n_cells: int, n: int) -> bool:
     """Return whether a kind whose form other values may have, too, is what most cells are."""
-    return kind not in {"payment cards", "national ids"} or n_cells > _MOST * n
+    return kind not in _NOT_ALONE or n_cells > _MOST * n
 
 
 def _looser(name: str, there: pl.Series) -> list[tuple[str, pl.Series]]:
@@ -169,12 +205,13 @@ def _looser(name: str, there: pl.Series) -> list[tuple[str, pl.Series]]:
     n_digits = there.str.count_matches(r"\d")
     phone = there.str.contains(_PHONE) & there.str.contains(_PHONE_SIGN)
     phone &= ~there.str.contains(_NO_PHONE) & (n_digits >= _PHONE_DIGITS)
-    plate = there.str.contains(_PLATE) & has_digit & has_letter & ~there.str.contains(_POSTCODE)
+    serial = there.str.contains(_SERIAL) & has_digit & has_letter & ~there.str.contains(_NO_SERIAL)
+    serial &= (there.str.len_chars() > _FEW_HAVE_IT) & (n_digits > 1)
     found = [("phone numbers", phone), ("names of people", there.str.contains(_NAME))]
     if len(there) >= _LEAST_CELLS:
         found += [
-            ("licence plates or serial numbers", plate & (there.str.len_chars() > _FEW_HAVE_IT)),
-            ("names of people", there.str.contains(_HAN_NAME)),
+            ("licence plates or serial numbers", serial),
+            ("names of people", there.str.contains(_OTHER_NAME)),
         ]
     found.append(("street addresses", there.str.contains(_ADDRESS)))
     if pl.Series([name]).str.contains(_PLACE_NAME).all():
@@ -189,17 +226,27 @@ def _is_iban(cell: str) -> bool:
 
 
 def _is_card(cell: str) -> bool:
+    if not cell[:1].isdigit():
+        return bool(cell)
     digits = [int(sign) for sign in reversed(cell) if sign.isdigit()]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return bool(digits) and (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
-def _is_vin(cell: str) -> bool:
+def _is_mixed(cell: str) -> bool:
     return any(sign.isdigit() for sign in cell) and any(sign.isalpha() for sign in cell)
+
+
+def _is_token(cell: str) -> bool:
+    """Return whether letters and digits, or capitals, are mixed as no word has them."""
+    kinds = [(sign.isdigit(), sign.isupper()) for sign in cell if sign.isalnum()]
+    return _is_mixed(cell) and sum(one != other for one, other in pairwise(kinds)) >= _MIXES
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "IBANs": _is_iban,
     "payment cards": _is_card,
-    "vehicle identification numbers": _is_vin,
+    "vehicle identification numbers": _is_mixed,
+    "hashes": _is_mixed,
+    "tokens": _is_token,
 }

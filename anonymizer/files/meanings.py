@@ -3,25 +3,28 @@
 What was folded is listed; see `anonymizer.algorithms.records.meanings` for what is one value.
 """
 
-import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.records.meanings import Meanings, meanings
 from anonymizer.domain.spellings import TRUTH
 from anonymizer.files.tables import TextTable
-from anonymizer.files.time_columns import TimeCells, read_times
+
+if TYPE_CHECKING:
+    from anonymizer.algorithms.records.meanings import Meanings
 
 Spelling: TypeAlias = Mapping[str, str | None]
 """By cell of a column: how it is published and compared, None where it is missing."""
-_TEXT = (pl.String, pl.Categorical, pl.Enum)
-_MOMENT = re.compile(r"\d[-/.:]\d")
+TEXT = (pl.String, pl.Categorical, pl.Enum)
 _PLAIN = "^[!-~]+( [!-~]+)*$"
-_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]"
+_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(]|-$|&"
+_BETWEEN, _JOINED = r"[_/'`\" ]|^=|[.,;:]+$", "([a-z])[-.]"
+"""What may be left out or differ within a text, and more than that: then all is looked at."""
+_QUANTITY = "^[0-9.,]+[^0-9., -]|^[$]"
+_MOMENT = r"\d[-/.:\u{5e74}]\d|\d\D{1,14}\d{4}"
 _HALF = 0.5
 
 
@@ -82,7 +85,7 @@ def in_spelling(table: TextTable, spelling_of: Mapping[str, Spelling]) -> TextTa
     columns = [
         spelled(table.frame[name], each)
         for name, each in there.items()
-        if each and table.frame[name].dtype in _TEXT
+        if each and table.frame[name].dtype in TEXT
     ]
     return TextTable(table.path, table.frame.with_columns(columns))
 
@@ -103,21 +106,24 @@ def meant(
     counts
         How often each cell stands for itself; None: once.
     """
-    if column.dtype not in _TEXT:
+    if column.dtype not in TEXT:
         return Meant(None)
     cells = pl.DataFrame({"cell": column.cast(pl.String), "n": 1 if counts is None else counts})
     there = cells.group_by("cell").agg(pl.col("n").sum()).sort("cell", nulls_last=True)
     has_null = bool(there["cell"].null_count())
     there = there.drop_nulls()
-    if _written_once(there["cell"], markers):
+    is_known = not known or bool(there["cell"].is_in(known).all())
+    if is_known and _written_once(there["cell"], markers):
         return Meant(None)
+    from anonymizer.algorithms.records.meanings import meanings  # noqa: PLC0415  not for all tables
+
     values = there["cell"].to_list()
-    found = meanings(values, there["n"].to_list(), markers=markers, known=known, times_of=_times_of)
+    found = meanings(values, there["n"].to_list(), markers=markers, known=known)
     folds = _folds(column.name, found)
-    # Where a missing value is written in one way, it stays so.
+    # Where a missing value is written in one known way, it stays so.
     if found.spelling.count(None) + has_null <= 1:
         found.spelling[:] = [
-            value if shown is None else shown
+            value if shown is None and value.strip() in {"", "?", *markers} else shown
             for value, shown in zip(values, found.spelling, strict=True)
         ]
     spelling = dict(zip(values, found.spelling, strict=True))
@@ -132,7 +138,8 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
     in_one_form = cells.str.replace_all("[0-9]", "0").n_unique() == 1
     return bool(
         cells.str.contains(_PLAIN).all()
-        and lower.n_unique() == len(cells)
+        and lower.str.replace_all(_BETWEEN, "").str.replace_all(_JOINED, "$1").n_unique()
+        == len(cells)
         and not cells.is_in([*markers, "?"]).any()
         and not lower.is_in(TRUTH - {"0", "1"}).any()
         and (
@@ -140,13 +147,14 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
             or not (
                 number.n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
-                or cells.str.contains(_MOMENT.pattern).sum() > _HALF * len(cells)
+                or cells.str.contains(_QUANTITY).sum() > _HALF * len(cells)
+                or cells.str.contains(_MOMENT).any()
             )
         )
     )
 
 
-def _folds(column: str, found: Meanings) -> tuple[Fold, ...]:
+def _folds(column: str, found: "Meanings") -> tuple[Fold, ...]:
     folded = [
         Fold(column=column, how=how, n_writings=writings, n_values=values, n_cells=cells)
         for how, (writings, values, cells) in found.folded.items()
@@ -156,15 +164,3 @@ def _folds(column: str, found: Meanings) -> tuple[Fold, ...]:
         n_words = len(found.no_value)
         folded.append(Fold(column=column, how=words, n_writings=n_words, n_values=0, n_cells=n))
     return tuple(folded)
-
-
-def _times_of(texts: Sequence[str]) -> Mapping[str, Hashable]:
-    """Return the moment of each text that is one, if most are and all of these are of one kind."""
-    maybe = [text for text in texts if _MOMENT.search(text)]
-    if len(maybe) <= _HALF * len(texts):
-        return {}
-    try:
-        found = read_times(maybe)
-    except ValueError:  # the day or the month first: it is told where the column is coded
-        return {}
-    return found.number_of if isinstance(found, TimeCells) else {}

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, cast
+from unicodedata import category, normalize
 
 import numpy as np
 import polars as pl
@@ -60,7 +61,7 @@ class TextTable:
 
 
 def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTable:
-    """Read a table with a header; cells of a csv are separated by `,`, `;` or tabs.
+    """Read a table with a header; cells of a csv are separated by `,`, `;`, `|` or tabs.
 
     What spreadsheets write is read, too: see `csv_text`.
 
@@ -206,7 +207,8 @@ def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
     if uneven and (fault := _fault(path, text)) is not None:
         raise InputError(f"{path}: {fault}")  # polars looks at the wanted columns alone
     header = pl.read_csv(source, n_rows=0, infer_schema=False, separator=separator).columns
-    name_of = {column: column.strip() for column in header}
+    asked = {_heading(name): name for name in wanted or ()}
+    name_of = {column: asked.get(_heading(column), _heading(column)) for column in header}
     _require(path, wanted, list(name_of.values()))
     there = [each for each in header if wanted is None or name_of[each] in wanted]
     frame = pl.read_csv(source, columns=there, infer_schema=False, separator=separator)
@@ -217,6 +219,12 @@ def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
     return frame if wanted is None else frame.select(wanted)
 
 
+def _heading(column: str) -> str:
+    """Return a name without signs that nobody sees, in one Unicode form."""
+    seen = "".join(sign for sign in column if category(sign) != "Cf")
+    return normalize("NFC", seen).strip()
+
+
 def _separator(path: Path, text: CsvText = UTF_8) -> str:
     with _bytes_of(path, text) as file:
         header = file.readline(_MOST_HEADER_BYTES)
@@ -224,7 +232,7 @@ def _separator(path: Path, text: CsvText = UTF_8) -> str:
         raise InputError(f"{path}: {_NOT_UTF_8}")  # UTF-16 without a mark, or no text at all
     if b"\r" in header.rstrip(b"\r\n"):
         raise InputError(f"{path}: ends its lines with CR alone: save it with LF")
-    return max((",", ";", "\t"), key=lambda mark: header.count(mark.encode()))
+    return max((",", ";", "\t", "|"), key=lambda mark: header.count(mark.encode()))
 
 
 def _is_uneven(path: Path, text: CsvText, separator: str) -> bool:
@@ -278,5 +286,5 @@ def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:
             raise no_column(path, name, there)
     # polars appends this ending to the second column of a name.
     for name in wanted or there:
-        if f"{name}_duplicated_0" in there:
+        if f"{name}_duplicated_0" in there or there.count(name) > 1:
             raise InputError(f"{path}: column {name} occurs twice")

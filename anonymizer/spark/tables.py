@@ -25,7 +25,6 @@ import polars as pl
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.division import Division, Whole, divide
-from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.api.keywords import RangeKeywords, takes_keywords
@@ -39,6 +38,7 @@ from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
+from anonymizer.spark.persons import person_column
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import PERSON, Job, VerifiedPartition
 from anonymizer.spark.survey import TABLE, TableSurvey, states, survey
@@ -222,11 +222,7 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> Spark
             table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
     if declared.id is None:
         return table
-    named = sql.regexp_replace(table[declared.id].cast("string"), r"(?U)[\s\p{Cf}]+", " ")
-    named = sql.trim(named)
-    unnamed = ["", MISSING, *declared.markers_of(declared.id)]
-    meant = named if declared.id in declared.exact else sql.lower(named)
-    person = sql.when(~named.isin(unnamed), sql.xxhash64(meant))
+    person = person_column(table, declared)
     return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from anonymizer.algorithms.records.time_columns import LEVELS
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.table_anonymization import anonymize
 from anonymizer.app.audit.table_audit import audit_table
@@ -18,7 +19,6 @@ from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import TextTable
-from anonymizer.files.time_columns import LEVELS
 
 K = 3
 PLAN = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=K, d=1))

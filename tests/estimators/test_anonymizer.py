@@ -1,6 +1,7 @@
 import pickle
 from collections import defaultdict
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,15 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.app.anonymize.plan import declared_of, make_plan
+from anonymizer.app.anonymize.table_anonymization import anonymize
+from anonymizer.app.table_options import TableOptions
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.records import Records
-from anonymizer.errors import GuaranteeError
+from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.estimators import Anonymizer, Minimizer
+from anonymizer.estimators.data_frames import seed_of
+from anonymizer.files.coded_table import CodedTable
+from anonymizer.files.tables import TextTable
 from tests.estimators.made import frame, tables
 
 MODELS = [
@@ -41,20 +47,26 @@ def test_who_reads_what_is_published_finds_k_persons_and_l_values_behind_everyth
     person = data.draw(st.lists(st.integers(0, 9), min_size=len(rows), max_size=len(rows)))
     l = data.draw(st.integers(1, min(k, 3)))  # noqa: E741
     estimator = Anonymizer(model, method=method, k=k, d=1, l=l, **ROLES)
-    ills = {row[2] for row in table}
-    if len(set(person)) < k or len(ills) < l or {row[1] for row in table} == {"?"}:
-        with pytest.raises(ValueError, match="the promise cannot be kept: "):
-            estimator.fit(rows, [0] * len(rows), person=person)
+    try:
+        published = estimator.fit_transform(rows, rows[:, 0].astype(int) % 2, person=person)
+    except ValueError as impossible:
+        assert "the promise cannot be kept: " in str(impossible)  # noqa: PT017  what is possible is drawn
+        n_values = len({row[2] for row in table})
+        few = len(set(person)) < k or n_values < l or {row[1] for row in table} == {"?"}
+        assert few or len(set(person)) < len(rows)  # else every value has been drawn
         return
-    published = estimator.fit_transform(rows, rows[:, 0].astype(int) % 2, person=person)
-    persons, values = defaultdict(set), defaultdict(set)
-    for row, who in zip(published.tolist(), person, strict=True):
-        persons[tuple(row[:2])].add(who)
-        values[tuple(row[:2])].add(row[2])
-    assert min(len(who) for who in persons.values()) >= k
+    assert len(set(person)) >= k
+    persons, values = defaultdict(list), defaultdict(set)
+    for row, who, c in zip(published.tolist(), person, estimator.class_of_.tolist(), strict=True):
+        if c >= 0:
+            persons[tuple(row[:2])].append(who)
+            values[tuple(row[:2])].add(row[2])
+    assert min(len(set(who)) for who in persons.values()) >= k
     assert min(len(ills) for ills in values.values()) >= l
-    assert published[:, 2].tolist() == rows[:, 2].tolist()
-    assert estimator.deletion_ratio_ == 0.0
+    # One row of each person is there, so that nobody weighs more than others.
+    assert sorted(who for each in persons.values() for who in each) == sorted(set(person))
+    valid = estimator.valid_rows_
+    assert published[valid, 2].tolist() == rows[valid, 2].tolist()
 
 
 @given(tables(), st.floats(1.5, 3.0), st.sampled_from(["cells", "kd", "kaca"]))
@@ -67,7 +79,7 @@ def test_a_suppressed_row_keeps_its_place_and_nothing_else(
     try:
         published = estimator.fit_transform(rows)
     except ValueError as impossible:
-        assert "cannot be kept" in str(impossible)  # noqa: PT017  what is possible is drawn
+        assert "the promise" in str(impossible)  # noqa: PT017  what is possible is drawn
         return
     gone = np.array(
         [all(isinstance(cell, float) and isnan(cell) for cell in row) for row in published.tolist()]
@@ -78,11 +90,49 @@ def test_a_suppressed_row_keeps_its_place_and_nothing_else(
     assert estimator.transform(rows[:0:-1]).shape == (len(rows) - 1, 3)
 
 
-def test_everything_being_suppressed_leaves_nothing_to_transform_with() -> None:
+def test_without_any_class_there_is_nothing_to_transform_with() -> None:
     rows = np.array([[0, "baker", "flu"], [1, "clerk", "flu"], [2, "baker", "gout"]], dtype=object)
-    estimator = Anonymizer("kd", k=2, d=1, entropy_l=1.99, **ROLES).fit(rows)
-    assert estimator.n_classes_ == 0
-    assert pl.Series(estimator.transform(rows).ravel().tolist(), dtype=pl.Float64).is_nan().all()
+    estimator = Anonymizer("kd", k=2, d=1, entropy_l=1.99, **ROLES)
+    with pytest.raises(ValueError, match="no class that keeps the promise was found"):
+        estimator.fit(rows)
+
+
+@given(tables(), st.sampled_from(["kd", "kld", "cells"]), st.integers(2, 4), st.integers(3, 99))
+@settings(max_examples=60)
+def test_classes_are_those_of_the_same_table_on_the_command_line(
+    rows: list[list[object]], model: str, k: int, n_persons: int
+) -> None:
+    frame = pl.DataFrame(rows, schema=["age", "job", "ill"], orient="row")
+    person = [f"p{i % n_persons}" for i in range(len(frame))]
+    options = TableOptions(
+        qi=["age", "job"], sa="ill", id="who", sources=[["age"], ["job"]], model=model, k=k, d=1,
+        l=1, categories="job", max_share=1, max_source_share=1, time_budget_s=0, seed=seed_of(0),
+    )  # fmt: skip
+    made = Anonymizer(model, k=k, d=1, l=1, time_budget=0.0, **ROLES)
+    table = TextTable(Path("X"), frame.with_columns(who=pl.Series(person)))
+    try:
+        released = anonymize(table, declared_of(options), make_plan(options)).publication
+    except InputError:
+        with pytest.raises(ValueError, match="X: "):
+            made.fit(frame, person=person)
+        return
+    made.fit(frame, person=person)
+    class_of = np.append(released.frame["class_id"].to_numpy(), -1)[released.out_row]
+    assert _classes(made.class_of_) == _classes(class_of)
+
+
+def _classes(class_of: Int32Array) -> set[frozenset[int]]:
+    return {frozenset(np.flatnonzero(class_of == c).tolist()) for c in set(class_of.tolist())}
+
+
+def test_a_person_of_many_rows_weighs_as_much_as_others() -> None:
+    rows = np.array([[30 + i % 3, "flu"] for i in range(20)] + [[31, "gout"]] * 80, object)
+    person = [*range(20), *[99] * 80]
+    made = Anonymizer("kd", k=5, d=1, categorical=[1], sensitive=[1], method="hilbert")
+    published = made.fit_transform(rows, person=person)
+    assert np.count_nonzero(published[made.valid_rows_, 1] == "gout") == 1
+    assert made.deletion_ratio_ == pytest.approx(79 / 100)
+    assert made.measures_.k >= 5
 
 
 @pytest.mark.parametrize(("model", "method"), MODELS)
@@ -110,7 +160,8 @@ def test_a_search_loses_less_the_longer_it_may_and_without_time_is_the_sweep() -
 
 def test_nearly_one_value_is_not_enough_where_nothing_is_said() -> None:
     rows = np.array([[0.0]] * 299 + [[1.0]])
-    assert Anonymizer("kd").fit(rows).n_classes_ == 0
+    with pytest.raises(ValueError, match="no class that keeps the promise was found"):
+        Anonymizer("kd").fit(rows)
     assert Anonymizer("kd", max_share=1.0).fit(rows).n_classes_ == 1
     assert Anonymizer("kd", d=1).fit(rows).n_classes_ > 1
 
@@ -167,8 +218,9 @@ def test_a_number_is_followed_as_well_as_a_class() -> None:
 class _Careless(Anonymizer):
     """Puts every row into a class of its own."""
 
-    def _classes(self, records: Records, *_: object) -> Int32Array:
-        return np.arange(records.n, dtype=np.int32)
+    def _classes(self, coded: CodedTable, *_: object) -> Int32Array:
+        self.cells_ = None
+        return np.arange(coded.records.n, dtype=np.int32)
 
 
 def test_classes_that_do_not_keep_the_promise_are_not_published() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.meanings import meanings
-from anonymizer.domain.spellings import NO_VALUE, plain_form
+from anonymizer.domain.plain_forms import plain_form
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.files.meanings import meant
 
 ONE_VALUE = {
@@ -97,3 +98,7 @@ def test_the_quick_look_finds_every_column_that_needs_a_long_one(cells: list[str
     n_missing = list(expected.values()).count(None)
     for cell, out in zip(cells, got, strict=True):
         assert out == expected[cell] or (n_missing == 1 and expected[cell] is None and out == cell)
+
+
+def test_a_declared_value_is_published_of_cells_that_are_each_written_once() -> None:
+    assert shown("low", "high", known=["Low", "High"]) == ["Low", "High"]

@@ -21,6 +21,7 @@ import pytest
 
 from anonymizer.algorithms.records.interval_hierarchy import branches_of
 from anonymizer.algorithms.records.methods import MODELS, weighs
+from anonymizer.algorithms.records.time_columns import LEVELS
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
 from anonymizer.app.anonymize.table_anonymization import anonymize
@@ -29,7 +30,6 @@ from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import TextTable, read_table
-from anonymizer.files.time_columns import LEVELS
 from tests.app.test_exact_labels import random_table
 
 JUDGE = os.environ["ANONYMIZER_JUDGE"]

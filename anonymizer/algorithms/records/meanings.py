@@ -11,15 +11,21 @@ two of them are only taken for one number if their lengths differ, as no code's 
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH, plain_form
+from anonymizer.algorithms.records.time_columns import TimeReading, read_times
+from anonymizer.domain.plain_forms import bare_form, plain_form
+from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
+_MOMENT = re.compile(r"\d[-/.:\u5e74]\d|\d\D{1,14}\d{4}")
+"""What dates and times, and little else, have within."""
 _NONE = "None"
 """No value, unless others say `none`."""
 _MOSTLY_TRUTH = 2 / 3
@@ -32,9 +38,18 @@ _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}((,\d{3}){2,}(\.\d+)?|(,\d{3})+\.\d+|([ ']\d{3})+([.,]\d+)?)", re.ASCII
 )
 _POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+", re.ASCII)
+_NEGATIVE = re.compile(r"\((\d[^()]*)\)|(\d[^-]*)-")
+"""As accountants write it."""
+_QUANTITY = re.compile(
+    r"(?=.*[^\d.,' +-])(?P<before>[$\u20ac\u00a3\u00a5]?) ?(?P<n>[+-]?\d[\d.,']*|[+-]?\.\d+) ?"
+    r"(?P<after>(?:[%\u2030\u00b0a-zA-Z\u03bc\u20ac\u00a3$\u00a5]{1,5}(?:/[a-zA-Z]{1,4})?)?)"
+)
+_MIDNIGHT = re.compile(r"[T ]+00:00(:00([.,]0+)?)?([Zz]|[+-]00:?00)?$")
+_SERIAL = re.compile(r"[2-5]\d{4}")
+"""Numbers of days of spreadsheets, of 1954 to 2064."""
+_FIRST_SERIAL = date(1899, 12, 30).toordinal()
 _TOKEN = re.compile(r"(?=.*\d).*[a-z].*[A-Z]", re.ASCII)
 """Codes of which the case matters: short links, identifiers of programs."""
-_TimesOf: TypeAlias = Callable[[Sequence[str]], Mapping[str, Hashable]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,7 +77,6 @@ def meanings(
     *,
     markers: Sequence[str] = NO_VALUE,
     known: Sequence[str] = (),
-    times_of: _TimesOf = lambda _: {},
 ) -> Meanings:
     """Return what the distinct values of a column mean.
 
@@ -74,40 +88,42 @@ def meanings(
         Words for a missing value.
     known
         Declared values: the writing that is published of what means the same.
-    times_of
-        Returns the moment of those texts that are dates or times, if most of them are.
     """
     n, declared = len(values), frozenset(known)
     values = [*values, *declared.difference(values)]
     counts = [*counts, *[0] * (len(values) - n)]
     plain = [plain_form(value) for value in values]
-    missing = {"", "?", *markers}
-    if not {"none", "NONE"}.isdisjoint(plain):
-        missing.discard(_NONE)
+    missing = missing_words(plain, markers)
     there = [i for i, text in enumerate(plain) if text not in missing]
     no_value = Counter[str]()
     for text, count in zip(plain, counts, strict=True):
         if text in missing and text not in {"", "?"}:
             no_value[text] += count
-    key, way = _keys([plain[i] for i in there], [counts[i] for i in there], times_of)
+    reading = Reading.of([plain[i] for i in there], [counts[i] for i in there])
+    way: dict[Hashable, Way | None] = {}
     groups = defaultdict[Hashable, list[int]](list)
-    for i, each in zip(there, key, strict=True):
+    for i in there:
+        each, how = reading.key(plain[i])
         groups[each].append(i)
+        way[each] = how
     spelling: list[str | None] = [None] * len(values)
     folded: dict[Way, tuple[int, int, int]] = {}
     for each, members in groups.items():
         best = max(
             members,
-            key=lambda i: (values[i] in declared, counts[i], values[i].isascii(), values[i]),
+            key=lambda i: (
+                *(values[i] in declared, plain[i] not in markers),  # of None and none, none
+                *(counts[i], values[i].isascii(), values[i]),
+            ),
         )
         # Numbers and times of other scripts are published as they are read.
-        is_read = way(each) in {"numbers", "times"} and values[best] not in declared
-        shown = plain[best] if is_read else values[best].strip()
+        is_read = way[each] in {"numbers", "times"} and values[best] not in declared
+        shown = reading.shown(plain[best]) if is_read else values[best].strip()
         for i in members:
             spelling[i] = shown
         others = [i for i in members if i < n and values[i] != shown]
         if others:
-            how = way(each) or _difference([plain[i] for i in members])
+            how = way[each] or _difference([plain[i] for i in members])
             writings, meant, cells = folded.get(how, (0, 0, 0))
             n_writings = sum(i < n for i in members)
             n_cells = sum(counts[i] for i in others)
@@ -119,59 +135,176 @@ def _difference(plain: Sequence[str]) -> Way:
     return "blanks or Unicode" if len(set(plain)) == 1 else "letter case"
 
 
-def _keys(
-    plain: Sequence[str], counts: Sequence[int], times_of: _TimesOf
-) -> tuple[list[Hashable], Callable[[Hashable], Way | None]]:
-    """Return what each text means, and of a meaning which way its writings differ in."""
-    n_tokens = sum(_TOKEN.match(text) is not None for text in plain)
-    folds_case = n_tokens <= _HALF * len(plain)
-    key: list[Hashable] = [text.casefold() if folds_case else text for text in plain]
-    way_of: dict[Hashable, Way] = {}
-    n_truth = sum(n for each, n in zip(key, counts, strict=True) if each in TRUTH)
-    is_truth = n_truth >= _MOSTLY_TRUTH * sum(counts) and not {*key} <= {"0", "1"}
-    numbers = {} if is_truth else _numbers(plain)
-    times = times_of(plain) if len(numbers) <= _HALF * len(plain) else {}
-    for i, text in enumerate(plain):
-        if is_truth and key[i] in TRUTH:
-            key[i] = key[i] in TRUE
-            way_of[key[i]] = "true and false"
-        elif text in numbers:
-            key[i] = numbers[text]
-            way_of[key[i]] = "numbers"
-        elif text in times:
-            key[i] = (times[text],)
-            way_of[key[i]] = "times"
-    return key, way_of.get
+def missing_words(plain: Collection[str], markers: Collection[str]) -> frozenset[str]:
+    """Return the texts that say that there is no value, in a column of texts in normal form."""
+    missing = frozenset(("", "?", *markers))
+    return missing if {"none", "NONE"}.isdisjoint(plain) else missing - {_NONE}
 
 
-def _numbers(plain: Sequence[str]) -> dict[str, Decimal]:
-    """Return those texts that are numbers with their numbers, if any has several writings.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the texts of a column are read: decided from all of them, applied to one at a time.
 
-    Of a column in which most are no numbers, whole numbers alone are read: `1.1` and `1.10` may be
-    versions there. Powers of ten are read where all are numbers: `1E5` may be a code.
+    Attributes
+    ----------
+    folds_case
+        Whether letters in both cases are the same.
+    is_truth
+        Whether words for true and false are.
+    numbers
+        Which texts are read as numbers: none; whole ones without a sign, because others may be
+        versions (`1.1` and `1.10`); or all.
+    powers
+        Whether powers of ten are read: not where anything else is there, `1E5` may be a code.
+    comma
+        What stands for a single comma before three digits; None: it may be one or the other.
+    quantities
+        Whether numbers with a unit or a currency are read: `5 mg`, `5mg`.
+    times
+        How dates and times are read, if most texts are some.
     """
-    looks = [text for text in plain if text[-1].isdigit() or text[0].isdigit() or text[-1] == "."]
-    of_numbers = len(looks) > _HALF * len(plain)
-    if not of_numbers:
-        return {text: Decimal(text) for text in looks if text.isdigit()}
-    found = {text: number for text in looks if (number := _number(text)) is not None}
-    left = [text for text in plain if text not in found]
-    if len(left) + len(found) == len(plain) and all(_POWER.fullmatch(x) for x in left):
-        found |= {text: Decimal(text) for text in left}
-        left = []
-    grouped = [text for text in found if _THOUSANDS.fullmatch(text)]
-    commas = [text for text in found if _BY_COMMA.fullmatch(text)]
-    for text in left:  # 1,234
-        if "," in text and bool(grouped) != bool(commas):
-            bare = text.replace(",", "" if grouped else ".")
-            if _PLAIN.fullmatch(bare):
-                found[text] = Decimal(bare)
-    return found if len(found) > _HALF * len(plain) else {}
+
+    folds_case: bool = True
+    is_truth: bool = False
+    numbers: Literal["none", "whole", "all"] = "none"
+    powers: bool = False
+    comma: Literal["", "."] | None = None
+    quantities: bool = False
+    times: TimeReading | None = None
+
+    @classmethod
+    def of(cls, plain: Sequence[str], counts: Sequence[int]) -> "Reading":
+        """Return how a column is read that has each of these texts in normal form so often."""
+        n_tokens = sum(_TOKEN.match(text) is not None for text in plain)
+        folds_case = n_tokens <= _HALF * len(plain)
+        key = [text.casefold() if folds_case else text for text in plain]
+        n_truth = sum(n for each, n in zip(key, counts, strict=True) if each in TRUTH)
+        if n_truth >= _MOSTLY_TRUTH * sum(counts) and not {*key} <= {"0", "1"}:
+            return cls(folds_case, is_truth=True, times=_times(plain))
+        found = cls(folds_case, *_numbers(plain))
+        n_numbers = sum(found.number(text) is not None for text in plain)
+        if found.numbers == "all" and n_numbers <= _HALF * len(plain):
+            found, n_numbers = cls(folds_case), 0
+        if n_numbers > _HALF * len(plain):
+            return found
+        n_quantities = sum(_quantity(text) is not None for text in plain)
+        quantities = n_quantities > _HALF * len(plain)
+        return replace(found, times=_times(plain), quantities=quantities)
+
+    def key(self, text: str) -> tuple[Hashable, Way | None]:
+        """Return what a text in normal form means, equal for the same, and how it was read."""
+        folded = text.casefold() if self.folds_case else text
+        if self.is_truth and folded in TRUTH:
+            return folded in TRUE, "true and false"
+        if (number := self.number(text)) is not None:
+            return number, "numbers"
+        if (at := self._time(text)) is not None:
+            return (at[0],), "times"
+        if self.quantities and (found := _quantity(text)) is not None:
+            return found, "numbers"
+        return bare_form(folded), None
+
+    def shown(self, text: str) -> str:
+        """Return how a number or time in normal form is published."""
+        at = self._time(text)
+        return text if at is None else at[1]
+
+    def _time(self, text: str) -> tuple[Fraction, str] | None:
+        """Return the moment of a text, and the text that is one of the kind of the column."""
+        if self.times is None:
+            return None
+        for form in _FORMS_OF_TIMES:
+            if (at := self.times.number(form(text))) is not None:
+                return at, form(text)
+        return None
+
+    def means(self, text: str) -> Hashable:
+        """Return what a text means, equal for the same."""
+        return self.key(plain_form(text))[0]
+
+    def number(self, text: str) -> Decimal | None:
+        """Return the number that a text is read as, None if it is none."""
+        if self.numbers == "none" or not _looks_like_a_number(text):
+            return None
+        if self.numbers == "whole":
+            return Decimal(text) if text.isdigit() else None
+        if (found := _number(text)) is not None:
+            return found
+        if self.powers and _POWER.fullmatch(text):
+            return Decimal(text)
+        if self.comma is not None and "," in text:
+            bare = text.replace(",", self.comma)
+            return Decimal(bare) if _PLAIN.fullmatch(bare) else None
+        return None
+
+
+def _numbers(
+    plain: Sequence[str],
+) -> tuple[bool, Literal["whole", "all"], bool, Literal["", "."] | None]:
+    """Return the parts of a `Reading` that are about numbers; the first: no truth."""
+    looks = [text for text in plain if _looks_like_a_number(text)]
+    if len(looks) <= _HALF * len(plain):
+        return False, "whole", False, None
+    left = [text for text in plain if _number(text) is None]
+    powers = all(_POWER.fullmatch(text) for text in left)
+    grouped, commas = (
+        any(_number(text) is not None and form.fullmatch(text) for text in looks)
+        for form in (_THOUSANDS, _BY_COMMA)
+    )
+    comma: Literal["", "."] | None = ("" if grouped else ".") if grouped != commas else None
+    return False, "all", powers, comma
+
+
+def _times(plain: Sequence[str]) -> TimeReading | None:
+    """Return how times are read, if most texts look like some, and all of these are of one kind."""
+    maybe = [text for text in plain if _MOMENT.search(text)]
+    n_serials = sum(_SERIAL.fullmatch(text) is not None for text in plain)
+    if len(maybe) + n_serials <= _HALF * len(plain) or len(maybe) < n_serials:
+        return None
+    for form in _FORMS_OF_TIMES:
+        try:
+            found = read_times([form(text) for text in maybe])
+        except ValueError:  # the day or the month first: it is told where the column is coded
+            return None
+        if not isinstance(found, str):
+            return found.reading
+    return None
+
+
+def _without_midnight(text: str) -> str:
+    """Return the date of a time at midnight, and of a number of a spreadsheet that is one."""
+    if _SERIAL.fullmatch(text):
+        return date.fromordinal(_FIRST_SERIAL + int(text)).isoformat()
+    return _MIDNIGHT.sub("", text)
+
+
+def _with_midnight(text: str) -> str:
+    return text if ":" in text else f"{text} 00:00"
+
+
+_FORMS_OF_TIMES = (str, _without_midnight, _with_midnight)
+"""Dates stand beside times at midnight: programs add them."""
+
+
+def _quantity(text: str) -> tuple[Decimal, str] | None:
+    """Return the number and the unit of a quantity."""
+    found = _QUANTITY.fullmatch(text)
+    number = None if found is None else _number(found["n"])
+    if found is None or number is None:
+        return None
+    return number, f"{found['before']}{found['after']}".casefold()
+
+
+def _looks_like_a_number(text: str) -> bool:
+    bare = text.strip("()")
+    return bool(bare) and (bare[0].isdigit() or bare[-1].isdigit() or bare[-1] == ".")
 
 
 def _number(text: str) -> Decimal | None:
     if _PLAIN.fullmatch(text):
         return Decimal(text)
+    if found := _NEGATIVE.fullmatch(text):
+        return _number(f"-{found[1] or found[2]}")
     if _BY_COMMA.fullmatch(text) or _POINTS.fullmatch(text):
         return Decimal(text.replace(".", "").replace(",", "."))
     if _THOUSANDS.fullmatch(text):

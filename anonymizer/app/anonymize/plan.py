@@ -7,6 +7,7 @@ from os import PathLike, fspath
 
 from anonymizer.algorithms.records.attributes import Branch, in_bands
 from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
+from anonymizer.algorithms.records.time_columns import Level, calendar_levels
 from anonymizer.app.table_options import (
     AuditOptions,
     ColumnOptions,
@@ -24,7 +25,6 @@ from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
 from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
-from anonymizer.files.time_columns import Level, calendar_levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,14 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_columns import plain_numbers, texts
-from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table, in_meaning
+from anonymizer.files.coded_table import (
+    CodedTable,
+    Declared,
+    cells_of,
+    code_table,
+    in_meaning,
+    meant_like,
+)
 from anonymizer.files.meanings import in_spelling
 from anonymizer.files.published_tables import (
     CLASS_COLUMN,
@@ -321,6 +328,7 @@ def _company(
     label_of = case.release.label_of[case.row_of[first]]
     row_of_person = case.row[np.unique(case.records.person, return_index=True)[1]]
     found = []
+    population = meant_like(population, case.original, case.declared)
     for table, rows in ((population, None), (case.original, row_of_person)):
         readers, cells, cell_of = [], [], []
         for qi in case.schema.qis:

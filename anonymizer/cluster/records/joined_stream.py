@@ -18,9 +18,7 @@ from anonymizer.cluster.records.window_messages import (
     RangeRows,
     Recall,
     Survey,
-    Values,
     encode,
-    recoded,
 )
 from anonymizer.cluster.records.window_ranges import Places
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
@@ -28,7 +26,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.records.anonymize_window import standing
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.join import Joined, numbered
+from anonymizer.pipeline.records.join import Joined, numbered, recoded
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.open_stream import OpenStream
 from anonymizer.pipeline.records.store_port import forgotten_before
@@ -140,7 +138,7 @@ class JoinedStream(OpenStream):
         window = self._next.pop()
         joined = self.take(window)
         seed = seed_of(self._secret, self.stream.settings.name, window)
-        outcome, chosen = standing(self.stream, joined, seed=seed)
+        outcome, chosen = standing(self.stream, joined.meant(), seed=seed)
         left = outcome != Outcome.SUPPRESSED__NO_CLASS
         self.settle(joined.n_parts[left], outcome[left])
         self._closing = closing = _Closing(window, joined, chosen)
@@ -163,6 +161,10 @@ class JoinedStream(OpenStream):
             self._next_message,
             sample.ravel(),
             joined.values_of,
+            {
+                column: np.bincount(joined.cells[:, column], minlength=len(texts))[: len(texts)]
+                for column, texts in joined.values_of.items()
+            },
         )
 
     def plan(self, plan: Plan) -> Iterator[RangeRows]:
@@ -170,7 +172,7 @@ class JoinedStream(OpenStream):
         closing = self._closing
         if closing is None or closing.window != plan.window or closing.range_of is not None:
             return
-        cells = self._cells(closing, plan.values_of)
+        cells = self._cells(closing, plan)
         places = Places.of(self.stream.in_window(plan.values_of))
         closing.range_of = np.zeros(len(cells), np.int32)
         if plan.n_asked:
@@ -230,11 +232,12 @@ class JoinedStream(OpenStream):
         self._closing = None
         return self._begin()
 
-    def _cells(self, closing: _Closing, values_of: Values) -> Int32Array:
+    def _cells(self, closing: _Closing, plan: Plan) -> Int32Array:
         """Return the codes of the chosen records among the values of the whole window."""
         cells = closing.joined.cells[closing.chosen]
-        for column, own in closing.joined.values_of.items():
-            cells[:, column] = recoded(cells[:, column], own, values_of[column])
+        for column, code in plan.code_of.items():
+            n_values = len(plan.values_of[column])
+            cells[:, column] = recoded(cells[:, column], code.tolist(), n_values)
         return cells
 
     def _stored(self, closing: _Closing) -> Memories:

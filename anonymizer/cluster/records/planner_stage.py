@@ -60,18 +60,18 @@ from anonymizer.cluster.records.window_messages import (
     Values,
     decode,
     encode,
-    merged,
-    recoded,
 )
 from anonymizer.cluster.records.window_ranges import (
     Places,
+    merged,
     n_ranges_of,
     stage_of,
     staged,
 )
 from anonymizer.cluster.stage import Send, reading, refuse
-from anonymizer.domain.arrays import Int32Array, UInt8Array
+from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.join import recoded
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.release_messages import encode_window
 from anonymizer.pipeline.records.silence import silent_in
@@ -232,8 +232,12 @@ class PlannerStage:
             return
         surveys = [self._surveys[joiner] for joiner in range(self._n_joiners)]
         n = sum(each.n_complete for each in surveys)
-        values_of = merged(each.values_of for each in surveys)
+        values_of, code_of = merged(surveys)
         places = Places.of(self._stream.in_window(values_of))
+        samples = [
+            _sample(each, places, values_of, own)
+            for each, own in zip(surveys, code_of, strict=True)
+        ]
         plan = Plan(
             self.number,
             self._last,
@@ -244,14 +248,15 @@ class PlannerStage:
                 records_per_range=self._records_per_range,
             ),
             silent_in(self._stream, n, np.sum([each.n_reported for each in surveys], axis=0)),
-            np.concatenate([_sample(each, places, values_of) for each in surveys]).ravel(),
+            np.concatenate(samples).ravel(),
             values_of,
+            {},
         )
         self._n_ranges = 0
         if plan.n_asked:
             self._n_ranges = places.division(plan.sample, plan.n_asked).n_ranges
         for joiner in range(self._n_joiners):
-            yield Send("joiner", joiner, encode(plan))
+            yield Send("joiner", joiner, encode(plan._replace(code_of=code_of[joiner])))
         if not self._n_ranges:
             yield from self._finish([], plan.silent)
 
@@ -431,12 +436,15 @@ def _apart(class_of: Sequence[Int32Array]) -> Int32Array:
     return np.concatenate(numbered)
 
 
-def _sample(survey: Survey, places: Places, values_of: Values) -> Int32Array:
+def _sample(
+    survey: Survey, places: Places, values_of: Values, code_of: Mapping[int, IntArray]
+) -> Int32Array:
     """Return the sample of a joiner in the codes of the whole window."""
     sample = survey.sample.reshape(-1, len(places.columns)).copy()
     for at, column in enumerate(places.columns):
         if column in values_of:
-            sample[:, at] = recoded(sample[:, at], survey.values_of[column], values_of[column])
+            own, n_values = code_of[column].tolist(), len(values_of[column])
+            sample[:, at] = recoded(sample[:, at], own, n_values)
     return sample
 
 

@@ -14,7 +14,7 @@ A planner that knows nothing asks every joiner in `Recall`, and gets `Held`. If 
 way, it then asks the ranges in `Ask`, which state `Formed` again, or that all is `Finished`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,8 +62,8 @@ class Survey(NamedTuple):
         Above the numbers of the messages of all windows before.
     sample
         Where some complete records belong, evenly spread; see `routes_of`. Flat.
-    values_of
-        As of `Joined`.
+    values_of, counts_of
+        As of `Joined`, and how often each occurs.
     """
 
     stream: int
@@ -76,6 +76,7 @@ class Survey(NamedTuple):
     next_message: int
     sample: Int32Array
     values_of: Values
+    counts_of: Mapping[int, IntArray]
 
     def __repr__(self) -> str:
         """Reveal no record."""
@@ -95,6 +96,8 @@ class Plan(NamedTuple):
         By which it is divided, of all joiners. Flat.
     values_of
         The values of the open columns in the whole window.
+    code_of
+        The code among them of each text of the joiner that is told.
     """
 
     stream: int
@@ -103,6 +106,7 @@ class Plan(NamedTuple):
     silent: Sequence[int]
     sample: Int32Array
     values_of: Values
+    code_of: Mapping[int, IntArray]
 
     def __repr__(self) -> str:
         """Reveal no record."""
@@ -352,8 +356,7 @@ def decode(value: bytes) -> _Message:
     if message.stream < 0:
         raise ValueError("this is a message of no stream")
     of: dict[str, Any] = message._asdict()
-    if "values_of" in of:
-        of["values_of"] = dict(of["values_of"])
+    of |= {name: dict(of[name]) for name in ("values_of", "counts_of", "code_of") if name in of}
     if "columns" in of:
         of["columns"] = [column.astype(np.int32) for column in of["columns"]]
     decoded: _Message = kind(**of)
@@ -371,22 +374,3 @@ def _packable(field: Any) -> Any:  # noqa: ANN401  any field of a message
 def _narrow(column: Int32Array) -> Any:  # noqa: ANN401  of any type of whole numbers
     """Return codes, which are 0 and up, in the smallest type that holds them."""
     return column.astype(np.min_scalar_type(int(column.max(initial=0))))
-
-
-def merged(stated: Iterable[Values]) -> dict[int, list[str]]:
-    """Return the values of the open columns of all joiners, one writing of each."""
-    found: dict[int, dict[str, str]] = {}
-    for values_of in stated:
-        for column, values in values_of.items():
-            known = found.setdefault(column, {})
-            for value in values:
-                known[value.casefold()] = min(known.get(value.casefold(), value), value)
-    return {column: sorted(known.values()) for column, known in sorted(found.items())}
-
-
-def recoded(codes: Int32Array, own: Sequence[str], values: Sequence[str]) -> Int32Array:
-    """Return codes among `own` values as codes among all `values`; see `join.coded`."""
-    code_of = {value.casefold(): code for code, value in enumerate(values)}
-    missing = len(values) or 1
-    table = [code_of[value.casefold()] for value in own] or [missing]
-    return np.array([*table, missing], np.int32)[codes]

@@ -16,6 +16,7 @@ borders of the ranges, and the planner makes new classes of all that meet::
     [a b]       [e f] [g      h i]       [l m]      what the planner publishes
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, isfinite
@@ -29,11 +30,12 @@ from anonymizer.algorithms.records.founding import lasting_only
 from anonymizer.algorithms.records.methods import MODELS, WORK_PER_S, searches
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.ranges import at_borders
-from anonymizer.cluster.records.window_messages import Memories
+from anonymizer.cluster.records.window_messages import Memories, Survey
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Schema
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
+from anonymizer.pipeline.records.join import valued
 from anonymizer.pipeline.records.kaca_model import features_of
 from anonymizer.pipeline.records.window_classes import Portion
 from anonymizer.settings import StreamSettings
@@ -240,3 +242,21 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
 def in_order(cells: Int32Array, key: IntArray) -> IntArray:
     """Return the order of rows by content, then by the keyed digests of their vehicles."""
     return np.lexsort((key, *cells.T[::-1])).astype(np.int64)
+
+
+def merged(surveys: Sequence[Survey]) -> tuple[dict[int, list[str]], list[dict[int, IntArray]]]:
+    """Return the values of the open columns of all joiners, and the codes of each joiner's texts.
+
+    What means the same is decided from the texts of all of them, as if one had joined all.
+    """
+    values_of: dict[int, list[str]] = {}
+    code_of: list[dict[int, IntArray]] = [{} for _ in surveys]
+    for column in sorted({column for each in surveys for column in each.values_of}):
+        counts = Counter[str]()
+        for each in surveys:
+            own_counts = each.counts_of[column].tolist()
+            counts.update(dict(zip(each.values_of[column], own_counts, strict=True)))
+        values_of[column], code = valued(counts)
+        for own, each in zip(code_of, surveys, strict=True):
+            own[column] = np.array([code[text] for text in each.values_of[column]], np.int64)
+    return values_of, code_of

@@ -14,10 +14,12 @@ from anonymizer.algorithms.records.attributes import (
     numbers,
     places_of,
 )
+from anonymizer.algorithms.records.meanings import Reading
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.record_parts import PartFormat, PartReader, ReportedValues
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
@@ -181,6 +183,7 @@ def declare(
 
 
 def _reported(declared: AttributeSettings, attribute: Attribute) -> ReportedValues:
+    values = [plain_form(x) for i, x in enumerate(attribute.label) if i != attribute.missing]
     return ReportedValues(
         attribute,
         declared.step,
@@ -188,6 +191,7 @@ def _reported(declared: AttributeSettings, attribute: Attribute) -> ReportedValu
         from_time=declared.time_of_day,
         path=None if declared.path is None else JsonPath.of(declared.path),
         is_open=declared.is_open,
+        means=Reading.of(values, [1] * len(values)).means,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import pack
 
 import numpy as np
@@ -28,7 +28,7 @@ class Joined:
     (n, columns). `vehicle`: unique key of each record, that of its vehicle, followed by a time if
     one can have several. `person`: index of its vehicle, from 0. `n_parts`: that each record is
     made of, shape (n,). `reported`: whether each source reported a part of it, shape (n, sources).
-    `values_of`: of each open column, in the order of their codes.
+    `values_of`: of each open column, in the order of their codes, as written; see `meant`.
     """
 
     cells: Int32Array
@@ -42,6 +42,16 @@ class Joined:
     def n(self) -> int:
         """Number of records."""
         return len(self.vehicle)
+
+    def meant(self) -> "Joined":
+        """Return the records with one value for all texts of an open column that mean the same."""
+        cells, values_of = self.cells.copy(), dict(self.values_of)
+        for column, texts in self.values_of.items():
+            counts = zip(texts, np.bincount(cells[:, column], minlength=len(texts)), strict=False)
+            values_of[column], code_of = valued({text: int(n) for text, n in counts})
+            own = [code_of[text] for text in texts]
+            cells[:, column] = recoded(cells[:, column], own, len(values_of[column]))
+        return replace(self, cells=cells, values_of=values_of)
 
 
 class OpenRecords:
@@ -185,7 +195,7 @@ class OpenRecords:
                     texts[column][row] = text
         values_of = {}
         for column, of_column in texts.items():
-            values_of[column], cells[:, column] = coded(of_column)
+            values_of[column], cells[:, column] = as_written(of_column)
         # A stable sort: by content, then by the key, which is a keyed digest.
         order = np.lexsort(cells.T[::-1])
         n_parts = reported.sum(axis=1)
@@ -202,19 +212,39 @@ class OpenRecords:
         )
 
 
-def coded(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
-    """Return the distinct values in order, and the code of each text; that of None comes last.
+def as_written(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
+    """Return the distinct texts in order, and the code of each; that of None comes last."""
+    written = sorted({text for text in texts if text is not None})
+    code_of: dict[str | None, int] = {text: code for code, text in enumerate(written)}
+    code_of[None] = missing_code(len(written))
+    return written, [code_of[text] for text in texts]
+
+
+def valued(counts: Mapping[str, int]) -> tuple[list[str], dict[str, int]]:
+    """Return the values that texts mean, in order, and the code of each text, from how often it is.
 
     Texts that mean the same are one value, the most frequent of them; see `meanings`.
     """
-    counts = Counter(text for text in texts if text is not None)
     there = sorted(counts)
-    meant = meanings(there, [counts[text] for text in there], markers=())
-    value_of = dict(zip(there, meant.spelling, strict=True))
-    values = sorted({value for value in value_of.values() if value is not None})
-    code_of: dict[str | None, int] = {text: code for code, text in enumerate(values)}
-    code_of[None] = len(values) or 1  # where there is no value, the domain has one that nobody has
-    return values, [code_of[value_of.get(text or "")] for text in texts]
+    shown = meanings(there, [counts[text] for text in there]).spelling
+    values = sorted({value for value in shown if value is not None})
+    code_of: dict[str | None, int] = {value: code for code, value in enumerate(values)}
+    code_of[None] = missing_code(len(values))
+    return values, {text: code_of[value] for text, value in zip(there, shown, strict=True)}
+
+
+def recoded(codes: Int32Array, own: Sequence[int], n_values: int) -> Int32Array:
+    """Return codes of texts, or that of None, as codes among `n_values` values.
+
+    `own`: the code of each text there.
+    """
+    missing = missing_code(n_values)
+    return np.array([*(own or [missing]), missing], np.int32)[codes]
+
+
+def missing_code(n_values: int) -> int:
+    """Return the code of no value: without any value, the domain has one that nobody has."""
+    return n_values or 1
 
 
 def numbered(vehicles: Sequence[Hashable]) -> Int32Array:

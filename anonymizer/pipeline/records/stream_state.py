@@ -125,7 +125,7 @@ class StreamState(OpenStream):
         """Return the windows that are due and not empty, oldest first."""
         windows = self.windows.due(at_s=at_s)
         self.stats.n_windows += len(windows)
-        due = ((window, self.take(window)) for window in windows)
+        due = ((window, self.take(window).meant()) for window in windows)
         return [(window, joined) for window, joined in due if joined.n]
 
     def in_window(self, values_of: Mapping[int, Sequence[str]]) -> tuple[Stream, WindowModel]:

@@ -74,6 +74,17 @@ def test_closeness_with_a_margin_is_bounded_by_what_every_removal_leaves(
     )
 
 
+@pytest.mark.parametrize(("t", "keeps"), [(0.25, False), (0.35, True)])
+def test_who_leaves_from_below_takes_a_class_away_from_the_table(t: float, *, keeps: bool) -> None:
+    """Eight of ten earn little; of a class of four three, and one if two of these leave."""
+    schema = Schema((), (numbers("pay", 0, 1),), ())
+    pay = np.array([[0]] * 3 + [[1]] + [[0]] * 5 + [[1]], np.int32)
+    table = Records(np.zeros((10, 0), np.int32), pay, np.arange(10, dtype=np.int32))
+    promise, member = Promise(k=4, t=t, margin=2), np.arange(4)
+    assert class_keeps(make_problem(table, schema, promise).arrays, 4, member) is keeps
+    assert naive.keeps(table, schema, promise, member.tolist()) is keeps
+
+
 @settings(max_examples=100)
 @given(paid(), with_margin(least=0), st.data())
 def test_a_tally_keeps_what_the_class_keeps(
@@ -88,7 +99,12 @@ def test_a_tally_keeps_what_the_class_keeps(
         assert bool(tally_keeps(tally)) == class_keeps(problem.arrays, problem.k, member)
 
 
-METHODS = [(name, how) for name in ("kd", "kld", "kaca", "cells") for how in MODELS[name].methods]
+METHODS = [
+    # A search as plain Python takes minutes.
+    pytest.param(name, how, marks=[pytest.mark.compiled] if how == "best" else [])
+    for name in ("kd", "kld", "kaca", "cells")
+    for how in MODELS[name].methods
+]
 
 
 @pytest.mark.parametrize(("model", "how"), METHODS)
@@ -164,6 +180,8 @@ def test_what_leaves_is_refused_exactly_where_the_records_would_be(
         {"k": 3},
         {"sensitive": {"fault": [0.0, 9.0, 9.0]}},
         {"sensitive": {"fault": [0.0, 1.0, 2.0, 3.0]}},
+        {"sensitive": {"fault": [0.0, 0.0, 0.0, 9.0, 9.0, 9.0]}},  # as diverse, but of six
+        {"sensitive": {"fault": [0.0, 4.0, 5.0, 9.0], "other": [None] * 3}},
         {"measures": {"fuel": {"n": 3, "sum": 1, "mean": 1}}},
         {"measures": {"fuel": {"n": 5, "sum": 1, "mean": 1}}},
     ],
@@ -179,3 +197,25 @@ def test_content_that_weighs_somebody_more_is_refused(spoilt: dict[str, object])
     assert broken_contents([good], promise, bands) == set()
     assert broken_contents([good, good | spoilt], promise, bands) == {1}
     assert log(2) <= log(promise.entropy_l)
+
+
+JOB, PAY_QI = categories("job", "abcd"), numbers("pay", 0, 1, 3, 10)
+HALF = Promise(k=4, max_share=0.5, margin=1)
+SOURCE = Promise(k=4, max_source_share=0.5, margin=1)
+WIDE = Promise(k=4, min_spread={"pay": 5.0}, margin=1)
+
+
+@pytest.mark.parametrize(
+    ("promise", "codes"),
+    [(HALF, [[0, 0], [0, 1], [1, 2], [2, 3]]), (SOURCE, [[0, 0], [0, 0], [1, 2], [2, 3]]),
+     (WIDE, [[0, 0], [1, 1], [2, 2], [3, 3]])],
+)  # fmt: skip
+def test_verification_judges_shares_and_spread_by_those_who_stay(
+    promise: Promise, codes: list[list[int]]
+) -> None:
+    """One of four leaves: of three, two are alike, or the highest is gone."""
+    schema = Schema((JOB, PAY_QI), (), ((0, 1),))
+    qi, person = np.array(codes, np.int32), np.arange(4, dtype=np.int32)
+    table, one = Records(qi, np.zeros((4, 0), np.int32), person), np.zeros(4, np.int32)
+    assert verify_classes(table, schema, promise, one)
+    assert not verify_classes(table, schema, replace(promise, margin=0), one)

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import anonymizer
 from anonymizer.algorithms.records.attributes import Interval
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
@@ -405,3 +406,19 @@ def test_who_owns_rows_is_reported_beside_who_owns_none(tmp_path: Path) -> None:
     assert all(len(each) == 1 + len(DECLARED.sensitive) for each in found.values())
     assert drawn[1]["n_people"] <= inside[1]["n_people"]
     assert not any(f.required for f in report.findings if f.attack.startswith("own rows"))
+
+
+def test_a_population_in_other_writings_is_as_large() -> None:
+    people = pl.DataFrame({"job": ["Nurse", "Nurse", "Clerk", "Clerk"] * 3})
+    release = pl.DataFrame({"class_id": [0] * 12, "job": ["{Clerk|Nurse}"] * 12})
+    rows = pl.DataFrame({"in_row": range(12), "out_row": range(12)})
+    register = pl.DataFrame({"job": ["NURSE", "nurse ", "clerk", "Cl\u0435rk"] * 9})
+    found = [
+        anonymizer.audit_table(release, people, auditor_map=rows, qi="job", k=2, population=each)
+        for each in (register, people.sample(36, with_replacement=True, seed=1))
+    ]
+    persons = [
+        [each.figures.get("persons_min") for each in report.findings if each.attack == "k-map"]
+        for report in found
+    ]
+    assert persons == [[36], [36]]

@@ -143,5 +143,7 @@ def test_heavy_persons_are_weighed_by_hand() -> None:
     found = weigh(class_of, person, ill)
     assert (found.n_people, found.share_max, found.share_fair) == (1, 0.75, 0.5)
     assert (found.read, found.read_control) == ((1.0,), (0.0,))
+    twice = weigh(np.zeros(3, np.int32), np.array([0, 0, 1], np.int32), ill[[0, 1, 4]])
+    assert (twice.n_people, twice.read, twice.read_control) == (1, (1.0,), (0.0,))
     nobody = weigh(np.full(8, -1, np.int32), person, ill)
     assert (nobody.n_people, nobody.share_max, nobody.read) == (0, 0.0, (0.0,))

@@ -34,8 +34,8 @@ VALUES = {0: ["secret"]}
 MEMORIES = [b"secret", None]
 COLUMNS = [CODES]
 MESSAGES = (
-    Survey(0, 1, 2, 3, 4, 5, KEY, 6, CODES, VALUES),
-    Plan(0, 2, 1, [], CODES, VALUES),
+    Survey(0, 1, 2, 3, 4, 5, KEY, 6, CODES, VALUES, {0: KEY}),
+    Plan(0, 2, 1, [], CODES, VALUES, {0: KEY}),
     RangeRows(0, 1, 2, 3, 4, 5, 6, [], VALUES, COLUMNS, KEY, MEMORIES),
     Formed(0, 2, 3, 6, [], VALUES, 1, {}, 0, COLUMNS, KEY, MEMORIES, CODES, LEFT_OUT),
     Settled(0, 2, 3, 1, 1, 1, OUTCOME, MEMORIES),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.records.join import coded
+from anonymizer.pipeline.records.join import Joined, as_written
 from tests.pipeline.records.made import Sent, stream, traffic
 from tests.pipeline.records.support import Rig
 
@@ -98,6 +98,16 @@ def test_a_text_that_no_declared_value_means_has_no_code(other: str) -> None:
 
 
 def test_any_text_counts_by_its_meaning_in_a_window() -> None:
-    values, codes = coded(["HIV", "hiv", "hiv", None, "flu", "Flu", "flu"])
-    assert values == ["flu", "hiv"]
-    assert codes == [1, 1, 1, 2, 0, 0, 0]
+    written = ["HIV", "hiv", "hiv", None, "flu", "Flu", "flu"]
+    texts, codes = as_written(written)
+    n = len(written)
+    joined = Joined(
+        np.array(codes, np.int32)[:, None],
+        [b""] * n,
+        np.arange(n, dtype=np.int32),
+        np.ones(n, np.int64),
+        np.ones((n, 1), bool),
+        {0: texts},
+    ).meant()
+    assert joined.values_of == {0: ["flu", "hiv"]}
+    assert joined.cells[:, 0].tolist() == [1, 1, 1, 2, 0, 0, 0]

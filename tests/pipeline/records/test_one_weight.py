@@ -165,6 +165,14 @@ def test_each_record_of_a_vehicle_is_drawn_equally_often() -> None:
     assert np.abs(np.bincount(drawn, minlength=4) / 4000 - 0.25).max() < 0.03
 
 
+def test_a_vehicle_cannot_choose_its_own_record_by_the_time_it_states() -> None:
+    drawn = {
+        tuple(drawn_of([digest(7) + bytes([first + i]) for i in range(4)], 5))
+        for first in range(50)
+    }
+    assert len(drawn) == 1
+
+
 def drawn_of(names: list[bytes], seed: int) -> list[bool]:
     drawn: list[bool] = own_records(numbered([n[:16] for n in names]), names, seed).tolist()
     return drawn

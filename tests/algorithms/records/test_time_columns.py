@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.time_text import TimeText
-from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.coded_table import CodedTable, Declared, code_table
-from anonymizer.files.tables import TextTable, write_table
-from anonymizer.files.time_columns import (
+from anonymizer.algorithms.records.time_columns import (
     LEVELS,
     TimeCells,
     calendar_levels,
     read_times,
 )
+from anonymizer.algorithms.records.time_text import TimeText
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.coded_table import CodedTable, Declared, code_table
+from anonymizer.files.tables import TextTable, write_table
 
 HOUR = 3600
 

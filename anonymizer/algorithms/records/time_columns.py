@@ -29,6 +29,8 @@ _LEVELS_OF: Mapping[Kind, tuple[Level, ...]] = {
     "durations": (),
 }
 """The levels above the cells of each kind."""
+_AMONG: Mapping[Kind, tuple[Kind, ...]] = {"durations": ("times of day",)}
+"""Kinds that may stand among another: 23:30 beside 24:30 is a duration."""
 _MOSTLY = 0.5
 """Share of times from which categories are said to look like them."""
 _FEW = 1_000
@@ -68,22 +70,42 @@ _UNIT_S = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class TimeReading:
+    """What the times of a column are, and whether the day or the month of a date comes first."""
+
+    kind: Kind
+    day_first: bool
+
+    def number(self, cell: str) -> Fraction | None:
+        """Return the number of a cell, None if it is no time of this kind."""
+        found = _read(cell, day_first=self.day_first)
+        if found is None or found[0] not in {self.kind, *_AMONG.get(self.kind, ())}:
+            return None
+        return found[1]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class TimeCells:
     """The times of a column.
 
     Attributes
     ----------
-    kind, read_as
+    reading, read_as
         What they are, and in words for the report.
     number_of
         The number of each different cell: days for dates, months for months, otherwise seconds;
         times with a zone in UTC.
     """
 
-    kind: Kind
+    reading: TimeReading
     read_as: str
     number_of: Mapping[str, Fraction]
+
+    @property
+    def kind(self) -> Kind:
+        """What they are."""
+        return self.reading.kind
 
     def branch(self, cell: str, levels: Sequence[Level]) -> Branch:
         """Return the branch of a cell in the calendar of these levels.
@@ -147,12 +169,13 @@ def read_times(cells: Iterable[str]) -> TimeCells | str:
         found = [*first, *(_read(cell, day_first=day_first) for cell in there[_FEW:])]
         kinds = {each[0] if each is not None else None for each in found}
         kind = next(iter(kinds)) if len(kinds) == 1 else None
-        if kinds == {"times of day", "durations"}:  # 23:30 and 24:30
+        if kinds == {"times of day", "durations"}:
             kind = "durations"
         if kind is not None:
             read = zip(there, found, strict=True)
             numbers = {cell: each[1] for cell, each in read if each is not None}
-            readings[words] = TimeCells(kind, f"{kind}{words if turned else ''}", numbers)
+            read_as = f"{kind}{words if turned else ''}"
+            readings[words] = TimeCells(TimeReading(kind, day_first), read_as, numbers)
     if not readings:
         return f"categories, although most cells are {mostly}" if mostly else "categories"
     one, *others = readings.values()
@@ -166,7 +189,11 @@ def _read(cell: str, *, day_first: bool) -> tuple[Kind, Fraction] | None:
     if found := _MONTH.fullmatch(cell):
         return "months", Fraction(int(found[1]) * _MONTHS + int(found[2]) - 1)
     if found := _MOMENT.fullmatch(cell):
-        return _moment(found, day_first=day_first)
+        if found["year"]:
+            return _moment(found, *(int(found[part]) for part in ("year", "month", "day")))
+        one, two = int(found["one"]), int(found["two"])
+        day, month = (one, two) if day_first or found["by"] == "." else (two, one)
+        return _moment(found, int(found["last"]), month, day)
     found = _TIME_OF_DAY.fullmatch(cell)
     if found and (second := _second_of_day(found)) is not None:
         return "times of day", second
@@ -174,12 +201,7 @@ def _read(cell: str, *, day_first: bool) -> tuple[Kind, Fraction] | None:
     return None if duration is None else ("durations", duration)
 
 
-def _moment(found: re.Match[str], *, day_first: bool) -> tuple[Kind, Fraction] | None:
-    if found["year"]:
-        year, month, day = (int(found[part]) for part in ("year", "month", "day"))
-    else:
-        year, one, two = (int(found[part]) for part in ("last", "one", "two"))
-        day, month = (one, two) if day_first or found["by"] == "." else (two, one)
+def _moment(found: re.Match[str], year: int, month: int, day: int) -> tuple[Kind, Fraction] | None:
     try:
         number = date(year, month, day).toordinal()
     except ValueError:

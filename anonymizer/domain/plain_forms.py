@@ -1,0 +1,141 @@
+"""Plain forms of texts: what is left of a writing if it is only looked at for what it means."""
+
+import re
+import unicodedata
+from html import unescape
+
+_MONTHS = (
+    "january jan januar jaenner janner janvier janv enero ene gennaio gen janeiro januari",
+    "february feb februar fevrier fevr febrero febbraio fevereiro fev februari",
+    "march mar marz maerz mrz mars marzo marco maart mrt",
+    "april apr avril avr abril abr aprile",
+    "may mai mayo maggio mag maio mei",
+    "june jun juni juin junio giugno giu junho",
+    "july jul juli juillet juil julio luglio lug julho",
+    "august aug aout agosto ago augustus",
+    "september sep sept septembre septiembre settembre set setembro",
+    "october oct oktober okt octobre octubre ottobre ott outubro out",
+    "november nov novembre noviembre novembro",
+    "december dec dezember dez decembre diciembre dic dicembre dezembro",
+)
+_MONTH_OF = {word: i + 1 for i, words in enumerate(_MONTHS) for word in words.split()}
+"""In English, German, French, Spanish, Italian, Portuguese and Dutch, without accents."""
+_NAMED_DATE = re.compile(
+    r"(?:(?P<d>\d\d?)(?:st|nd|rd|th|er|\.|\u00ba)?[- ]*(?:de )?(?P<m>[^\W\d_]{3,10})\.?,?[- ]*"
+    r"(?:del? )?(?P<y>\d{4})"
+    r"|(?P<m2>[^\W\d_]{3,10})\.? (?P<d2>\d\d?)(?:st|nd|rd|th)?,? (?P<y2>\d{4})"
+    r"|(?P<y3>\d{4})\u5e74(?P<m3>\d\d?)\u6708(?P<d3>\d\d?)\u65e5)(?P<rest>(?:[T, ]+\d.*)?)"
+)
+_SHORTEST_DATE = len("3Mar2024")
+_MAYBE_DATE = re.compile(r"[^\W\d_]\D{0,3}\d{4}|\D \d\d?\D{1,3}\d{4}|\u5e74")
+_SAME_MARKS = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
+    | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
+    | {"\u2044": "/"}
+)
+_UNSEEN = re.compile(r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f]")
+"""Controls, and what chooses between two pictures of a sign."""
+_MISREAD = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac|[\u00d0\u00d1].")
+"""UTF-8 that was read as the code page of Windows."""
+_ENTITY = re.compile("&#?\\w{2,8};")
+_OPENED = re.compile(r"=?\"(.*)\"|'(.*)'|=?(.+)", re.DOTALL)
+_BETWEEN_LETTERS = re.compile(r"(?<=[^\W\d])[_\-/. ]+(?=[^\W\d])")
+_LATIN = "aceopxyijsABCEHIJKMOPSTXYABEZHIKMNOPTYXo"
+_ALIKE = (
+    "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456\u0458\u0455"
+    "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u0423"
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf"
+)
+"""Cyrillic and Greek letters that look like the Latin ones."""
+_N_CYRILLIC = 25
+_TO_LATIN = str.maketrans(_ALIKE, _LATIN)
+_TO_CYRILLIC = str.maketrans(_LATIN[:_N_CYRILLIC], _ALIKE[:_N_CYRILLIC])
+_OTHER = "\u0370-\u03ff\u0400-\u04ff"
+_MIXED = re.compile(rf"\w*(?:[A-Za-z][{_OTHER}]|[{_OTHER}][A-Za-z])\w*")
+"""A word of letters of two scripts next to each other."""
+_FORMAT = "Cf"
+_LEAST_WITH_ACCENTS = 4
+"""A shorter word may be another one with another accent."""
+
+
+def plain_form(text: str) -> str:
+    """Return a text in normal form (NFKC): digits of any script as 0 to 9, blanks single, no signs
+    without a width, one dash and one apostrophe; a word of Latin and Cyrillic letters, which nobody
+    writes on purpose, in one script; a date with a month in words, or in Chinese, in digits.
+    """  # noqa: D205  a list
+    if "&" in text and _ENTITY.search(text):
+        text = unescape(text)
+    if text.isascii():
+        if text.isprintable() and "  " not in text:
+            return _in_digits(text.strip())
+        return _in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
+    text = _as_meant(text).translate(_SAME_MARKS)  # NFKC makes two signs of some marks
+    text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
+    signs = (
+        str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
+        for sign in _UNSEEN.sub("", text)
+        if unicodedata.category(sign) != _FORMAT
+    )
+    return _in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
+
+
+def bare_form(text: str) -> str:
+    """Return a text in normal form without what people leave out or put in: quotation marks, marks
+    at its end, accents of Latin letters, and what joins words.
+    """  # noqa: D205  a list
+    if text.isalpha() and text.isascii():
+        return text
+    found = _OPENED.fullmatch(text.replace("`", "'"))
+    bare = text if found is None else (found[1] or found[2] or found[3] or "")
+    bare = bare.lstrip("'").rstrip(".,;:'\" ") or text
+    if not bare.isascii() and len(bare) >= _LEAST_WITH_ACCENTS:
+        signs = unicodedata.normalize("NFD", bare.replace("\u0131", "i"))
+        kept = (
+            sign
+            for i, sign in enumerate(signs)
+            if not ("\u0300" <= sign <= "\u036f" and _follows_latin(signs, i))
+        )
+        bare = unicodedata.normalize("NFC", "".join(kept))
+    if "@" in bare or any(sign.isdigit() for sign in bare):
+        return bare
+    return _BETWEEN_LETTERS.sub(" ", bare)
+
+
+def _follows_latin(signs: str, i: int) -> bool:
+    """Return whether the accent at a place is one of a Latin letter."""
+    while i and unicodedata.combining(signs[i]):
+        i -= 1
+    return signs[i].isascii()
+
+
+def _as_meant(text: str) -> str:
+    """Return a text whose UTF-8 was read as the code page of Windows as it was meant."""
+    if _MISREAD.search(text):
+        try:
+            return text.encode("cp1252").decode("utf-8")
+        except UnicodeError:
+            pass
+    return text
+
+
+def _in_digits(text: str) -> str:
+    """Return a date that names its month as `2024-03-03`, any other text as it is."""
+    if len(text) < _SHORTEST_DATE or not _MAYBE_DATE.search(text):
+        return text
+    found = _NAMED_DATE.fullmatch(text)
+    if found is None:
+        return text
+    day, name, year = (found[part] or found[f"{part}2"] or found[f"{part}3"] for part in "dmy")
+    bare = unicodedata.normalize("NFKD", name.casefold())
+    month = _MONTH_OF.get("".join(sign for sign in bare if not unicodedata.combining(sign)))
+    month = int(name) if name.isdecimal() else month
+    return text if month is None else f"{year}-{month:02}-{int(day):02}{found['rest']}"
+
+
+def _in_one_script(word: re.Match[str]) -> str:
+    """Return a mixed word in Latin, or in Cyrillic if some letter of it is Cyrillic alone."""
+    latin = word[0].translate(_TO_LATIN)
+    others = [sign for sign in latin if "\u0370" <= sign <= "\u04ff"]
+    if not others:
+        return latin
+    return word[0].translate(_TO_CYRILLIC) if min(others) >= "\u0400" else word[0]

@@ -1,0 +1,67 @@
+"""Persons of a table on Spark: one number for all writings of an identifier.
+
+How identifiers are read is decided from all of them, as in any table; a worker then numbers one
+cell at a time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+from anonymizer.algorithms.records.generalized_values import MISSING
+from anonymizer.algorithms.records.meanings import Reading, missing_words
+from anonymizer.domain.plain_forms import plain_form
+from anonymizer.files.coded_table import Declared
+
+MOST_READ = 2**20
+"""Distinct identifiers from which it is decided how they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonNumbers:
+    """Numbers of persons.
+
+    Attributes
+    ----------
+    reading
+        How identifiers are read; None: as they are written.
+    missing
+        Texts that name nobody.
+    """
+
+    reading: Reading | None
+    missing: frozenset[str]
+
+    @classmethod
+    def of(cls, ids: Sequence[str], counts: Sequence[int], declared: Declared) -> "PersonNumbers":
+        """Return the numbers for identifiers that occur so often."""
+        if declared.id in declared.exact:
+            return cls(None, frozenset(("", MISSING)))
+        plain = [plain_form(each) for each in ids]
+        missing = missing_words(plain, declared.markers)
+        there = [i for i, text in enumerate(plain) if text not in missing]
+        return cls(Reading.of([plain[i] for i in there], [counts[i] for i in there]), missing)
+
+    def __call__(self, cell: str | None) -> int | None:
+        """Return the number of a person, None where a cell names nobody."""
+        text = "" if cell is None else cell.strip() if self.reading is None else plain_form(cell)
+        if text in self.missing:
+            return None
+        key = text if self.reading is None else self.reading.key(text)[0]
+        same = repr(Fraction(key) if isinstance(key, Decimal) else key)  # of 1 and 1.0
+        return int.from_bytes(blake2b(same.encode(), digest_size=8).digest(), signed=True)
+
+
+def person_column(table: Any, declared: Declared) -> Any:  # noqa: ANN401  pyspark is an extra
+    """Return the person of each row of a data frame of Spark, null where it names none."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+
+    cell = table[declared.id].cast("string")
+    counted = table.groupBy(cell.alias("id")).count().where("id is not null")
+    found = counted.limit(MOST_READ).toArrow().to_pydict()
+    number = PersonNumbers.of(found["id"], found["count"], declared)
+    # Without annotations, of which Spark would make something of its own.
+    return sql.udf(lambda text: number(text), "long")(cell)  # noqa: PLW0108
