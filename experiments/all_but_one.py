@@ -7,7 +7,7 @@ groups are formed anew while the device stands. Knowledge of what lasts from one
 not used.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.tick.factory import cloaking_operator
 from anonymizer.settings import Settings
+from experiments.withdrawals import places_of
 
 _NOW = 1_800_000_000.0
 
@@ -89,3 +90,15 @@ def _moved(look: Int32Array, victim: int, node: int) -> Int32Array:
     there = look.copy()
     there[victim] = node
     return there
+
+
+def rows(network: RoadNetwork, *, n_devices: int, n_victims: int, seed: int) -> Iterator[Left]:
+    """Yield what is left of victims on average after one to four formings, a minute apart."""
+    forming, rng = published(Settings(), network), np.random.default_rng(seed)
+    looks = places_of(network, n_devices, [0.0, 60.0, 120.0, 180.0], seed=seed)
+    found = [
+        nodes_left(forming, network, looks, victim, n_sampled=400, rng=rng)
+        for victim in rng.choice(n_devices, n_victims, replace=False).tolist()
+    ]
+    for look in np.mean(found, axis=0).tolist():
+        yield Left(*look)

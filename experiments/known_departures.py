@@ -7,7 +7,7 @@ than by driving alone it makes that the device is at each node then. The days ar
 the home, so what they say is multiplied.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from anonymizer.app.audit.stretches import Stretch, motion_of_others, tick_at
-from anonymizer.app.audit.tracking_attack import HeardRelease, believe, close_to, steps_of
+from anonymizer.app.audit.tracking_attack import (
+    HeardRelease,
+    believe,
+    close_to,
+    most_exposed_tenth,
+    steps_of,
+)
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -140,3 +146,12 @@ def _beliefs_of(
         adversaries=("none", "followed"),
     )
     return {name: belief[:, 0] for name, belief in belief_of.items()}
+
+
+def rows(network: RoadNetwork, *, n_devices: int, n_victims: int, seed: int) -> Iterator[Known]:
+    """Yield mean and worst tenth of the beliefs in homes after each of ten days."""
+    found = known_departures(
+        network, Settings(), n_devices=n_devices, n_victims=n_victims, n_days=10, seed=seed
+    )
+    for day in zip(*found, strict=True):
+        yield Known(*(np.array([each.mean(), most_exposed_tenth(each)]) for each in day))

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.tick.factory import cloaking_operator
 from anonymizer.settings import Settings
+from simulator.traffic import Traffic
 
 _NOW = 1_800_000_000.0
 
@@ -88,3 +90,27 @@ def _believed(group: _Group) -> Withdrawn:
 
 def _share(who: int, candidates: Sequence[int]) -> float:
     return (who in candidates) / max(len(candidates), 1)
+
+
+def places_of(
+    network: RoadNetwork, n_devices: int, at_s: Sequence[float], *, seed: int
+) -> list[Int32Array]:
+    """Return the node nearest to each simulated device at some seconds."""
+    traffic, east = Traffic(network, n_devices, seed=seed), np.cos(np.radians(network.lat.mean()))
+    nodes = cKDTree(np.stack([network.lat, network.lon * east], axis=1))
+    places = []
+    for each in at_s:
+        lat, lon = traffic.advance(each)
+        nearest = nodes.query(np.stack([lat, lon * east], axis=1))[1]
+        places.append(np.asarray(nearest, np.int32))
+    return places
+
+
+def rows(network: RoadNetwork, *, n_devices: int, seed: int) -> Iterator[dict[str, float]]:
+    """Yield the mean beliefs in those who withdraw within 200 s from groups of the defaults."""
+    places = places_of(network, n_devices, np.arange(0.0, 200.0, 2.0).tolist(), seed=seed)
+    rng = np.random.default_rng(seed)
+    found = np.array(list(withdrawals(network, Settings(), places, step_s=2.0, rng=rng)))
+    yield {"withdrawals": len(found)} | dict(
+        zip(Withdrawn._fields, found.mean(axis=0), strict=True)
+    )

@@ -6,8 +6,7 @@ import numpy as np
 
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
-from experiments.withdrawals import withdrawals
-from simulator.traffic import Traffic
+from experiments.withdrawals import places_of, withdrawals
 
 CITY = load_network("city:1000")
 N, STEPS = 200, 100
@@ -16,13 +15,7 @@ SMALLEST = {"region": {"place_devices": 1, "min_nodes": 1}, "session": {"beat_s"
 
 def beliefs(settings: dict[str, Any]) -> list[float]:
     """Return the mean beliefs in who withdraws: blind, by the attack, by the control."""
-    driving = Traffic(CITY, N, seed=4)
-    nodes = np.stack([CITY.lat, CITY.lon], axis=1)
-    places = []
-    for step in range(STEPS):
-        here = np.stack(driving.advance(2.0 * step), axis=1)
-        far = np.square(here[:, None] - nodes).sum(axis=2)
-        places.append(far.argmin(axis=1).astype(np.int32))
+    places = places_of(CITY, N, np.arange(0.0, 2.0 * STEPS, 2.0).tolist(), seed=4)
     found = withdrawals(
         CITY,
         Settings.model_validate(settings),
