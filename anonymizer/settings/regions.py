@@ -66,8 +66,8 @@ class RegionSettings(Group):
     """Number of fixed parts into which the network is cut. Groups are formed within one part, so
     that several workers can keep some parts each. 1: the network is not cut."""
     max_nodes: AtLeastOne | None = None
-    """A region that would need more nodes is suppressed for all its devices. None: half of the
-    network, or 1,000 nodes if that is more."""
+    """A region that would need more nodes is suppressed for all its devices. `session` forms groups
+    within fixed parts of the network with at most so many. None: no limit."""
     min_nodes: AtLeastOne = 6
     """Least number of nodes of a region (`snapshot`, `session`)."""
     min_road_m: NotNegative = 0.0

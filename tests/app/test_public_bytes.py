@@ -16,6 +16,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from anonymizer.app.gateway.home_assistant import state
+from anonymizer.app.gateway.input_watch import InputWatch
 from anonymizer.app.gateway.own_metrics import OwnMetrics
 from anonymizer.app.gateway.own_reports import rejected
 from anonymizer.app.live_map.screen import AnalystView
@@ -27,6 +28,7 @@ ROADS = load_network("grid:12x12")
 K = 4
 N_OTHERS = 3 * K
 TTL_S, LEAVES_S, END_S = 20, 40, 110
+REPORT_S = 10
 HOME = 66
 OFF_DEG = 0.0085
 """North of `HOME`: beyond the last road, and not so far that nobody would believe it."""
@@ -81,6 +83,9 @@ class World(Rig):
             more=[],
         )
         self.metrics = metrics
+        self.watch = InputWatch(
+            self.settings, self.flow, connections=lambda: (), of_records=lambda: ()
+        )
 
     def second(self, *deliveries: Delivery) -> dict[str, bytes]:
         """Let a second pass; return every public byte, and what the operator reads."""
@@ -89,8 +94,13 @@ class World(Rig):
         output = self.tick(now=self.now)
         self.settle(output, [True] * len(output.messages))
         self.screen.see(output.messages)
+        self.watch.look(self.now)
+        if self.now % REPORT_S == 0:
+            self.watch.turn()
         shown = self.flow.public_figures.shown
         return {
+            "readyz": json.dumps([self.watch.problems, self.watch.notes]).encode(),
+            "status/why": self.watch.silent.encode(),
             "messages": b"\n".join(each.topic.encode() + each.payload for each in output.messages),
             "metrics": generate_latest(self.metrics.public),
             "exact": b"\n".join(
@@ -136,6 +146,11 @@ def opts_out(world: World, after_s: float) -> Heard | None:
 
 def demands_more(world: World, after_s: float) -> Heard | None:
     return said_once(world, [{"k": K + 1}], after_s)
+
+
+def is_in_no_group(world: World, after_s: float) -> Heard | None:
+    """Stay on a road, and demand more of it than there is."""
+    return said_once(world, [{"road_m": 500_000}], after_s)
 
 
 def said_once(world: World, statement: object, after_s: float) -> Heard | None:
@@ -204,6 +219,15 @@ def test_a_device_that_was_never_published_changes_no_public_byte(
 ) -> None:
     absent, there = (told(each, n_own, from_s=0) for each in (is_absent, never_heard))
     assert first_differences(absent, there).keys() == {"exact"}
+
+
+@AT_ANY_EDGE
+def test_a_device_on_a_road_that_is_in_no_group_is_one_of_k_that_move_a_counter(n_own: int) -> None:
+    absent, there = (told(each, n_own, from_s=0) for each in (is_absent, is_in_no_group))
+    found = first_differences(absent, there)
+    found.pop("exact")
+    n_devices = N_OTHERS + n_own + 1
+    assert found.keys() == (set() if n_devices % K else {"rejected", "metrics", "state"})
 
 
 @AT_ANY_EDGE

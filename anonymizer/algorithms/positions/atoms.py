@@ -6,7 +6,7 @@ therefore cut at several levels, and each member of a group is published as the 
 which it has enough company.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Sizes of the atoms at each level, in multiples of the smallest."""
 AREA_LEVEL = 3
 """Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
+_SMALLER = 0.95
+"""Atoms that exceed a cap are cut anew so much smaller."""
 
 
 class Atoms(NamedTuple):
@@ -134,6 +136,7 @@ def cut_into_levels(
     metres_at: FloatArray | None = None,
     min_metres: float = 0.0,
     max_nodes: float = np.inf,
+    cap: float = np.inf,
     sizes: Sequence[float] = LEVELS,
 ) -> Levels:
     """Cut a network into atoms at several levels.
@@ -143,24 +146,47 @@ def cut_into_levels(
     min_nodes, metres_at, min_metres
         Of the smallest atoms, as in `cut_into_atoms`.
     max_nodes
-        Nodes of the largest atoms. Levels beyond it are left out, except the lowest: on a small
-        network, a few of their atoms would be a region above every cap.
+        Nodes of the largest atoms. Levels beyond it are left out, except the lowest: a few of
+        their atoms would be most of a small network.
+    cap
+        Nodes of a region at most. Below the size of the network the highest level is one of
+        windows: atoms as large as the cap allows, where it allows any.
     sizes
         Sizes of the levels in multiples of the smallest, rising.
     """
     metres = network.n_nodes if metres_at is None else metres_at.sum()
     smallest = max(min_nodes, min_metres * network.n_nodes / max(metres, 1.0))
-    kept = [size for size in sizes if size == sizes[0] or size * smallest <= max_nodes]
-    cuts = [
-        cut_into_atoms(
+
+    def cut(size: float) -> Atoms:
+        return cut_into_atoms(
             forest,
             min_nodes=round(size * min_nodes),
             metres_at=metres_at,
             min_metres=size * min_metres,
         )
-        for size in kept
-    ]
-    return stack_levels(cuts, network, times=[*kept[:-1], sizes[-1]])
+
+    windows: list[Atoms] = []
+    if cap < network.n_nodes:
+        size, window = _largest_below(cap, cut, largest=max(cap / smallest, 1.0))
+        windows, max_nodes = [window], min(max_nodes, size * smallest)
+    kept = [size for size in sizes if size == sizes[0] or size * smallest <= max_nodes]
+    times = [*kept[:-1], sizes[-1]] if not windows else [*kept, max(size, kept[-1])]
+    return stack_levels([*map(cut, kept), *windows], network, times=times)
+
+
+def _largest_below(
+    cap: float, cut: Callable[[float], Atoms], *, largest: float
+) -> tuple[float, Atoms]:
+    """Return the largest atoms of which none has more nodes than a cap, and their size.
+
+    If there is none, the smallest ones.
+    """
+    size = largest
+    while True:
+        atoms = cut(size)
+        if size == 1 or np.diff(atoms.first_node_of).max(initial=0) <= cap:
+            return size, atoms
+        size = max(_SMALLER * size, 1.0)
 
 
 def lowest_level_with(levels: Levels, metres_at: FloatArray, least: FloatArray) -> IntArray:

@@ -147,23 +147,30 @@ def test_what_an_absent_device_has_stated_changes_nothing() -> None:
     assert released(absent) == released({})
 
 
-def test_a_demand_that_makes_a_region_exceed_the_cap_is_not_met_and_costs_nobody_else() -> None:
-    devices = {device: device * 40 for device in range(10)} | {10: 1, 11: 2}
+@pytest.mark.parametrize("demand", [Demand(14, 0.0), Demand(0, 1e5)])
+def test_a_demand_that_no_region_below_the_cap_can_meet_suppresses_its_author_alone(
+    demand: Demand,
+) -> None:
+    devices = {device: device * 7 % CITY.n_nodes for device in range(60)}
 
-    def published(k: int, max_nodes: int) -> set[int]:
+    def published(max_nodes: int, *, stated: bool, there: bool = True) -> list[Shared]:
         cloak = session_cloak(CITY, max_nodes=max_nodes, pace=Pace(ttl_s=120, epoch_s=60))
         driven, key = Drive(CITY, cloak), keys_of(5)
         shared = SharedDemands(2, key.take)
-        shared.stated = {int(key[0]): Demand(k, 0.0)} if k else {}
+        shared.stated = {int(key[0]): demand} if stated else {}
         driven.operator.demand(shared)
-        return {m for group in driven.tick(devices, now=0) for m in group.members}
+        return driven.tick(devices if there else devices | {0: -1}, now=0)
 
-    assert published(12, 400) == set(devices)
-    others = published(0, 40)
-    assert 0 in others
-    assert len(others) > 8
-    assert published(12, 40) >= others - {0, 1}, "with whom it would be in a group of two"
-    assert 0 not in published(12, 40)
+    assert 0 in members_of(published(60, stated=False))
+    without = published(60, stated=True)
+    assert without == published(60, stated=False, there=False)
+    assert members_of(without) == set(devices) - {0}
+    if demand.k:
+        assert 0 in members_of(published(CITY.n_nodes, stated=True))
+
+
+def members_of(released: list[Shared]) -> set[int]:
+    return {member for group in released for member in group.members}
 
 
 def test_a_place_has_as_much_road_as_is_demanded() -> None:

@@ -80,6 +80,7 @@ PROTECTED: dict[str, dict[str, Any]] = {
         "zones": [ZONE],
         "device_zones": {"topic": "zones/{device}"},
     },
+    "secret thresholds": {"counts": COUNTS | {"k": 2}, "region": {"k_extra": 1}},
     "trips": {"trips": TRIPS, "counts": COUNTS},
     "trips_out": {
         "trips": {"gap_s": 2.5, "dwell_s": 2.0},
@@ -139,14 +140,10 @@ def settings(
     protected: str = "nothing",
     n_sources: int = N_SOURCES,
 ) -> Settings:
+    tables = (PROTECTED | CODED)[protected]
+    region = {"mode": mode, "districts": N_DISTRICTS, "min_nodes": 1, "place_devices": 1}
     made = flow_settings(
-        **(PROTECTED | CODED)[protected],
-        region={
-            "mode": mode,
-            "districts": N_DISTRICTS,
-            "min_nodes": 1,
-            "place_devices": 1,
-        },
+        **{**tables, "region": region | tables.get("region", {})},
         session={"epoch_s": 4, "beat_s": 0},
         presence={"ttl_s": 9, "max_behind_s": 5},
         adka={"density_steps": [], "k_values": [2]},

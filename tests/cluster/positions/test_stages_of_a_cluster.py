@@ -27,6 +27,7 @@ SUPPRESSED_BY = {
     "private": [Outcome.SUPPRESSED__TRIP_END],
     "ids": [],
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "secret thresholds": [],
     "trips": [Outcome.SUPPRESSED__TRIP_END],
     "trips_out": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "streets": [Outcome.SUPPRESSED__PRIVACY_ZONE],
@@ -137,6 +138,15 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
     check_equal(cluster)
     for outcome in SUPPRESSED_BY[protected]:
         assert cluster.accounts()[outcome] > 5
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_any_number_of_workers_counts_by_the_same_secret_thresholds(workers: int) -> None:
+    cluster = Cluster(longer_world("snapshot", 1, "secret thresholds", 40), n_sources=workers)
+    cluster.run([])
+    check_equal(cluster)
+    said = [json.loads(payload) for payload in cluster.published]
+    assert sum(bool(message.get("counts")) for message in said) > 2
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

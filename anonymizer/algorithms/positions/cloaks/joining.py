@@ -22,8 +22,7 @@ class Joining(NamedTuple):
     """Devices that may be grouped, shape (n,).
 
     `part`: those of different parts never share a group. `k`: of the group, as it is published;
-    `need`: how many devices it must have; `least_level`: of the place of the device. `asks`: they
-    are more than its surroundings ask for, `stated`: because the device itself has said so.
+    `need`: how many devices it must have; `least_level`: of the place of the device.
     """
 
     slot: Int32Array
@@ -31,8 +30,6 @@ class Joining(NamedTuple):
     k: Int32Array
     need: Int32Array
     least_level: IntArray
-    asks: BoolArray
-    stated: BoolArray
 
     def only(self, chosen: BoolArray) -> "Joining":
         """Return the chosen devices."""
@@ -55,24 +52,8 @@ class Joiners:
     parked: BoolArray | None
     now: float
 
-    def joining(
-        self,
-        rule: DensityRule,
-        k_extra: int,
-        demands: SharedDemands | None,
-        *,
-        share: bool,
-        without: BoolArray,
-        released: BoolArray,
-    ) -> Joining:
+    def joining(self, rule: DensityRule, k_extra: int, demands: SharedDemands | None) -> Joining:
         """Return who may be grouped.
-
-        Parameters
-        ----------
-        share
-            Whether demands are shared; else each device demands only what it has stated.
-        without, released
-            Those who are left out, and those who need not share demands of others, shape (n,).
 
         Notes
         -----
@@ -84,10 +65,8 @@ class Joiners:
             own = demands.own(self.slot)
         level = self._level(own)
         states = (own.k > 0) | (own.road_m > 0)
-        inside, k, n_in = self._with_enough(
-            rule, k_extra, own.k, ~without & (level < len(self.levels.at))
-        )
-        if demands is not None and share:
+        inside, k, n_in = self._with_enough(rule, k_extra, own.k, level < len(self.levels.at))
+        if demands is not None:
             author = np.flatnonzero(inside & states)
             n_present = int(self._counts(inside).sum())
             served = demands.serve(self.slot[author], n_present=n_present, now=self.now)
@@ -95,17 +74,15 @@ class Joiners:
                 inside[author[~served]] = False
                 inside, k, n_in = self._with_enough(rule, k_extra, own.k, inside)
         need = k + np.int32(k_extra) + self._crowd(inside, k_extra)
-        asks = states.copy()
-        if demands is not None and share:
+        if demands is not None:
             shared = demands.shared(self.slot)
             level_shared = self._level(shared)
             more = np.maximum(k, shared.k) + np.int32(k_extra)
-            holds = ~released & (more <= n_in) & (level_shared < len(self.levels.at))
-            asks |= holds & ((shared.k > 0) | (shared.road_m > 0))
+            holds = (more <= n_in) & (level_shared < len(self.levels.at))
             need = np.where(holds, np.maximum(need, more), need)
             k = np.where(holds, np.maximum(k, shared.k), k)
             level = np.where(holds, np.maximum(level, level_shared), level)
-        return Joining(self.slot, self.part, k, need, level, asks, states).only(inside)
+        return Joining(self.slot, self.part, k, need, level).only(inside)
 
     def _level(self, demanded: Demanded) -> IntArray:
         """Return the level that has so much road, the number of levels where none has."""

@@ -17,6 +17,9 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
 - A group covers what its members reported last, and nothing else depends on who reported.
 - A device may demand more devices in its group, or larger places (see `demands`); a demand that
   cannot be met suppresses nobody but its author.
+- Under a cap, groups are formed within *windows*: fixed parts of the network that the cap allows,
+  the highest level of places. A group whose places exceed the cap is told as its window, and all
+  publish as they are formed, so the cap suppresses nobody who is in a group before it has moved.
 - Who is in no group when groups are formed, as there is too little company for it or its demand,
   changes nothing: neither the k and the places of others nor when groups publish or end.
 - When a member opts out of a group that has published nothing, the others are grouped again.
@@ -56,6 +59,7 @@ from anonymizer.domain.arrays import (
     FloatArray,
     Int32Array,
     IntArray,
+    UInt8Array,
     check_indices,
     digest_of,
     starts_of,
@@ -207,7 +211,8 @@ class SessionCloak:
         if it will still be present when the group ends, even if it falls silent now. Otherwise an
         adversary who assumes that every pseudonym belongs to a present device could rule it out.
     max_nodes
-        A group whose region would need more nodes publishes nothing more until it ends.
+        A group whose region would need more nodes publishes nothing more until it ends. Below the
+        size of the network, `levels` are cut under this cap.
     k_extra
         Members beyond k, to allow for devices that the adversary controls. So many lower no k, and
         take no room: where devices crowd around a member, its group has up to twice as many more,
@@ -264,6 +269,15 @@ class SessionCloak:
         self._max_nodes = max_nodes
         self._k_extra = k_extra
         self._cell_of = _epoch_cells(network, epochs.n_cells)
+        self._has_windows = max_nodes < network.n_nodes
+        self._part_of = network.component_of
+        if self._has_windows:
+            # All of a window wait for the same epoch.
+            self._part_of = levels.at[-1]
+            _, some = np.unique(self._part_of, return_index=True)
+            self._cell_of = self._cell_of[some][self._part_of]
+            self._fits = np.diff(levels.first_node_of)[levels.first_atom_of[-1] :] <= max_nodes
+            self._is_large = self._is_large & self._fits[self._part_of]
         self._point_of = np.stack(planar_coordinates(network), axis=1)
         self._meaning = digest_of(
             formed_under, *levels, self._cell_of, network.first_arc_of, network.neighbour_of
@@ -376,12 +390,23 @@ class SessionCloak:
         of_group[np.flatnonzero(due)[whole]] = Outcome.PUBLISHED
         outcome = of_group[group_of]
         alone = np.flatnonzero(group_of == _UNGROUPED)
-        on_large = self._is_large[density.node_of[slot[alone]]]
-        outcome[alone[~on_large]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        outcome[alone] = self._why_alone(density, density.node_of[slot[alone]])
         if not whole.all():
             self._silence(np.flatnonzero(due)[~whole])
             release = release.only(whole)
         return Cloaked(release, outcome)
+
+    def _why_alone(self, density: DensityMap, node: Int32Array) -> UInt8Array:
+        """Return what becomes of positions of devices that are in no group."""
+        outcome = np.full(len(node), Outcome.HELD, np.uint8)
+        if self._has_windows:
+            window, present = self._part_of[node], density.counted_at[self._can_join(density)]
+            n_in = np.bincount(self._part_of[present], minlength=len(self._network.component_of))
+            k = self._rule.beyond(density.n_near[node], self._k_extra)
+            lacks = n_in[window] < k + self._k_extra
+            outcome[lacks | ~self._fits[window]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        outcome[~self._levels.is_large[node]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        return outcome
 
     def _silence(self, group: IntArray) -> None:
         """Publish nothing more of groups that are too large, until they end."""
@@ -478,8 +503,8 @@ class SessionCloak:
         return density.is_parked(since=now - self._parked_s)
 
     def _parts(self, slot: Int32Array, parked: BoolArray | None) -> Int32Array:
-        """Return in which part of the network each device is: no group spans two of them."""
-        part: Int32Array = self._network.component_of[self._place_of[slot]]
+        """Return in which part each device is: no group is formed of several."""
+        part: Int32Array = self._part_of[self._place_of[slot]]
         # Those that are parked and those that move are like separate components.
         return part if parked is None else 2 * part + parked[slot]
 
@@ -586,39 +611,21 @@ class SessionCloak:
         parked = self._parked(density, now)
         lives_on = self._published(density)
         part = self._parts(slot, parked)
-        joiners = Joiners(density, self._levels, slot, part, lives_on, parked, now)
-        without, released = np.zeros(len(slot), bool), np.zeros(len(slot), bool)
-        share = False  # until it is known whose demands can be met
-        while True:
-            joining = joiners.joining(
-                self._rule,
-                self._k_extra,
-                self.demands,
-                share=share,
-                without=without,
-                released=released,
-            )
-            row, first = partition(
-                self._point_of[density.node_of[joining.slot]], joining.need, joining.part
-            )
-            sizes = np.diff(first)
-            member = joining.slot[row]
-            published = np.concatenate([lives_on, member])
-            level = self._levels_for(member, first, published, joining.least_level[row])
-            # A demand that makes a group exceed the cap cannot be met there.
-            asks = joining.asks[row]
-            if asks.any():
-                asks &= np.repeat(self._exceeds_cap(member, first, level), sizes)
-            if not asks.any():
-                if share or self.demands is None:
-                    break
-                share = True
-                continue
-            at = np.searchsorted(slot, member[asks])
-            released[at] = True
-            without[at] |= joining.stated[row][asks]
-        if not len(member):
+        joining = Joiners(density, self._levels, slot, part, lives_on, parked, now).joining(
+            self._rule, self._k_extra, self.demands
+        )
+        if not len(joining.slot):
             return
+        row, first = partition(
+            self._point_of[density.node_of[joining.slot]], joining.need, joining.part
+        )
+        sizes = np.diff(first)
+        member = joining.slot[row]
+        published = np.concatenate([lives_on, member])
+        level = self._levels_for(member, first, published, joining.least_level[row])
+        if self._has_windows:
+            exceeds = np.diff(self._regions(first, member, level)[0]) == 0
+            level[np.repeat(exceeds, sizes)] = len(self._levels.at) - 1
         k = np.maximum.reduceat(joining.k[row], first[:-1])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
         beat_s = self._beats_s(level, first, ends_at - now)
@@ -635,20 +642,18 @@ class SessionCloak:
             )
         )
 
-    def _exceeds_cap(self, member: Int32Array, first: IntArray, level: IntArray) -> BoolArray:
-        """Return which groups are too large for a region where their members are now."""
-        if self._max_nodes >= self._network.n_nodes:
-            return np.zeros(len(first) - 1, bool)
-        first_node_of, _ = cover(
+    def _regions(
+        self, first_member_of: IntArray, member: Int32Array, level: IntArray
+    ) -> tuple[IntArray, Int32Array]:
+        """Return the region of each group where its members are now; none above the cap."""
+        return cover(
             self._network,
             self._levels,
-            first,
+            first_member_of,
             self._place_of[member],
             level,
             max_nodes=self._max_nodes,
         )
-        exceeds: BoolArray = np.diff(first_node_of) == 0
-        return exceeds
 
     def _new_serials(self, n: int, now: float) -> IntArray:
         """Return numbers for new groups."""
@@ -685,7 +690,8 @@ class SessionCloak:
 
         With a beat they take turns until the next cell forms groups, so that every tick publishes
         about as many; those on one of several networks by themselves. Turns depend on nothing but
-        the order of the groups that are published, their beats and their lifetimes.
+        the order of the groups that are published, their beats and their lifetimes. In windows they
+        take none: a group that outgrew the cap before its turn would have taken it in vain.
         """
         first = [layer.nodes.start for layer in self._network.layers] or [0]
         layer = np.searchsorted(first, place, "right") - 1
@@ -694,6 +700,8 @@ class SessionCloak:
         turn[np.argsort(layer, kind="stable")] = np.concatenate(
             [np.arange(n) / n for n in n_in if n] or [layer]
         )
+        if self._has_windows:
+            return np.zeros(len(layer))
         spread_s = np.minimum(beat_s, self._pace.epoch_s / self._epochs.n_cells)
         turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * turn
         return turns_s
@@ -729,14 +737,7 @@ class SessionCloak:
         """Return the release of the chosen groups; a region above the cap is empty."""
         groups = self._groups.only(chosen)
         self._shown_of[groups.member] = self._place_of[groups.member]
-        first_node_of, node = cover(
-            self._network,
-            self._levels,
-            groups.first_member_of,
-            self._place_of[groups.member],
-            groups.level,
-            max_nodes=self._max_nodes,
-        )
+        first_node_of, node = self._regions(groups.first_member_of, groups.member, groups.level)
         return Release(
             k=groups.k,
             first_node_of=first_node_of,

@@ -108,7 +108,8 @@ class DeviceRows:
         """Return the row of the device in each slot, shape (n,); new devices get one."""
         self._make_room(slot)
         unknown = np.unique(slot[self._after_row_of_slot[slot] <= 0])
-        self._after_row_of_slot[unknown] = self._rows.of(self._keys(unknown)) + np.int32(1)
+        if len(unknown):
+            self._after_row_of_slot[unknown] = self._rows.of(self._keys(unknown)) + np.int32(1)
         rows: Int32Array = self._after_row_of_slot[slot] - np.int32(1)
         return rows
 

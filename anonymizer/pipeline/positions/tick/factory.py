@@ -1,5 +1,6 @@
 """Factory of the positions flow: from settings to operators, and to what engines need to know."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -138,7 +139,7 @@ def public_places(network: RoadNetwork, settings: "Settings") -> IntArray:
 
 def most_nodes(settings: "Settings", network: RoadNetwork) -> int:
     """Return how many nodes a region has at most."""
-    return settings.region.max_nodes or _half_of(network)
+    return settings.region.max_nodes or network.n_nodes
 
 
 def _half_of(network: RoadNetwork) -> int:
@@ -173,8 +174,8 @@ def pace_of(settings: "Settings") -> Pace:
 def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") -> Levels:
     """Return the atoms of a network.
 
-    The largest are such that k of them are half of the network. `max_nodes` does not count: a cap
-    suppresses regions, and must not buy smaller places.
+    The largest are such that k of them are half of the network. Under a cap, groups of `session`
+    are formed in windows; elsewhere it suppresses regions, and must not buy smaller places.
     """
     half = _half_of(network)
     k = _largest_k(settings) + settings.region.k_extra
@@ -185,6 +186,7 @@ def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") 
         metres_at=road_metres(network),
         min_metres=settings.region.min_road_m,
         max_nodes=half / k,
+        cap=most_nodes(settings, network) if settings.region.mode == "session" else math.inf,
     )
 
 

@@ -310,8 +310,11 @@ class Intake:
         """
         if self.trust is not None:
             unheard = self.trust.unheard(before=now - self._ttl_s)
-            known = unheard[unheard < len(present)]
-            freed = np.union1d(freed, np.setdiff1d(unheard, known[present[known]])).astype(np.int32)
+            stays = np.zeros(len(unheard), np.bool_)
+            known = unheard < len(present)
+            stays[known] = present[unheard[known]]
+            if not stays.all():
+                freed = np.union1d(freed, unheard[~stays]).astype(np.int32)
         if self._trips is not None:
             freed = self._trips.freed(freed, now=now, present=present)
         if self.ids.any_change:

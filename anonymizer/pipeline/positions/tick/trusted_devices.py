@@ -24,10 +24,12 @@ class TrustedDevices:
 
     def judge(self, claims: Claims, *, max_mps: FloatArray, now: float) -> UInt8Array:
         """Return `HELD` or why each position is refused, shape (n,); see `Trust.judge`."""
-        used = self._rows.used()
-        gone = used[np.isin(used, self._trust.unheard(before=now - self._kept_s))]
-        self._trust.free(gone)
-        self._rows.drop(gone)
+        unheard = self._trust.unheard(before=now - self._kept_s)
+        if len(unheard):
+            used = self._rows.used()
+            gone = used[np.isin(used, unheard)]
+            self._trust.free(gone)
+            self._rows.drop(gone)
         n_slots = int(claims.slot.max(initial=-1)) + 1
         if n_slots > len(self._slot_heard_s):
             room = np.full(max(n_slots, 2 * len(self._slot_heard_s)), -np.inf)

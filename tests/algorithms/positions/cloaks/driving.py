@@ -55,7 +55,9 @@ def session_cloak(
 ) -> SessionCloak:
     return SessionCloak(
         network,
-        cut_into_levels(network, spanning_forest(network), min_nodes=min_nodes, sizes=sizes),
+        cut_into_levels(
+            network, spanning_forest(network), min_nodes=min_nodes, cap=max_nodes, sizes=sizes
+        ),
         rule=rule,
         epochs=epochs,
         pace=pace or Pace(ttl_s=120.0, epoch_s=60.0),

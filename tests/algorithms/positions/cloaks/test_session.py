@@ -197,13 +197,9 @@ def test_the_same_group_results_whichever_member_reports() -> None:
         ]
 
 
-def a_pair(*, ttl_s: float = 100, max_nodes: int = 1000) -> Drive:
+def a_pair(*, ttl_s: float = 100) -> Drive:
     """Return a drive in which devices 0 and 1 share a group from second 0, until second 60."""
-    drive = Drive(
-        GRID,
-        session_cloak(GRID, pace=Pace(ttl_s=100, epoch_s=60), max_nodes=max_nodes),
-        ttl_s=ttl_s,
-    )
+    drive = Drive(GRID, session_cloak(GRID, pace=Pace(ttl_s=100, epoch_s=60)), ttl_s=ttl_s)
     [born] = drive.tick({0: 12, 1: 13}, now=0)
     assert (born.members, born.region) == ((0, 1), (12, 13))
     return drive
@@ -298,27 +294,6 @@ def test_members_of_a_group_that_ends_join_a_new_one_wherever_they_are() -> None
     assert versions(89, 5, 6) == [second]
     [third] = versions(90, 5, 6)
     assert first < second < third
-
-
-def test_a_group_that_outgrows_the_cap_is_retired_for_all_its_members_at_once() -> None:
-    drive = a_pair(max_nodes=3)
-    [born] = drive.released
-    assert drive.tick({0: 0, 1: 13}, now=1) == []
-    assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2
-    assert drive.tick({0: 12, 1: 13}, now=2) == [], "it does not come back when it would fit"
-    assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2, "until it ends"
-    assert drive.tick({0: 12, 1: 13}, now=59) == []
-    [group] = drive.tick({0: 12}, now=60)
-    assert sorted(group.members) == [0, 1]
-    assert not set(group.lives) & set(born.lives)
-
-
-def test_a_group_above_the_cap_does_not_affect_the_others() -> None:
-    drive = Drive(WIDE, session_cloak(WIDE, max_nodes=4))
-    drive.tick({0: 0, 1: 1, 2: 143, 3: 142}, now=0)
-    [group] = drive.tick({0: 60, 2: 143, 3: 142}, now=1)
-    assert group.members == (2, 3)
-    assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE", "PUBLISHED", "PUBLISHED"]
 
 
 def test_a_group_that_verification_refuses_is_retired_for_all_its_members_at_once() -> None:
@@ -636,20 +611,6 @@ def test_places_keep_their_size_until_the_group_ends() -> None:
     [alone] = drive.tick({0: 0, 1: 143}, now=0)
     [crowded] = drive.tick({0: 0, 1: 143, **dict.fromkeys(range(2, 40), 0)}, now=1)
     assert crowded.region == alone.region
-
-
-def test_the_cap_suppresses_and_never_makes_places_smaller() -> None:
-    def drive(max_nodes: int) -> Drive:
-        cloak = session_cloak(WIDE, min_nodes=4, company=SHARED, max_nodes=max_nodes)
-        return Drive(WIDE, cloak)
-
-    [whole] = drive(1000).tick({0: 0, 1: 8}, now=0)
-    assert len(whole.region) > 20
-    [fits] = drive(len(whole.region)).tick({0: 0, 1: 8}, now=0)
-    assert fits == whole
-    capped = drive(len(whole.region) - 1)
-    assert capped.tick({0: 0, 1: 8}, now=0) == []
-    assert capped.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2
 
 
 # The beat: when a group publishes.

@@ -338,11 +338,14 @@ def test_a_silent_member_keeps_its_pseudonym_and_its_place_in_the_table_of_devic
 
 def test_a_group_above_the_cap_is_settled_and_its_pseudonyms_never_come_back() -> None:
     rig = session_rig(max_nodes=3, place_devices=1)
-    [born] = rig.publish(*pair_at(EPOCH), now=EPOCH)
+    near = (3, 8)  # in one window
+    [born] = rig.publish(*pair_at(EPOCH, nodes=near), now=EPOCH)
     assert rig.publish(*pair_at(EPOCH + 1, nodes=(0, 24)), now=EPOCH + 1) == []
-    assert rig.publish(*pair_at(EPOCH + 2), now=EPOCH + 2) == [], "nor while it would live"
+    assert rig.publish(*pair_at(EPOCH + 2, nodes=near), now=EPOCH + 2) == [], (
+        "nor while it would live"
+    )
     assert rig.flow.n_held == 0
-    [again] = rig.publish(*pair_at(EPOCH + 60), now=EPOCH + 60)
+    [again] = rig.publish(*pair_at(EPOCH + 60, nodes=near), now=EPOCH + 60)
     assert not set(again["pseudonyms"]) & set(born["pseudonyms"])
     assert rig.outcomes() == {
         "PUBLISHED": 4,

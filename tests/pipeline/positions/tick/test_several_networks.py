@@ -68,9 +68,9 @@ def test_a_device_on_two_networks_is_on_the_first_and_no_company_on_the_other() 
     assert rig.flow.inputs.n_of[1].sum() == 2, "and the input is told"
 
 
-def seconds_until_grouped_elsewhere(changes_at: int) -> int:
+def seconds_until_grouped_elsewhere(changes_at: int, epoch_s: int) -> int:
     """Return how long a phone waits that changes from one network to the other."""
-    tables = {"session": {"epoch_s": 60, "beat_s": 6}, "presence": {"ttl_s": 120}}
+    tables = {"session": {"epoch_s": epoch_s, "beat_s": 6}, "presence": {"ttl_s": 120}}
     rig = rig_of(region={"mode": "session", "min_nodes": 2}, **tables)
     devices = [(kind, f"{kind}{i}", i % 25) for kind in ("cars", "walkers") for i in range(40)]
     operator, table = rig.flow.mobile.engine.operator, rig.flow.mobile.devices
@@ -87,12 +87,18 @@ def seconds_until_grouped_elsewhere(changes_at: int) -> int:
 
 
 @pytest.mark.compiled
-def test_a_phone_that_changes_its_network_is_grouped_there_when_its_group_has_ended() -> None:
-    """Not when it has been silent for 290 s: its last group lives for an epoch at most."""
-    waited = [seconds_until_grouped_elsewhere(150 + late) for late in range(0, 60, 7)]
-    print(waited)  # noqa: T201
-    assert np.mean(waited) <= 60
-    assert max(waited) <= 60 + 60 / 4
+@pytest.mark.parametrize("epoch_s", [60, 48])
+def test_a_phone_that_changes_its_network_is_grouped_there_when_its_group_has_ended(
+    epoch_s: int,
+) -> None:
+    """Not when it has been silent for 290 s: its last group lives for an epoch at most.
+
+    Then groups have to be formed there: each of four cells of so few devices does it once an epoch.
+    """
+    late = range(0, epoch_s, 7)
+    waited = [seconds_until_grouped_elsewhere(150 + each, epoch_s) for each in late]
+    assert np.mean(waited) <= 0.9 * epoch_s
+    assert max(waited) <= epoch_s + epoch_s / 4
 
 
 def test_a_device_that_was_forgotten_may_come_back_on_another_network() -> None:
