@@ -62,6 +62,11 @@ class WindowRule:
         """Return the number of the window that contains an event time."""
         return floor((ts - self.offset_s) / self.length_s)
 
+    def windows_of(self, start: float, end: float) -> range:
+        """Return the windows that share more than an instant with a time span."""
+        last = self.window_of(end)
+        return range(self.window_of(start), last + (self.span(last)[0] < end))
+
     def span(self, window: int) -> tuple[float, float]:
         """Return the start and the end of a window, unix seconds."""
         return (
@@ -112,6 +117,8 @@ class Windows:
         Windows before this one are closed; after a restart, the stored `floor`.
     opened
         Windows that were open before the restart.
+    released
+        Windows that are closed wherever the floor is.
     at_s
         Current seconds of a monotonic clock.
 
@@ -130,8 +137,10 @@ class Windows:
         at_s: float,
         floor: int = NEVER,
         opened: Iterable[int] = (),
+        released: Sequence[range] = (),
     ) -> None:
         self.rule = rule
+        self._released = released
         self.newest = list(newest)
         """Newest event time of each source; -inf for none."""
         self.floor = floor
@@ -187,7 +196,7 @@ class Windows:
         if ts < 0:
             return NEVER, Outcome.INVALID__ANCIENT_TIME
         window = self.rule.window_of(ts)
-        if window < self.floor:
+        if window < self.floor or any(window in each for each in self._released):
             return window, Outcome.LATE
         if window not in self._open:
             if len(self._open) >= self.rule.max_open:
@@ -203,6 +212,14 @@ class Windows:
             if ts >= self._next_close_ts:
                 self._follow_watermark(at_s)
         return window, Outcome.HELD
+
+    def ahead_until(self, *, now: float) -> float | None:
+        """Return the time that the floor is at, if no clock that is right can have put it there.
+
+        `now`: the wall clock in unix seconds. All parts of before that time are late.
+        """
+        until = self.rule.span(self.floor)[0]
+        return until if until > now + self.rule.max_ahead_s + self.rule.length_s else None
 
     def due(self, *, at_s: float) -> list[int]:
         """Return the windows that have closed, each once, oldest first."""

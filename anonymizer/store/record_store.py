@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from anonymizer.algorithms.windows import NEVER
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import label_of
 from anonymizer.pipeline.ports import Outgoing
@@ -36,6 +37,8 @@ from anonymizer.store.sqlite_file import (
 )
 
 _VEHICLES_PER_QUERY = 500
+_LEAP_S = 30 * 86_400.0
+_NO_LEAP = np.array([NEVER, NEVER], "<i8").tobytes()
 _NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
@@ -109,13 +112,12 @@ class RecordStore:
     def session(self) -> bytes:
         """What `keep_session` stored last; empty: nothing."""
         with self._reading():
-            found = self._db.execute("SELECT value FROM secrets WHERE name = 'session'").fetchone()
-        return found[0] if found else b""
+            return self._kept("session")
 
     def keep_session(self, session: bytes) -> None:
         """Store what is known of the session that the broker keeps for records."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO secrets VALUES ('session', ?)", (session,))
+            self._keep("session", session)
 
     def recall(self, stream: str, *, shape: str, n_sources: int, histories: str = "") -> Recalled:
         """Return the stored state of a stream; see `Store.recall`."""
@@ -238,7 +240,8 @@ class RecordStore:
                 ),
             )
             self._db.execute(
-                "DELETE FROM vehicles WHERE stream = ? AND seen < ?", (of, closed.forget_before)
+                "DELETE FROM vehicles WHERE stream = ? AND seen < ?",
+                (of, self._forget_before(of, closed)),
             )
             self._parts.drop(of, window)
             self._db.execute(
@@ -249,6 +252,23 @@ class RecordStore:
             self._account(of, closed.news)
             purge(self._db, before=closed.at - self._keep_published_s)
         self._erase_log()
+
+    def go_on(self, stream: str, *, floor: int, starts: float) -> int:
+        """Let a stream go on whose windows a clock has closed that was ahead; see `Store.go_on`."""
+        of = self._id_of[stream]
+        with self._transaction():
+            found = self._db.execute(
+                "SELECT starts, ends FROM windows WHERE stream = ? AND ends > ?", (of, starts)
+            )
+            spans = _joined([*self._released(stream), *found])
+            self._keep(f"released {stream}", np.array(spans, "<f8").tobytes())
+            self._db.execute("DELETE FROM secrets WHERE name = ?", (f"lasting {stream}",))
+            n = self._parts.drop_all(of)
+            self._account(of, {label_of(Outcome.LATE): n})
+            self._db.execute("UPDATE streams SET closed_before = ? WHERE id = ?", (floor, of))
+            self._seal_stream(of, b"")
+        self._erase_log()
+        return n
 
     def waiting(self, *, limit: int) -> list[Waiting]:
         """Return the classes that wait to be published, oldest first."""
@@ -320,8 +340,12 @@ class RecordStore:
             " WHERE published_at IS NULL AND stream = ?",
             (of,),
         ).fetchone()
+        released = self._released(stream)
+        # Windows of a clock that was ahead are no reason to refuse the time before them.
+        apart = " AND NOT (starts >= ? AND ends <= ?)" * len(released)
         (until,) = self._db.execute(
-            "SELECT coalesce(max(ends), -9e999) FROM windows WHERE stream = ?", (of,)
+            f"SELECT coalesce(max(ends), -9e999) FROM windows WHERE stream = ?{apart}",  # noqa: S608  marks
+            (of, *(time for span in released for time in span)),
         ).fetchone()
         times: list[float] = np.frombuffer(newest, "<f8").tolist()
         return Recalled(
@@ -333,7 +357,39 @@ class RecordStore:
             n_unpublished=n_unpublished,
             next_message=next_message,
             released_until=until,
+            released=released,
         )
+
+    def _released(self, stream: str) -> list[tuple[float, float]]:
+        """Return the times that a clock that was ahead has closed, as `go_on` has stored them."""
+        times = np.frombuffer(self._kept(f"released {stream}"), "<f8").reshape(-1, 2)
+        return [(start, end) for start, end in times.tolist()]
+
+    def _kept(self, name: str) -> bytes:
+        """Return what is kept under a name; empty: nothing."""
+        found = self._db.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
+        return bytes(found[0]) if found else b""
+
+    def _keep(self, name: str, value: bytes) -> None:
+        self._db.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, value))
+
+    def _forget_before(self, of: int, closed: ClosedWindow) -> int:
+        """Return the window since which a vehicle must have been published to be remembered.
+
+        A leap of the windows is a clock that was put forward, or a long rest: what was remembered
+        before it is forgotten only when as much time has passed after it.
+        """
+        name, wanted = f"lasting {closed.stream}", closed.forget_before
+        leapt, kept_since = np.frombuffer(self._kept(name) or _NO_LEAP, "<i8").tolist()
+        (ended,) = self._db.execute(
+            "SELECT max(ends) FROM windows WHERE stream = ? AND ends <= ?", (of, closed.start)
+        ).fetchone()
+        if ended is not None and closed.start - ended > _LEAP_S:
+            before = wanted - int((closed.start - ended) / (closed.end - closed.start))
+            kept_since = min(before, kept_since) if wanted < leapt else before
+            leapt = closed.window
+            self._keep(name, np.array([leapt, kept_since], "<i8").tobytes())
+        return min(wanted, kept_since) if wanted < leapt else wanted
 
     def _seal_stream(self, of: int, newest: bytes) -> None:
         """Store the newest times of a stream, with a checksum of its row."""
@@ -389,3 +445,12 @@ class RecordStore:
 
 def _packed(newest: Sequence[float]) -> bytes:
     return np.array(newest, "<f8").tobytes()
+
+
+def _joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the same times in order, spans that touch or overlap as one."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        touches = bool(found) and start <= found[-1][1]
+        found.append((found[-1][0], max(found.pop()[1], end)) if touches else (start, end))
+    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import structlog
 
 from anonymizer.algorithms.records.attributes import Branch
+from anonymizer.algorithms.windows import Windows
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.errors import InputError, SettingsError, StoreError
@@ -56,6 +57,30 @@ def declared_streams(settings: Settings) -> list[Stream]:
         If a hierarchy cannot be read, or a stream cannot be declared.
     """
     return [declare(stream, branches=_branches(stream)) for stream in settings.streams]
+
+
+def open_flow(
+    settings: Settings, streams: Sequence[Stream], *, min_free_bytes: int = 0
+) -> tuple[RecordStore, RecordFlow, int]:
+    """Open the store; return it, the flow on it, and how many parts no stream is declared for.
+
+    Raises
+    ------
+    SettingsError, StoreError
+        If the store cannot be used.
+    """
+    store = RecordStore(
+        settings.store.path,
+        keep_published_s=settings.store.keep_published_s,
+        min_free_bytes=min_free_bytes,
+    )
+    try:
+        n_retired = store.retire([UNMATCHED, *(stream.settings.name for stream in streams)])
+        flow = RecordFlow(streams, store, settings.limits, at_s=time.monotonic())
+    except BaseException:  # also if interrupted: the lock must be released
+        store.close()
+        raise
+    return store, flow, n_retired
 
 
 class OneThread:
@@ -230,6 +255,11 @@ class Recorder:
         return [*of_streams, ("records", self.flow.unmatched, 0)]
 
     @property
+    def windows(self) -> list[tuple[str, Windows]]:
+        """Name and windows of each stream."""
+        return [(f"stream {s.stream.settings.name}", s.windows) for s in self.flow.states]
+
+    @property
     def problems(self) -> list[str]:
         """What keeps streams from publishing, see `RefusedParts`."""
         return self._refused.problems(self.ledgers)
@@ -350,24 +380,9 @@ class Recorder:
             await self._context.in_store(self.store.keep_session, self.session.stored)
 
     def _open(self) -> tuple[RecordStore, RecordFlow]:
-        settings = self._settings
-        store = RecordStore(
-            settings.store.path,
-            keep_published_s=settings.store.keep_published_s,
-            min_free_bytes=self._min_free_bytes,
+        store, flow, n_retired = open_flow(
+            self._settings, self._streams, min_free_bytes=self._min_free_bytes
         )
-        try:
-            declared = [UNMATCHED, *(stream.settings.name for stream in self._streams)]
-            n_retired = store.retire(declared)
-            flow = RecordFlow(
-                self._streams,
-                store,
-                settings.limits,
-                at_s=time.monotonic(),
-            )
-        except BaseException:  # also if interrupted: the lock must be released
-            store.close()
-            raise
         if n_retired:
             self._log.warning("parts of undeclared streams suppressed", parts=n_retired)
         return store, flow

@@ -85,6 +85,7 @@ class StreamState(OpenStream):
             newest=stored.newest,
             floor=_floor(stored, stream),
             parts=stored.parts,
+            released=[stream.rule.windows_of(*span) for span in stored.released],
         )
         self.model = WINDOW_MODELS[settings.model](stream)
         self.stats = StreamStats()
@@ -163,6 +164,4 @@ def _floor(stored: Recalled, stream: Stream) -> int:
     floor = NEVER if stored.floor is None else stored.floor
     if stored.released_until == -inf:
         return floor
-    inside = stream.rule.window_of(stored.released_until)
-    begins = stream.rule.span(inside)[0]
-    return max(floor, inside + (begins < stored.released_until))
+    return max(floor, stream.rule.windows_of(stored.released_until, stored.released_until).stop)
