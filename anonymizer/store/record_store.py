@@ -30,13 +30,12 @@ from anonymizer.store.sqlite_file import (
     erase_log,
     open_file,
     purge,
-    seal,
     transaction,
-    unseal,
     usable,
 )
 
 _VEHICLES_PER_QUERY = 500
+_MOST_LOG_BYTES = 4 << 20
 _LEAP_S = 30 * 86_400.0
 _NO_LEAP = np.array([NEVER, NEVER], "<i8").tobytes()
 _NOWHERE: Mapping[str, int] = MappingProxyType({})
@@ -75,9 +74,7 @@ class RecordStore:
         self._parts = PartsLog(self._db)
         self._id_of: dict[str, int] = {}
         with self._reading():
-            (self.secret,) = self._db.execute(
-                "SELECT value FROM secrets WHERE name = 'key'"
-            ).fetchone()
+            self.secret = self._kept("key")
         self._log_has_erased_data = False
 
     def close(self) -> None:
@@ -128,21 +125,19 @@ class RecordStore:
                 "SELECT id, shape FROM streams WHERE name = ?", (stream,)
             ).fetchone()
             if known is None:
-                made = self._db.execute(
+                self._db.execute(
                     "INSERT INTO streams (name, shape, newest, next_message) VALUES (?, ?, x'', 1)",
                     (stream, shape),
                 )
-                self._seal_stream(made.lastrowid or 0, b"")
             elif known[1] != shape:
                 same = "SELECT 1 FROM secrets WHERE (name, value) = (?, ?)"
                 kept = histories and self._db.execute(same, meaning).fetchone()
                 self._forget(known[0], histories=not kept)
                 self._db.execute(
-                    "UPDATE streams SET shape = ?, closed_before = NULL WHERE id = ?",
+                    "UPDATE streams SET shape = ?, closed_before = NULL, newest = x'' WHERE id = ?",
                     (shape, known[0]),
                 )
-                self._seal_stream(known[0], b"")
-            self._db.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", meaning)
+            self._keep(*meaning)
         self._erase_log()
         with self._reading():
             return self._recalled(stream, n_sources)
@@ -169,18 +164,18 @@ class RecordStore:
         """Store the changes of a batch of messages; see `Store.take`."""
         with self._transaction():
             self._db.executemany(
-                "INSERT OR REPLACE INTO secrets VALUES (?, CAST(? AS BLOB))",
+                "INSERT OR REPLACE INTO secrets (name, value) VALUES (?, CAST(? AS BLOB))",
                 ((f"place {name}", str(to)) for name, to in places.items()),
             )
             for taken in batches:
                 of = self._id_of[taken.stream]
                 self._put_parts(of, taken)
                 self._db.execute(
-                    "UPDATE streams SET closed_before = ? WHERE id = ?", (taken.floor, of)
+                    "UPDATE streams SET closed_before = ?, newest = ? WHERE id = ?",
+                    (taken.floor, _packed(taken.newest), of),
                 )
-                self._seal_stream(of, _packed(taken.newest))
                 self._account(of, taken.news)
-        if self._log_has_erased_data:
+        if self._log_has_erased_data or self._log_is_long():
             self._erase_log()
 
     def erase(self, stream: str, parts: Sequence[PartRow], news: Mapping[str, int]) -> None:
@@ -206,7 +201,7 @@ class RecordStore:
                     f" WHERE stream = ? AND vehicle IN ({marks})",
                     (of, *some),
                 )
-                found |= {vehicle: unseal(state, of, vehicle) for vehicle, state in rows}
+                found |= dict(rows)
         return found
 
     def close_window(self, closed: ClosedWindow) -> None:
@@ -214,7 +209,8 @@ class RecordStore:
         of, window = self._id_of[closed.stream], closed.window
         with self._transaction():
             self._db.execute(
-                "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO windows (stream, window, starts, ends, closed_at, summary)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     of,
                     closed.window,
@@ -233,11 +229,8 @@ class RecordStore:
                 ),
             )
             self._db.executemany(
-                "INSERT OR REPLACE INTO vehicles VALUES (?, ?, ?, ?)",
-                (
-                    (of, vehicle, window, seal(state, of, vehicle))
-                    for vehicle, state in closed.memory.items()
-                ),
+                "INSERT OR REPLACE INTO vehicles VALUES (?1, ?2, ?3, ?4, row_seal(?1, ?2, ?3, ?4))",
+                ((of, vehicle, window, state) for vehicle, state in closed.memory.items()),
             )
             self._db.execute(
                 "DELETE FROM vehicles WHERE stream = ? AND seen < ?",
@@ -245,10 +238,9 @@ class RecordStore:
             )
             self._parts.drop(of, window)
             self._db.execute(
-                "UPDATE streams SET closed_before = ?, next_message = ? WHERE id = ?",
-                (closed.floor, closed.next_message, of),
+                "UPDATE streams SET closed_before = ?, newest = ?, next_message = ? WHERE id = ?",
+                (closed.floor, _packed(closed.newest), closed.next_message, of),
             )
-            self._seal_stream(of, _packed(closed.newest))
             self._account(of, closed.news)
             purge(self._db, before=closed.at - self._keep_published_s)
         self._erase_log()
@@ -265,8 +257,9 @@ class RecordStore:
             self._db.execute("DELETE FROM secrets WHERE name = ?", (f"lasting {stream}",))
             n = self._parts.drop_all(of)
             self._account(of, {label_of(Outcome.LATE): n})
-            self._db.execute("UPDATE streams SET closed_before = ? WHERE id = ?", (floor, of))
-            self._seal_stream(of, b"")
+            self._db.execute(
+                "UPDATE streams SET closed_before = ?, newest = x'' WHERE id = ?", (floor, of)
+            )
         self._erase_log()
         return n
 
@@ -328,11 +321,10 @@ class RecordStore:
         return found
 
     def _recalled(self, stream: str, n_sources: int) -> Recalled:
-        of, sealed, shape, floor, next_message = self._db.execute(
-            "SELECT id, newest, shape, closed_before, next_message FROM streams WHERE name = ?",
+        of, newest, floor, next_message = self._db.execute(
+            "SELECT id, newest, closed_before, next_message FROM streams WHERE name = ?",
             (stream,),
         ).fetchone()
-        newest = unseal(sealed, of, stream, shape, floor, next_message)
         self._id_of[stream] = of
         counts = self._db.execute("SELECT outcome, n FROM accounts WHERE stream = ?", (of,))
         n_waiting, n_unpublished = self._db.execute(
@@ -371,7 +363,9 @@ class RecordStore:
         return bytes(found[0]) if found else b""
 
     def _keep(self, name: str, value: bytes) -> None:
-        self._db.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", (name, value))
+        self._db.execute(
+            "INSERT OR REPLACE INTO secrets (name, value) VALUES (?, ?)", (name, value)
+        )
 
     def _forget_before(self, of: int, closed: ClosedWindow) -> int:
         """Return the window since which a vehicle must have been published to be remembered.
@@ -391,15 +385,6 @@ class RecordStore:
             self._keep(name, np.array([leapt, kept_since], "<i8").tobytes())
         return min(wanted, kept_since) if wanted < leapt else wanted
 
-    def _seal_stream(self, of: int, newest: bytes) -> None:
-        """Store the newest times of a stream, with a checksum of its row."""
-        fields = self._db.execute(
-            "SELECT name, shape, closed_before, next_message FROM streams WHERE id = ?", (of,)
-        ).fetchone()
-        self._db.execute(
-            "UPDATE streams SET newest = ? WHERE id = ?", (seal(newest, of, *fields), of)
-        )
-
     def _forget(self, of: int, *, histories: bool = True) -> int:
         """Erase the raw parts of a stream, and what is known of vehicles; return their number."""
         n = self._parts.drop_all(of)
@@ -417,7 +402,7 @@ class RecordStore:
 
     def _account(self, of: int, news: Mapping[str, int]) -> None:
         self._db.executemany(
-            "INSERT INTO accounts VALUES (?, ?, ?)"
+            "INSERT INTO accounts (stream, outcome, n) VALUES (?, ?, ?)"
             " ON CONFLICT (stream, outcome) DO UPDATE SET n = n + excluded.n",
             ((of, outcome, n) for outcome, n in news.items()),
         )
@@ -435,6 +420,13 @@ class RecordStore:
     def _erase_log(self) -> None:
         with self._reading():
             self._log_has_erased_data = not erase_log(self._db)
+
+    def _log_is_long(self) -> bool:
+        try:
+            log = self._path.with_name(f"{self._path.name}-wal")
+            return log.stat().st_size > _MOST_LOG_BYTES
+        except OSError:
+            return False
 
     def _transaction(self) -> AbstractContextManager[None]:
         return transaction(self._db, self._path)
