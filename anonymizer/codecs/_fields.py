@@ -40,6 +40,8 @@ MPS_PER_KMH = 1 / 3.6
 MPS_PER_KNOT = 1852 / 3600
 
 _MAX_NAME_CHARS = 64
+_FEW = 100
+"""Shorter arrays are read in any case."""
 _MOST_ID = 2**63
 _NO_TEXT = "\ufffd"
 """In place of bytes that are not text; two ids could become one."""
@@ -107,10 +109,21 @@ def read_part(decoder: Decoder[T], part: bytes | Raw) -> T | Outcome:
         return Outcome.INVALID__MALFORMED
 
 
-def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome]) -> Codec:
+def too_many(n: int, n_bytes: int, *, least_bytes: int) -> bool:
+    """Return whether most items of a message are too small to be records, of which it has many.
+
+    `n`: items in it; `least_bytes`: of a record. Each of them would cost an object and an error.
+    """
+    return n * least_bytes > max(n_bytes, _FEW * least_bytes)
+
+
+def one_or_many(
+    record: type[R], fix_of: Callable[[R], Fix | Outcome], *, least_bytes: int
+) -> Codec:
     """Make the codec of a format that sends either one record or an array of records.
 
-    The records of an array are decoded one by one, so a bad one does not spoil the others.
+    The records of an array are decoded one by one, so a bad one does not spoil the others;
+    `least_bytes`: see `too_many`.
     """
     record_decoder = Decoder(record)
     message_decoder: Decoder[R | list[Raw]] = Decoder(record | list[Raw])
@@ -124,6 +137,8 @@ def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome]) -> Codec:
         if isinstance(message, Outcome):
             return [message]
         if isinstance(message, list):
+            if too_many(len(message), len(payload), least_bytes=least_bytes):
+                return [Outcome.INVALID__SCHEMA]
             return [fix_of_part(part) for part in message] or [Outcome.INVALID__EMPTY]
         return [fix_of(message)]
 

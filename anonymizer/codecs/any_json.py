@@ -24,6 +24,7 @@ from anonymizer.codecs._fields import (
     numeral,
     read,
     read_part,
+    too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
 from anonymizer.codecs.mending import starts_array
@@ -106,7 +107,7 @@ def codec_of(paths: PositionPaths) -> Codec:
         If the paths do not fit each other, see `PathReader`.
     """
     if paths.positions is None:
-        return _whole_codec(_Position(paths, of_message=None))
+        return _whole_codec(_Position(paths, of_message=None), least_bytes=_least_bytes(paths))
     if paths.keyed:
         return _Keyed(paths, paths.positions).decode
     return _array_codec(paths, paths.positions)
@@ -167,13 +168,22 @@ def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
     return unix_s if unit == "s" else round(unix_s * PER_SECOND[unit])
 
 
-def _whole_codec(position: "_Position") -> Codec:
+def _least_bytes(paths: PositionPaths) -> int:
+    """Return the fewest bytes of a position, with a comma behind it."""
+    steps = [path.parts[-1] for path in (paths.lat, paths.lon) if path and not path.of_message]
+    members = [len(f'"{step}":1,') if isinstance(step, str) else len("1,") for step in steps]
+    return len("{}") + (min(members, default=0) if paths.halves else sum(members))
+
+
+def _whole_codec(position: "_Position", *, least_bytes: int) -> Codec:
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         if not starts_array(payload):
             return [position.read(payload)]
         parts = read(_PARTS, payload)
         if isinstance(parts, Outcome):
             return [parts]
+        if too_many(len(parts), len(payload), least_bytes=least_bytes):
+            return [Outcome.INVALID__SCHEMA]
         return [position.read_part(part) for part in parts] or [Outcome.INVALID__EMPTY]
 
     return decode
@@ -182,6 +192,7 @@ def _whole_codec(position: "_Position") -> Codec:
 def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
     position = _Position(paths, of_message=False)
     shared = _Position(paths, of_message=True, also=positions)
+    least_bytes = _least_bytes(paths)
 
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         message = shared.values(payload)
@@ -192,6 +203,8 @@ def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
             return [Outcome.INVALID__SCHEMA]
         if parts is None:
             return [Outcome.INVALID__NO_FIX]
+        if too_many(len(parts), len(payload), least_bytes=least_bytes):
+            return [Outcome.INVALID__SCHEMA]
         found = [position.read_part(part, known=message) for part in parts]
         return found or [Outcome.INVALID__EMPTY]
 
@@ -212,6 +225,7 @@ class _Keyed:
             paths, of_message=True, also=self._around, also_kind=dict[str, Raw]
         )
         self._inside = PathReader([(JsonPath(below), Raw)]) if below else None
+        self._least_bytes = _least_bytes(paths)
 
     def decode(self, payload: bytes) -> Sequence[Fix | Outcome]:
         """Decode the positions of each device; a bad one spoils no other."""
@@ -225,6 +239,8 @@ class _Keyed:
             return [Outcome.INVALID__NO_FIX if devices is None else Outcome.INVALID__SCHEMA]
         if isinstance(devices, Outcome):
             return [devices]
+        if too_many(len(devices), len(payload), least_bytes=self._least_bytes + len('"":')):
+            return [Outcome.INVALID__SCHEMA]
         found: list[Fix | Outcome] = []
         for device, below in devices.items():
             parts = self._parts_of(below)
@@ -249,7 +265,11 @@ class _Keyed:
         if begin != b"[":
             return [part]
         found: list[Raw] | Outcome = read_part(_PARTS, part)
-        return found
+        if isinstance(found, Outcome):
+            return found
+        n_bytes = len(memoryview(part))
+        is_bomb = too_many(len(found), n_bytes, least_bytes=self._least_bytes)
+        return Outcome.INVALID__SCHEMA if is_bomb else found
 
 
 class _Position:
