@@ -62,11 +62,6 @@ class WindowRule:
         """Return the number of the window that contains an event time."""
         return floor((ts - self.offset_s) / self.length_s)
 
-    def windows_of(self, start: float, end: float) -> range:
-        """Return the windows that share more than an instant with a time span."""
-        last = self.window_of(end)
-        return range(self.window_of(start), last + (self.span(last)[0] < end))
-
     def span(self, window: int) -> tuple[float, float]:
         """Return the start and the end of a window, unix seconds."""
         return (
@@ -212,14 +207,6 @@ class Windows:
             if ts >= self._next_close_ts:
                 self._follow_watermark(at_s)
         return window, Outcome.HELD
-
-    def ahead_until(self, *, now: float) -> float | None:
-        """Return the time that the floor is at, if no clock that is right can have put it there.
-
-        `now`: the wall clock in unix seconds. All parts of before that time are late.
-        """
-        until = self.rule.span(self.floor)[0]
-        return until if until > now + self.rule.max_ahead_s + self.rule.length_s else None
 
     def due(self, *, at_s: float) -> list[int]:
         """Return the windows that have closed, each once, oldest first."""

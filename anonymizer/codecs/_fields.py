@@ -109,21 +109,16 @@ def read_part(decoder: Decoder[T], part: bytes | Raw) -> T | Outcome:
         return Outcome.INVALID__MALFORMED
 
 
-def too_many(n: int, n_bytes: int, *, least_bytes: int) -> bool:
-    """Return whether most items of a message are too small to be records, of which it has many.
-
-    `n`: items in it; `least_bytes`: of a record. Each of them would cost an object and an error.
-    """
-    return n * least_bytes > max(n_bytes, _FEW * least_bytes)
+def too_many(n: int, n_bytes: int, *, least: int) -> bool:
+    """Return whether most of n items are too small for records; each would cost an error."""
+    return n * least > max(n_bytes, _FEW * least)
 
 
-def one_or_many(
-    record: type[R], fix_of: Callable[[R], Fix | Outcome], *, least_bytes: int
-) -> Codec:
+def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome], *, least: int) -> Codec:
     """Make the codec of a format that sends either one record or an array of records.
 
-    The records of an array are decoded one by one, so a bad one does not spoil the others;
-    `least_bytes`: see `too_many`.
+    The records of an array are decoded one by one, so a bad one does not spoil the others.
+    `least`: bytes of a record, with a comma.
     """
     record_decoder = Decoder(record)
     message_decoder: Decoder[R | list[Raw]] = Decoder(record | list[Raw])
@@ -137,7 +132,7 @@ def one_or_many(
         if isinstance(message, Outcome):
             return [message]
         if isinstance(message, list):
-            if too_many(len(message), len(payload), least_bytes=least_bytes):
+            if too_many(len(message), len(payload), least=least):
                 return [Outcome.INVALID__SCHEMA]
             return [fix_of_part(part) for part in message] or [Outcome.INVALID__EMPTY]
         return [fix_of(message)]

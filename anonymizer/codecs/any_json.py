@@ -107,7 +107,7 @@ def codec_of(paths: PositionPaths) -> Codec:
         If the paths do not fit each other, see `PathReader`.
     """
     if paths.positions is None:
-        return _whole_codec(_Position(paths, of_message=None), least_bytes=_least_bytes(paths))
+        return _whole_codec(_Position(paths, of_message=None))
     if paths.keyed:
         return _Keyed(paths, paths.positions).decode
     return _array_codec(paths, paths.positions)
@@ -175,16 +175,14 @@ def _least_bytes(paths: PositionPaths) -> int:
     return len("{}") + (min(members, default=0) if paths.halves else sum(members))
 
 
-def _whole_codec(position: "_Position", *, least_bytes: int) -> Codec:
+def _whole_codec(position: "_Position") -> Codec:
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         if not starts_array(payload):
             return [position.read(payload)]
         parts = read(_PARTS, payload)
         if isinstance(parts, Outcome):
             return [parts]
-        if too_many(len(parts), len(payload), least_bytes=least_bytes):
-            return [Outcome.INVALID__SCHEMA]
-        return [position.read_part(part) for part in parts] or [Outcome.INVALID__EMPTY]
+        return position.read_all(parts, len(payload))
 
     return decode
 
@@ -192,7 +190,6 @@ def _whole_codec(position: "_Position", *, least_bytes: int) -> Codec:
 def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
     position = _Position(paths, of_message=False)
     shared = _Position(paths, of_message=True, also=positions)
-    least_bytes = _least_bytes(paths)
 
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         message = shared.values(payload)
@@ -203,10 +200,7 @@ def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
             return [Outcome.INVALID__SCHEMA]
         if parts is None:
             return [Outcome.INVALID__NO_FIX]
-        if too_many(len(parts), len(payload), least_bytes=least_bytes):
-            return [Outcome.INVALID__SCHEMA]
-        found = [position.read_part(part, known=message) for part in parts]
-        return found or [Outcome.INVALID__EMPTY]
+        return position.read_all(parts, len(payload), known=message)
 
     return decode
 
@@ -225,7 +219,6 @@ class _Keyed:
             paths, of_message=True, also=self._around, also_kind=dict[str, Raw]
         )
         self._inside = PathReader([(JsonPath(below), Raw)]) if below else None
-        self._least_bytes = _least_bytes(paths)
 
     def decode(self, payload: bytes) -> Sequence[Fix | Outcome]:
         """Decode the positions of each device; a bad one spoils no other."""
@@ -239,7 +232,7 @@ class _Keyed:
             return [Outcome.INVALID__NO_FIX if devices is None else Outcome.INVALID__SCHEMA]
         if isinstance(devices, Outcome):
             return [devices]
-        if too_many(len(devices), len(payload), least_bytes=self._least_bytes + len('"":')):
+        if too_many(len(devices), len(payload), least=self._position.least_bytes):
             return [Outcome.INVALID__SCHEMA]
         found: list[Fix | Outcome] = []
         for device, below in devices.items():
@@ -247,7 +240,9 @@ class _Keyed:
             if isinstance(parts, Outcome):
                 found.append(parts)
                 continue
-            found += [self._position.read_part(p, known=message, device=device) for p in parts]
+            n_bytes = len(memoryview(below))
+            if parts:
+                found += self._position.read_all(parts, n_bytes, known=message, device=device)
         return found or [Outcome.INVALID__EMPTY]
 
     def _parts_of(self, part: Any) -> Sequence[Raw] | Outcome:  # noqa: ANN401  Raw, UNSET or None
@@ -265,11 +260,7 @@ class _Keyed:
         if begin != b"[":
             return [part]
         found: list[Raw] | Outcome = read_part(_PARTS, part)
-        if isinstance(found, Outcome):
-            return found
-        n_bytes = len(memoryview(part))
-        is_bomb = too_many(len(found), n_bytes, least_bytes=self._least_bytes)
-        return Outcome.INVALID__SCHEMA if is_bomb else found
+        return found
 
 
 class _Position:
@@ -316,6 +307,7 @@ class _Position:
         self._has_place = paths.lat is not None and paths.lon is not None
         self._halves = paths.halves
         self._names = tuple(sensed)
+        self.least_bytes = _least_bytes(paths)
         self._per_degree = per_degree_of(paths.scale)
         self._reading: Decoder[Any] = Decoder(number)
         self._time = _time_reader(paths.time_unit, paths.time_zone)
@@ -330,6 +322,12 @@ class _Position:
         """Return the position in a payload."""
         values = self.values(payload)
         return values if isinstance(values, Outcome) else self._fix(values)
+
+    def read_all(self, parts: Sequence[Raw], n_bytes: int, **known: Any) -> Sequence[Fix | Outcome]:  # noqa: ANN401  see `read_part`
+        """Return the positions in the items of an array of so many bytes."""
+        if too_many(len(parts), n_bytes, least=self.least_bytes):
+            return [Outcome.INVALID__SCHEMA]
+        return [self.read_part(each, **known) for each in parts] or [Outcome.INVALID__EMPTY]
 
     def read_part(
         self, part: Raw, *, known: list[Any] | None = None, device: str | None = None

@@ -92,7 +92,7 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     if feed is message and feed.header is None and feed.entity is None:
         return [_fix_of(message)]
     fixes: list[Fix | Outcome] = []
-    if too_many(len(feed.entity or ()), len(payload), least_bytes=_LEAST_BYTES):
+    if too_many(len(feed.entity or ()), len(payload), least=_LEAST_BYTES):
         return [Outcome.INVALID__SCHEMA]
     for part in feed.entity or ():
         entity = read_part(_ENTITY, part)

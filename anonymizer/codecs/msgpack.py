@@ -46,7 +46,7 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     if not payload:
         return [Outcome.INVALID__EMPTY]
     n = _n_items(payload)
-    if too_many(n, len(payload), least_bytes=_LEAST_BYTES):
+    if too_many(n, len(payload), least=_LEAST_BYTES):
         return [Outcome.INVALID__MALFORMED if n > len(payload) else Outcome.INVALID__SCHEMA]
     message = _read(_MESSAGE, payload)
     if isinstance(message, Outcome):

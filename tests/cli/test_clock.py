@@ -9,6 +9,7 @@ import pytest
 
 from anonymizer.app.gateway.wrong_clock import AheadOfClock, budget_of, told
 from anonymizer.errors import SettingsError
+from anonymizer.pipeline.records.stream_state import ahead_until
 from anonymizer.settings import load_settings
 from tests.app.gateway.records import write_records_settings
 from tests.cli.support import anonymizer
@@ -65,9 +66,12 @@ def test_readiness_names_what_is_ahead_and_the_command(tmp_path: Path) -> None:
     assert budget is not None
     rig = Rig(tmp_path)
     now = HERE
-    looked = AheadOfClock(
-        lambda: now, budget=budget, windows=lambda: [("stream fleet", rig.state.windows)]
-    )
+
+    def streams(now: float) -> list[tuple[str, float]]:
+        until = ahead_until(rig.state.windows, now=now)
+        return [] if until is None else [("stream fleet", until)]
+
+    looked = AheadOfClock(lambda: now, budget=budget, streams=streams)
     with closing(budget), closing(rig.store):
         of_stream, of_counts = looked.problems
         assert of_stream.startswith("stream fleet: parts of times before ")

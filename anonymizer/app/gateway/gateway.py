@@ -201,7 +201,7 @@ class Gateway:
         self._ahead = AheadOfClock(
             time.time,
             budget=budget,
-            windows=lambda: self.records.windows if self.records else [],
+            streams=lambda now: self.records.held_back(now) if self.records else [],
         )
         self._readiness = Readiness(
             settings.tick,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import structlog
 
 from anonymizer.algorithms.records.attributes import Branch
-from anonymizer.algorithms.windows import Windows
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.errors import InputError, SettingsError, StoreError
@@ -30,6 +29,7 @@ from anonymizer.pipeline.records.stages import (
     intake_stage,
     publish_stage,
 )
+from anonymizer.pipeline.records.stream_state import ahead_until
 from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import AttributeSettings, Settings, StreamSettings
 from anonymizer.store import RecordStore
@@ -254,10 +254,13 @@ class Recorder:
         ]
         return [*of_streams, ("records", self.flow.unmatched, 0)]
 
-    @property
-    def windows(self) -> list[tuple[str, Windows]]:
-        """Name and windows of each stream."""
-        return [(f"stream {s.stream.settings.name}", s.windows) for s in self.flow.states]
+    def held_back(self, now: float) -> list[tuple[str, float]]:
+        """Return the streams that a clock that was ahead holds back, and until when."""
+        until_of = {
+            f"stream {state.stream.settings.name}": ahead_until(state.windows, now=now)
+            for state in self.flow.states
+        }
+        return [(name, until) for name, until in until_of.items() if until is not None]
 
     @property
     def problems(self) -> list[str]:

@@ -20,7 +20,6 @@ from anonymizer.pipeline.positions.counts.private_counts import (
 from anonymizer.settings import Settings
 
 if TYPE_CHECKING:
-    from anonymizer.algorithms.windows import Windows
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.store.budget_file import BudgetFile
 
@@ -34,8 +33,8 @@ _WHY = (
 class AheadOfClock:
     """Says what holds back the present because it was stored by a clock that was ahead.
 
-    `wall`: returns unix seconds. `budget`: of the counts, None: there is none. `windows`: returns
-    name and windows of each stream.
+    `wall`: returns unix seconds. `budget`: of the counts, None: there is none. `streams`: returns
+    the streams that are held back at a time, and until when.
     """
 
     def __init__(
@@ -43,9 +42,9 @@ class AheadOfClock:
         wall: Callable[[], float],
         *,
         budget: "BudgetFile | None",
-        windows: Callable[[], Sequence[tuple[str, "Windows"]]],
+        streams: Callable[[float], Sequence[tuple[str, float]]],
     ) -> None:
-        self._wall, self._budget, self._windows = wall, budget, windows
+        self._wall, self._budget, self._streams = wall, budget, streams
 
     @property
     def problems(self) -> list[str]:
@@ -53,8 +52,7 @@ class AheadOfClock:
         now = self._wall()
         found = [
             f"{name}: parts of times before {_utc(until)} are late: {_WHY}"
-            for name, windows in self._windows()
-            if (until := windows.ahead_until(now=now)) is not None
+            for name, until in self._streams(now)
         ]
         if self._budget and (until := self._budget.ahead_until(now)) is not None:
             found.append(f"counts: suppressed until {_utc(until)}: {_WHY}")
@@ -92,14 +90,16 @@ def told(settings: Settings, *, now: float, going_on: bool) -> Iterator[str]:
 def _of_streams(settings: Settings, now: float, going_on: bool) -> Iterator[str]:  # noqa: FBT001  of the command
     if not settings.streams or not settings.store.path.exists():
         return
-    from anonymizer.app.gateway.recorder import declared_streams, open_flow  # noqa: PLC0415  slow
+    # Records take long to load.
+    from anonymizer.app.gateway.recorder import declared_streams, open_flow  # noqa: PLC0415
+    from anonymizer.pipeline.records.stream_state import ahead_until  # noqa: PLC0415
 
     streams: Sequence[Stream] = declared_streams(settings)
     store, flow, _ = open_flow(settings, streams)
     try:
         for state in flow.states:
             name, windows = state.stream.settings.name, state.windows
-            if (until := windows.ahead_until(now=now)) is None:
+            if (until := ahead_until(windows, now=now)) is None:
                 continue
             if not going_on:
                 yield f"stream {name}: parts of times before {_utc(until)} are late"

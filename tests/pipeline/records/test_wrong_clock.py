@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from anonymizer.pipeline.records.stream_state import ahead_until
 from anonymizer.store import RecordStore, back_up
 from tests.pipeline.records.made import LENGTH_S, Sent, traffic
 from tests.pipeline.records.support import NOW, Rig
@@ -44,10 +45,10 @@ def test_a_stream_goes_on_after_a_clock_that_was_ahead(tmp_path: Path, ahead_s: 
     assert told(rig, windows_at(HERE + ahead_s), now=HERE + ahead_s + 60)
     for _ in range(2):
         assert told(rig, windows_at(HERE + 120), now=HERE + 180) == 0
-        assert rig.state.windows.ahead_until(now=HERE + 180) == HERE + ahead_s + 60
+        assert ahead_until(rig.state.windows, now=HERE + 180) == HERE + ahead_s + 60
         rig.crash()
     go_on(rig, now=HERE + 180)
-    assert rig.state.windows.ahead_until(now=HERE + 180) is None
+    assert ahead_until(rig.state.windows, now=HERE + 180) is None
     assert told(rig, windows_at(HERE + 180), now=HERE + 180) == 0, "it may have been published"
     assert told(rig, windows_at(HERE + 240), now=HERE + 300)
     rig.crash()
@@ -132,8 +133,8 @@ def test_no_window_is_published_twice_whatever_clocks_and_operators_do(
         n_told += len(rig.publish())
         if rng.random() < 0.3:
             rig.crash()
-        if rig.state.windows.ahead_until(now=wall) is not None and rng.random() < 0.5:
+        if ahead_until(rig.state.windows, now=wall) is not None and rng.random() < 0.5:
             go_on(rig, now=wall)
-            assert rig.state.windows.ahead_until(now=wall) is None
+            assert ahead_until(rig.state.windows, now=wall) is None
     assert n_told
     assert max(n_of.values()) == 1
