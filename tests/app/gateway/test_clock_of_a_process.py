@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from anonymizer.networks import load_network
+from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.records import compiled, write_records_settings
 from tests.app.gateway.shifted_clock import put
-from tests.brokers import LocalBroker
 from tests.cli.support import process
 from tests.end_to_end import (
     AS_OPERATOR,
