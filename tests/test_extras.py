@@ -51,7 +51,7 @@ HEAVY = frozenset(
 COMMANDS = {
     "anonymizer": (
         "demo", "serve", "check", "init", "schema", "cloak", "anonymize", "tune", "mcp", "backup",
-        "bridge", "worker",
+        "clock", "bridge", "worker",
         "audit stream", "audit table", "experiment adka", "experiment multisource",
         "experiment tracking",
     ),

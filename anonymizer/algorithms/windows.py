@@ -112,6 +112,8 @@ class Windows:
         Windows before this one are closed; after a restart, the stored `floor`.
     opened
         Windows that were open before the restart.
+    released
+        Windows that are closed wherever the floor is.
     at_s
         Current seconds of a monotonic clock.
 
@@ -130,8 +132,10 @@ class Windows:
         at_s: float,
         floor: int = NEVER,
         opened: Iterable[int] = (),
+        released: Sequence[range] = (),
     ) -> None:
         self.rule = rule
+        self._released = released
         self.newest = list(newest)
         """Newest event time of each source; -inf for none."""
         self.floor = floor
@@ -187,7 +191,7 @@ class Windows:
         if ts < 0:
             return NEVER, Outcome.INVALID__ANCIENT_TIME
         window = self.rule.window_of(ts)
-        if window < self.floor:
+        if window < self.floor or any(window in each for each in self._released):
             return window, Outcome.LATE
         if window not in self._open:
             if len(self._open) >= self.rule.max_open:

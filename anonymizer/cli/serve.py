@@ -1,4 +1,4 @@
-"""Commands `anonymizer serve`, `check`, `mcp` and `backup`, which take a settings file."""
+"""Commands `anonymizer serve`, `check`, `mcp`, `backup` and `clock`, which take a settings file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -265,3 +265,32 @@ def backup(
     with errors_naming(config):
         back_up(settings.store.path, named_file(out), everything=everything)
     typer.echo(f"{out}: {'the whole store' if everything else 'the published releases'}")
+
+
+def clock(
+    config: ConfigFile = None,
+    go_on: Annotated[  # noqa: FBT002  typer's flag
+        bool,
+        typer.Option(
+            "--go-on", help="This machine's clock is right: accept times from now on. Not undone."
+        ),
+    ] = False,
+) -> None:
+    """Say what a wrong clock has left in the store, and go on after it; the gateway is stopped.
+
+    Windows of records and the budget of counts never go back by themselves. With --go-on they begin
+    again now. What is published already is not published again: later windows that have closed
+    stay so, and what is not known of a budget is taken for spent.
+
+    [bold]Example[/bold]
+
+        anonymizer clock --config gateway.toml --go-on
+    """
+    settings = settings_of(config)
+    from time import time
+
+    from anonymizer.app.gateway.wrong_clock import told
+
+    with errors_naming(config):
+        for line in told(settings, now=time(), going_on=go_on):
+            typer.echo(line)

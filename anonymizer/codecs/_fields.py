@@ -40,6 +40,8 @@ MPS_PER_KMH = 1 / 3.6
 MPS_PER_KNOT = 1852 / 3600
 
 _MAX_NAME_CHARS = 64
+_FEW = 100
+"""Shorter arrays are read in any case."""
 _MOST_ID = 2**63
 _NO_TEXT = "\ufffd"
 """In place of bytes that are not text; two ids could become one."""
@@ -107,10 +109,16 @@ def read_part(decoder: Decoder[T], part: bytes | Raw) -> T | Outcome:
         return Outcome.INVALID__MALFORMED
 
 
-def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome]) -> Codec:
+def too_many(n: int, n_bytes: int, *, least: int) -> bool:
+    """Return whether most of n items are too small for records; each would cost an error."""
+    return n * least > max(n_bytes, _FEW * least)
+
+
+def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome], *, least: int) -> Codec:
     """Make the codec of a format that sends either one record or an array of records.
 
     The records of an array are decoded one by one, so a bad one does not spoil the others.
+    `least`: bytes of a record, with a comma.
     """
     record_decoder = Decoder(record)
     message_decoder: Decoder[R | list[Raw]] = Decoder(record | list[Raw])
@@ -124,6 +132,8 @@ def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome]) -> Codec:
         if isinstance(message, Outcome):
             return [message]
         if isinstance(message, list):
+            if too_many(len(message), len(payload), least=least):
+                return [Outcome.INVALID__SCHEMA]
             return [fix_of_part(part) for part in message] or [Outcome.INVALID__EMPTY]
         return [fix_of(message)]
 

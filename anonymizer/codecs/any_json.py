@@ -24,6 +24,7 @@ from anonymizer.codecs._fields import (
     numeral,
     read,
     read_part,
+    too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
 from anonymizer.codecs.mending import starts_array
@@ -167,6 +168,13 @@ def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
     return unix_s if unit == "s" else round(unix_s * PER_SECOND[unit])
 
 
+def _least_bytes(paths: PositionPaths) -> int:
+    """Return the fewest bytes of a position, with a comma behind it."""
+    steps = [path.parts[-1] for path in (paths.lat, paths.lon) if path and not path.of_message]
+    members = [len(f'"{step}":1,') if isinstance(step, str) else len("1,") for step in steps]
+    return len("{}") + (min(members, default=0) if paths.halves else sum(members))
+
+
 def _whole_codec(position: "_Position") -> Codec:
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         if not starts_array(payload):
@@ -174,7 +182,7 @@ def _whole_codec(position: "_Position") -> Codec:
         parts = read(_PARTS, payload)
         if isinstance(parts, Outcome):
             return [parts]
-        return [position.read_part(part) for part in parts] or [Outcome.INVALID__EMPTY]
+        return position.read_all(parts, len(payload))
 
     return decode
 
@@ -192,8 +200,7 @@ def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
             return [Outcome.INVALID__SCHEMA]
         if parts is None:
             return [Outcome.INVALID__NO_FIX]
-        found = [position.read_part(part, known=message) for part in parts]
-        return found or [Outcome.INVALID__EMPTY]
+        return position.read_all(parts, len(payload), known=message)
 
     return decode
 
@@ -225,13 +232,17 @@ class _Keyed:
             return [Outcome.INVALID__NO_FIX if devices is None else Outcome.INVALID__SCHEMA]
         if isinstance(devices, Outcome):
             return [devices]
+        if too_many(len(devices), len(payload), least=self._position.least_bytes):
+            return [Outcome.INVALID__SCHEMA]
         found: list[Fix | Outcome] = []
         for device, below in devices.items():
             parts = self._parts_of(below)
             if isinstance(parts, Outcome):
                 found.append(parts)
                 continue
-            found += [self._position.read_part(p, known=message, device=device) for p in parts]
+            n_bytes = len(memoryview(below))
+            if parts:
+                found += self._position.read_all(parts, n_bytes, known=message, device=device)
         return found or [Outcome.INVALID__EMPTY]
 
     def _parts_of(self, part: Any) -> Sequence[Raw] | Outcome:  # noqa: ANN401  Raw, UNSET or None
@@ -296,6 +307,7 @@ class _Position:
         self._has_place = paths.lat is not None and paths.lon is not None
         self._halves = paths.halves
         self._names = tuple(sensed)
+        self.least_bytes = _least_bytes(paths)
         self._per_degree = per_degree_of(paths.scale)
         self._reading: Decoder[Any] = Decoder(number)
         self._time = _time_reader(paths.time_unit, paths.time_zone)
@@ -310,6 +322,12 @@ class _Position:
         """Return the position in a payload."""
         values = self.values(payload)
         return values if isinstance(values, Outcome) else self._fix(values)
+
+    def read_all(self, parts: Sequence[Raw], n_bytes: int, **known: Any) -> Sequence[Fix | Outcome]:  # noqa: ANN401  see `read_part`
+        """Return the positions in the items of an array of so many bytes."""
+        if too_many(len(parts), n_bytes, least=self.least_bytes):
+            return [Outcome.INVALID__SCHEMA]
+        return [self.read_part(each, **known) for each in parts] or [Outcome.INVALID__EMPTY]
 
     def read_part(
         self, part: Raw, *, known: list[Any] | None = None, device: str | None = None

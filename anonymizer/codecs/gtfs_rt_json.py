@@ -30,6 +30,7 @@ from anonymizer.codecs._fields import (
     read,
     read_part,
     stated_fix,
+    too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
@@ -79,6 +80,7 @@ class _Message(_Entity):
 
 _ENTITY = Decoder(_Entity)
 _MESSAGE = Decoder(_Message)
+_LEAST_BYTES = len('{"id":"1","alert":{}},')
 
 
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:
@@ -90,6 +92,8 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     if feed is message and feed.header is None and feed.entity is None:
         return [_fix_of(message)]
     fixes: list[Fix | Outcome] = []
+    if too_many(len(feed.entity or ()), len(payload), least=_LEAST_BYTES):
+        return [Outcome.INVALID__SCHEMA]
     for part in feed.entity or ():
         entity = read_part(_ENTITY, part)
         fixes.append(entity if isinstance(entity, Outcome) else _fix_of(entity))

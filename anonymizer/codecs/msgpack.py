@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.msgpack import Decoder
 
-from anonymizer.codecs._fields import UNSTATED, Stated, StatedId, stated_fix
+from anonymizer.codecs._fields import UNSTATED, Stated, StatedId, stated_fix, too_many
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.mending import unreadable
 from anonymizer.codecs.native import record_of
@@ -22,8 +22,8 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
 T = TypeVar("T")
-_LEAST_BYTES, _FEW = 11, 100
-"""Bytes of a record with nothing but whole coordinates; shorter arrays are read in any case."""
+_LEAST_BYTES = 11
+"""Of a record with nothing but whole coordinates."""
 
 
 class _Record(Stated):
@@ -46,10 +46,8 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     if not payload:
         return [Outcome.INVALID__EMPTY]
     n = _n_items(payload)
-    if n * _LEAST_BYTES > max(len(payload), _FEW * _LEAST_BYTES):
-        # Most are no records, and each would cost an object.
-        too_many = n > len(payload)
-        return [Outcome.INVALID__MALFORMED if too_many else Outcome.INVALID__SCHEMA]
+    if too_many(n, len(payload), least=_LEAST_BYTES):
+        return [Outcome.INVALID__MALFORMED if n > len(payload) else Outcome.INVALID__SCHEMA]
     message = _read(_MESSAGE, payload)
     if isinstance(message, Outcome):
         return [_told(payload, message)]

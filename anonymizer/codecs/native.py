@@ -41,7 +41,7 @@ def _fix_of(record: _Record) -> Fix | Outcome:
     )
 
 
-decode = one_or_many(_Record, _fix_of)
+decode = one_or_many(_Record, _fix_of, least=len('{"lat":1,"lon":2},'))
 
 
 def record_of(point: CoarsePoint) -> dict[str, object]:

@@ -124,7 +124,7 @@ def _text_of(when: str | _When | None) -> str | None:
     return when
 
 
-decode = one_or_many(_Entity, _fix_of)
+decode = one_or_many(_Entity, _fix_of, least=len('{"location":{"coordinates":[1,2]}},'))
 
 
 def encode(point: CoarsePoint) -> bytes:

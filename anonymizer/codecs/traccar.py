@@ -95,7 +95,7 @@ def _readings_of(at: _Position) -> Readings:
     return (readings | own if own else readings) or None
 
 
-decode = one_or_many(_Message, _fix_of)
+decode = one_or_many(_Message, _fix_of, least=len('{"latitude":1,"longitude":2},'))
 
 
 def encode(point: CoarsePoint) -> bytes:

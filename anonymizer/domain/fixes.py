@@ -83,7 +83,7 @@ def usable(
     if not readings or not isnan(sum(readings.values())):
         return readings or None, ()
     lost = tuple(name for name, value in readings.items() if isnan(value))
-    return {name: value for name, value in readings.items() if name not in lost} or None, lost
+    return {name: value for name, value in readings.items() if not isnan(value)} or None, lost
 
 
 _NO_LAT = (91.0, 90.0000001, 214.7483647)

@@ -10,6 +10,8 @@ from typing import Any
 from anonymizer.algorithms.records.attributes import ROOT, Branch, ambiguous
 from anonymizer.errors import InputError
 
+_MOST_LEVELS = 100
+
 
 def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
     """Read the hierarchy of one attribute: one line for each value, from leaf to root, with `;`.
@@ -110,6 +112,8 @@ def read_orders(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 def _down(path: Path, attribute: str, tree: object, above: list[str]) -> Iterator[list[str]]:
     """Yield the labels of each branch below a node, the leaf first."""
+    if len(above) > _MOST_LEVELS:
+        raise InputError(f"{path}: {attribute}: has more than {_MOST_LEVELS} levels")
     if isinstance(tree, dict):
         for group, below in tree.items():
             yield from _down(path, attribute, below, [group, *above])
@@ -134,7 +138,7 @@ def _label(path: Path, attribute: str, label: object) -> str:
 def _object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(_text(path), object_pairs_hook=_without_repeats)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         line = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
         raise InputError(f"{path}: {line}is not well-formed JSON") from None
     if not isinstance(content, dict) or not content:

@@ -81,12 +81,11 @@ def _area(text: str) -> dict[str, Any]:
     if not text.endswith((".geojson", ".json")):
         return _box(text)
     try:
-        found = json.loads(Path(text).read_bytes())
+        polygons = _polygons(json.loads(Path(text).read_bytes()))
     except FileNotFoundError:
         raise InputError(f"there is no file {text}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{text} is not readable GeoJSON") from error
-    polygons = list(_polygons(found))
     if not polygons:
         raise InputError(f"{text} has no polygon")
     return {"type": "MultiPolygon", "coordinates": polygons}

@@ -131,8 +131,8 @@ def _ids(column: pl.Series) -> NodeNames:
     """Return ids as numbers where all of them are integers (see `node_ids`), else as text."""
     if column.null_count():
         raise InputError(f"column {column.name!r} has empty cells")
-    numbers = column.cast(pl.Int64, strict=False)
-    texts = column.cast(pl.String)
+    texts = column.cast(pl.String)  # also of categories, which no other cast takes
+    numbers = texts.cast(pl.Int64, strict=False)
     if (numbers.cast(pl.String) == texts).fill_null(value=False).all():
         return numbers.to_numpy()
     return text_ids(texts.to_numpy())
@@ -141,7 +141,7 @@ def _ids(column: pl.Series) -> NodeNames:
 def _numbers(column: pl.Series) -> FloatArray:
     try:
         return column.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    except pl.exceptions.InvalidOperationError as error:
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"column {column.name!r} is not a number everywhere") from error
 
 

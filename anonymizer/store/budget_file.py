@@ -4,6 +4,7 @@ One row says of the current period how many intervals have been charged, under w
 written before anything is drawn or published. The file belongs to one process at a time.
 """
 
+import math
 import os
 import sqlite3
 from contextlib import suppress
@@ -13,6 +14,7 @@ from anonymizer.errors import SettingsError, StoreError
 
 _APPLICATION_ID = 0x616E6264
 _MODE = 0o600
+_ALL = 2**31
 
 
 class BudgetFile:
@@ -67,6 +69,7 @@ class BudgetFile:
         )
         run(f"PRAGMA application_id={_APPLICATION_ID}")
         run("COMMIT")
+        self._charged = run("SELECT starts, ends FROM budget").fetchone() or (-math.inf, -math.inf)
 
     def charge(self, starts_s: float, ends_s: float, *, most: int) -> int | None:
         """Charge one interval to a period; return how many are charged, this one included.
@@ -91,28 +94,59 @@ class BudgetFile:
         """
         try:
             row = self._file.execute("SELECT plan, starts, ends, n FROM budget").fetchone()
-            if row is None or row[2] + self._held_s * (row[0] != self._plan) <= starts_s:
-                n = 0
-            elif row[:3] == (self._plan, starts_s, ends_s):
-                n = row[3]
-            else:
-                return None
-            if n >= most:
-                return None
+        except sqlite3.Error as error:
+            raise self._lost(error) from None
+        if row is None or row[2] + self._held_s * (row[0] != self._plan) <= starts_s:
+            n = 0
+        elif row[:3] == (self._plan, starts_s, ends_s):
+            n = row[3]
+        else:
+            return None
+        if n >= most:
+            return None
+        self._replace((self._plan, starts_s, ends_s, n + 1))
+        return n + 1
+
+    def ahead_until(self, now: float) -> float | None:
+        """Return when the budget's period ends, if it has not begun yet; `now`: unix seconds.
+
+        A clock that was ahead has charged it. Until then every interval is refused.
+        """
+        starts_s, ends_s = self._charged
+        return ends_s if starts_s > now else None
+
+    def go_on(self, starts_s: float, ends_s: float) -> None:
+        """Take all of a period for spent, in place of the one that is charged.
+
+        What was spent in this period before the clock went ahead is not known, and what has been
+        spent since counts in it.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written.
+        """
+        plan = self._file.execute("SELECT plan FROM budget").fetchone()
+        self._replace((plan[0] if plan else self._plan, starts_s, ends_s, _ALL))
+
+    def _replace(self, row: tuple[str, float, float, int]) -> None:
+        try:
             self._file.execute("BEGIN EXCLUSIVE")
             self._file.execute("DELETE FROM budget")
-            new = (self._plan, starts_s, ends_s, n + 1)
-            self._file.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", new)
+            self._file.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", row)
             self._file.execute("COMMIT")
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._file.execute("ROLLBACK")
-            raise StoreError(f"store.path: {self._path}: cannot be used: {error}") from None
-        return n + 1
+            raise self._lost(error) from None
+        self._charged = row[1:3]
 
     def close(self) -> None:
         """Leave the file to others."""
         self._file.close()
+
+    def _lost(self, error: Exception) -> StoreError:
+        return StoreError(f"store.path: {self._path}: cannot be used: {error}")
 
     def _unusable(self, error: Exception) -> SettingsError:
         is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY

@@ -13,7 +13,10 @@ import msgspec
 
 from anonymizer.pipeline.records.store_port import PartRow
 
-_TABLE = 'CREATE TABLE IF NOT EXISTS "{table}" (parts BLOB NOT NULL, replaced BLOB NOT NULL)'
+_TABLE = (
+    'CREATE TABLE IF NOT EXISTS "{table}"'
+    " (parts BLOB NOT NULL, replaced BLOB NOT NULL, seal INTEGER NOT NULL)"
+)
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'parts [0-9]*'"
 _MOST_REPLACED = 10_000
 """A log with more replaced parts than this, and than others, is written again without them."""
@@ -28,9 +31,14 @@ def parts_table(stream: int, window: int) -> str:
     return f"parts {stream} {window}"
 
 
+def tables_of_parts(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the tables with parts of open windows."""
+    return [name for (name,) in connection.execute(_TABLES)]
+
+
 def open_windows(connection: sqlite3.Connection, stream: int) -> list[int]:
     """Return the windows of a stream that have a table of parts."""
-    tables = (name.split() for (name,) in connection.execute(_TABLES))
+    tables = map(str.split, tables_of_parts(connection))
     return [int(window) for _, of, window in tables if int(of) == stream]
 
 
@@ -67,8 +75,8 @@ class PartsLog:
         table = parts_table(stream, window)
         self._db.execute(_TABLE.format(table=table))
         self._db.execute(
-            f'INSERT INTO "{table}" VALUES (?, ?)',  # noqa: S608  two numbers
-            (self._encode(parts), self._encode(replaced)),
+            f'INSERT INTO "{table}" VALUES (?1, ?2, row_seal(?3, ?1, ?2))',  # noqa: S608  two numbers
+            (self._encode(parts), self._encode(replaced), table),
         )
         n_parts, n_replaced = self._n_of.get((stream, window), (0, 0))
         n_parts, n_replaced = n_parts + len(parts), n_replaced + len(replaced)

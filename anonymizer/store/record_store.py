@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from anonymizer.algorithms.windows import NEVER
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import label_of
 from anonymizer.pipeline.ports import Outgoing
@@ -29,13 +30,14 @@ from anonymizer.store.sqlite_file import (
     erase_log,
     open_file,
     purge,
-    seal,
     transaction,
-    unseal,
     usable,
 )
 
 _VEHICLES_PER_QUERY = 500
+_MOST_LOG_BYTES = 4 << 20
+_LEAP_S = 30 * 86_400.0
+_NO_LEAP = np.array([NEVER, NEVER], "<i8").tobytes()
 _NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
@@ -72,9 +74,7 @@ class RecordStore:
         self._parts = PartsLog(self._db)
         self._id_of: dict[str, int] = {}
         with self._reading():
-            (self.secret,) = self._db.execute(
-                "SELECT value FROM secrets WHERE name = 'key'"
-            ).fetchone()
+            self.secret = self._kept("key")
         self._log_has_erased_data = False
 
     def close(self) -> None:
@@ -109,13 +109,12 @@ class RecordStore:
     def session(self) -> bytes:
         """What `keep_session` stored last; empty: nothing."""
         with self._reading():
-            found = self._db.execute("SELECT value FROM secrets WHERE name = 'session'").fetchone()
-        return found[0] if found else b""
+            return self._kept("session")
 
     def keep_session(self, session: bytes) -> None:
         """Store what is known of the session that the broker keeps for records."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO secrets VALUES ('session', ?)", (session,))
+            self._keep("session", session)
 
     def recall(self, stream: str, *, shape: str, n_sources: int, histories: str = "") -> Recalled:
         """Return the stored state of a stream; see `Store.recall`."""
@@ -126,21 +125,19 @@ class RecordStore:
                 "SELECT id, shape FROM streams WHERE name = ?", (stream,)
             ).fetchone()
             if known is None:
-                made = self._db.execute(
+                self._db.execute(
                     "INSERT INTO streams (name, shape, newest, next_message) VALUES (?, ?, x'', 1)",
                     (stream, shape),
                 )
-                self._seal_stream(made.lastrowid or 0, b"")
             elif known[1] != shape:
                 same = "SELECT 1 FROM secrets WHERE (name, value) = (?, ?)"
                 kept = histories and self._db.execute(same, meaning).fetchone()
                 self._forget(known[0], histories=not kept)
                 self._db.execute(
-                    "UPDATE streams SET shape = ?, closed_before = NULL WHERE id = ?",
+                    "UPDATE streams SET shape = ?, closed_before = NULL, newest = x'' WHERE id = ?",
                     (shape, known[0]),
                 )
-                self._seal_stream(known[0], b"")
-            self._db.execute("INSERT OR REPLACE INTO secrets VALUES (?, ?)", meaning)
+            self._keep(*meaning)
         self._erase_log()
         with self._reading():
             return self._recalled(stream, n_sources)
@@ -167,18 +164,18 @@ class RecordStore:
         """Store the changes of a batch of messages; see `Store.take`."""
         with self._transaction():
             self._db.executemany(
-                "INSERT OR REPLACE INTO secrets VALUES (?, CAST(? AS BLOB))",
+                "INSERT OR REPLACE INTO secrets (name, value) VALUES (?, CAST(? AS BLOB))",
                 ((f"place {name}", str(to)) for name, to in places.items()),
             )
             for taken in batches:
                 of = self._id_of[taken.stream]
                 self._put_parts(of, taken)
                 self._db.execute(
-                    "UPDATE streams SET closed_before = ? WHERE id = ?", (taken.floor, of)
+                    "UPDATE streams SET closed_before = ?, newest = ? WHERE id = ?",
+                    (taken.floor, _packed(taken.newest), of),
                 )
-                self._seal_stream(of, _packed(taken.newest))
                 self._account(of, taken.news)
-        if self._log_has_erased_data:
+        if self._log_has_erased_data or self._log_is_long():
             self._erase_log()
 
     def erase(self, stream: str, parts: Sequence[PartRow], news: Mapping[str, int]) -> None:
@@ -204,7 +201,7 @@ class RecordStore:
                     f" WHERE stream = ? AND vehicle IN ({marks})",
                     (of, *some),
                 )
-                found |= {vehicle: unseal(state, of, vehicle) for vehicle, state in rows}
+                found |= dict(rows)
         return found
 
     def close_window(self, closed: ClosedWindow) -> None:
@@ -212,7 +209,8 @@ class RecordStore:
         of, window = self._id_of[closed.stream], closed.window
         with self._transaction():
             self._db.execute(
-                "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO windows (stream, window, starts, ends, closed_at, summary)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     of,
                     closed.window,
@@ -231,24 +229,39 @@ class RecordStore:
                 ),
             )
             self._db.executemany(
-                "INSERT OR REPLACE INTO vehicles VALUES (?, ?, ?, ?)",
-                (
-                    (of, vehicle, window, seal(state, of, vehicle))
-                    for vehicle, state in closed.memory.items()
-                ),
+                "INSERT OR REPLACE INTO vehicles VALUES (?1, ?2, ?3, ?4, row_seal(?1, ?2, ?3, ?4))",
+                ((of, vehicle, window, state) for vehicle, state in closed.memory.items()),
             )
             self._db.execute(
-                "DELETE FROM vehicles WHERE stream = ? AND seen < ?", (of, closed.forget_before)
+                "DELETE FROM vehicles WHERE stream = ? AND seen < ?",
+                (of, self._forget_before(of, closed)),
             )
             self._parts.drop(of, window)
             self._db.execute(
-                "UPDATE streams SET closed_before = ?, next_message = ? WHERE id = ?",
-                (closed.floor, closed.next_message, of),
+                "UPDATE streams SET closed_before = ?, newest = ?, next_message = ? WHERE id = ?",
+                (closed.floor, _packed(closed.newest), closed.next_message, of),
             )
-            self._seal_stream(of, _packed(closed.newest))
             self._account(of, closed.news)
             purge(self._db, before=closed.at - self._keep_published_s)
         self._erase_log()
+
+    def go_on(self, stream: str, *, floor: int, starts: float) -> int:
+        """Let a stream go on whose windows a clock has closed that was ahead; see `Store.go_on`."""
+        of = self._id_of[stream]
+        with self._transaction():
+            found = self._db.execute(
+                "SELECT starts, ends FROM windows WHERE stream = ? AND ends > ?", (of, starts)
+            )
+            spans = _joined([*self._released(stream), *found])
+            self._keep(f"released {stream}", np.array(spans, "<f8").tobytes())
+            self._db.execute("DELETE FROM secrets WHERE name = ?", (f"lasting {stream}",))
+            n = self._parts.drop_all(of)
+            self._account(of, {label_of(Outcome.LATE): n})
+            self._db.execute(
+                "UPDATE streams SET closed_before = ?, newest = x'' WHERE id = ?", (floor, of)
+            )
+        self._erase_log()
+        return n
 
     def waiting(self, *, limit: int) -> list[Waiting]:
         """Return the classes that wait to be published, oldest first."""
@@ -308,11 +321,10 @@ class RecordStore:
         return found
 
     def _recalled(self, stream: str, n_sources: int) -> Recalled:
-        of, sealed, shape, floor, next_message = self._db.execute(
-            "SELECT id, newest, shape, closed_before, next_message FROM streams WHERE name = ?",
+        of, newest, floor, next_message = self._db.execute(
+            "SELECT id, newest, closed_before, next_message FROM streams WHERE name = ?",
             (stream,),
         ).fetchone()
-        newest = unseal(sealed, of, stream, shape, floor, next_message)
         self._id_of[stream] = of
         counts = self._db.execute("SELECT outcome, n FROM accounts WHERE stream = ?", (of,))
         n_waiting, n_unpublished = self._db.execute(
@@ -320,8 +332,12 @@ class RecordStore:
             " WHERE published_at IS NULL AND stream = ?",
             (of,),
         ).fetchone()
+        released = self._released(stream)
+        # Windows of a clock that was ahead are no reason to refuse the time before them.
+        apart = " AND NOT (starts >= ? AND ends <= ?)" * len(released)
         (until,) = self._db.execute(
-            "SELECT coalesce(max(ends), -9e999) FROM windows WHERE stream = ?", (of,)
+            f"SELECT coalesce(max(ends), -9e999) FROM windows WHERE stream = ?{apart}",  # noqa: S608  marks
+            (of, *(time for span in released for time in span)),
         ).fetchone()
         times: list[float] = np.frombuffer(newest, "<f8").tolist()
         return Recalled(
@@ -333,16 +349,41 @@ class RecordStore:
             n_unpublished=n_unpublished,
             next_message=next_message,
             released_until=until,
+            released=released,
         )
 
-    def _seal_stream(self, of: int, newest: bytes) -> None:
-        """Store the newest times of a stream, with a checksum of its row."""
-        fields = self._db.execute(
-            "SELECT name, shape, closed_before, next_message FROM streams WHERE id = ?", (of,)
-        ).fetchone()
+    def _released(self, stream: str) -> list[tuple[float, float]]:
+        """Return the times that a clock that was ahead has closed, as `go_on` has stored them."""
+        times = np.frombuffer(self._kept(f"released {stream}"), "<f8").reshape(-1, 2)
+        return [(start, end) for start, end in times.tolist()]
+
+    def _kept(self, name: str) -> bytes:
+        """Return what is kept under a name; empty: nothing."""
+        found = self._db.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
+        return bytes(found[0]) if found else b""
+
+    def _keep(self, name: str, value: bytes) -> None:
         self._db.execute(
-            "UPDATE streams SET newest = ? WHERE id = ?", (seal(newest, of, *fields), of)
+            "INSERT OR REPLACE INTO secrets (name, value) VALUES (?, ?)", (name, value)
         )
+
+    def _forget_before(self, of: int, closed: ClosedWindow) -> int:
+        """Return the window since which a vehicle must have been published to be remembered.
+
+        A leap of the windows is a clock that was put forward, or a long rest: what was remembered
+        before it is forgotten only when as much time has passed after it.
+        """
+        name, wanted = f"lasting {closed.stream}", closed.forget_before
+        leapt, kept_since = np.frombuffer(self._kept(name) or _NO_LEAP, "<i8").tolist()
+        (ended,) = self._db.execute(
+            "SELECT max(ends) FROM windows WHERE stream = ? AND ends <= ?", (of, closed.start)
+        ).fetchone()
+        if ended is not None and closed.start - ended > _LEAP_S:
+            before = wanted - int((closed.start - ended) / (closed.end - closed.start))
+            kept_since = min(before, kept_since) if wanted < leapt else before
+            leapt = closed.window
+            self._keep(name, np.array([leapt, kept_since], "<i8").tobytes())
+        return min(wanted, kept_since) if wanted < leapt else wanted
 
     def _forget(self, of: int, *, histories: bool = True) -> int:
         """Erase the raw parts of a stream, and what is known of vehicles; return their number."""
@@ -361,7 +402,7 @@ class RecordStore:
 
     def _account(self, of: int, news: Mapping[str, int]) -> None:
         self._db.executemany(
-            "INSERT INTO accounts VALUES (?, ?, ?)"
+            "INSERT INTO accounts (stream, outcome, n) VALUES (?, ?, ?)"
             " ON CONFLICT (stream, outcome) DO UPDATE SET n = n + excluded.n",
             ((of, outcome, n) for outcome, n in news.items()),
         )
@@ -380,6 +421,13 @@ class RecordStore:
         with self._reading():
             self._log_has_erased_data = not erase_log(self._db)
 
+    def _log_is_long(self) -> bool:
+        try:
+            log = self._path.with_name(f"{self._path.name}-wal")
+            return log.stat().st_size > _MOST_LOG_BYTES
+        except OSError:
+            return False
+
     def _transaction(self) -> AbstractContextManager[None]:
         return transaction(self._db, self._path)
 
@@ -389,3 +437,12 @@ class RecordStore:
 
 def _packed(newest: Sequence[float]) -> bytes:
     return np.array(newest, "<f8").tobytes()
+
+
+def _joined(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the same times in order, spans that touch or overlap as one."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        touches = bool(found) and start <= found[-1][1]
+        found.append((found[-1][0], max(found.pop()[1], end)) if touches else (start, end))
+    return found

@@ -6,16 +6,7 @@ from pathlib import Path
 
 from anonymizer.pipeline.records.release_messages import ReleasedClasses
 from anonymizer.pipeline.records.store_port import PublishedWindow
-from anonymizer.store.sqlite_file import open_file, purge, seal, transaction, usable
-
-_OFFSETS = """
-CREATE TABLE IF NOT EXISTS offsets (
-    topic TEXT NOT NULL,
-    partition INTEGER NOT NULL,
-    next INTEGER NOT NULL,           -- the first message that is not in this file yet
-    PRIMARY KEY (topic, partition)
-) WITHOUT ROWID
-"""
+from anonymizer.store.sqlite_file import open_file, purge, transaction, usable
 
 
 class ReleaseFile:
@@ -40,8 +31,6 @@ class ReleaseFile:
         self._path, self._keep_published_s = path, keep_published_s
         self._file = open_file(path)
         self._db, self._is_open = self._file.db, True
-        with transaction(self._db, self._path):
-            self._db.execute(_OFFSETS)
 
     def close(self) -> None:
         """Close the file. A second call has no effect."""
@@ -76,7 +65,7 @@ class ReleaseFile:
                 else:
                     self._add_classes(part, now)
             self._db.executemany(
-                "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)",
+                "INSERT OR REPLACE INTO offsets (topic, partition, next) VALUES (?, ?, ?)",
                 ((topic, *each) for each in offsets.items()),
             )
             before = now - self._keep_published_s
@@ -89,7 +78,8 @@ class ReleaseFile:
 
     def _add_window(self, release: PublishedWindow) -> None:
         self._db.execute(
-            "INSERT OR IGNORE INTO windows VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO windows (stream, window, starts, ends, closed_at, summary)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
             (
                 self._id(release.stream),
                 release.window,
@@ -116,6 +106,4 @@ class ReleaseFile:
             "INSERT INTO streams (name, shape, newest, next_message) VALUES (?, '', x'', 1)",
             (stream,),
         ).lastrowid
-        sealed = seal(b"", made, stream, "", None, 1)
-        self._db.execute("UPDATE streams SET newest = ? WHERE id = ?", (sealed, made))
         return int(made or 0)

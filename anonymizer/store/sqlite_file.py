@@ -17,13 +17,23 @@ from typing import NamedTuple
 
 from anonymizer.errors import SettingsError, StoreError
 from anonymizer.pipeline.records.store_port import PartRow
+from anonymizer.store.log_damage import is_damaged
 from anonymizer.store.parts_log import PartsLog, open_windows, parts_table
+from anonymizer.store.row_seals import (
+    SEALED,
+    all_sound,
+    keep_sealed,
+    know_seals,
+    seal_all,
+)
 from anonymizer.store.store_mark import StoreMark
 
 APPLICATION_ID = 0x616E7265
-VERSION = 4
-READABLE = (1, 2, 3, VERSION)
+VERSION = 5
+READABLE = (1, 2, 3, 4, VERSION)
 """Versions whose published windows can be read; a gateway turns an older file into the newest."""
+OLD_SEAL_BYTES = 8
+"""Of the seals of version 4, at the end of `streams.newest` and `vehicles.state`."""
 _KEY_BYTES = 32
 _MODE = 0o600
 _DISK_CODES = {
@@ -36,27 +46,25 @@ _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 """Whoever can put a link there must not choose which file is changed."""
-_SEAL_BYTES = 8
-_SEALED_STREAMS = "SELECT id, newest, name, shape, closed_before, next_message FROM streams"
-_SEALED_VEHICLES = "SELECT stream, vehicle, state FROM vehicles"
-
 SCHEMA = """
-CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL, seal INTEGER) WITHOUT ROWID;
 
 CREATE TABLE streams (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     shape TEXT NOT NULL,
     newest BLOB NOT NULL,            -- newest event time of each source, float64; in a closed
-                                     -- window, only the end of that window; sealed
+                                     -- window, only the end of that window
     closed_before INTEGER,           -- windows before this one take nothing more
-    next_message INTEGER NOT NULL
+    next_message INTEGER NOT NULL,
+    seal INTEGER                     -- checksum of the row, in every table
 );
 
 CREATE TABLE accounts (
     stream INTEGER NOT NULL,
     outcome TEXT NOT NULL,           -- 'received', 'published', 'suppressed/overload', ...
     n INTEGER NOT NULL,
+    seal INTEGER,
     PRIMARY KEY (stream, outcome)
 ) WITHOUT ROWID;
 
@@ -67,6 +75,7 @@ CREATE TABLE windows (
     ends REAL NOT NULL,
     closed_at REAL NOT NULL,
     summary TEXT NOT NULL,           -- JSON: sizes and measures
+    seal INTEGER,
     PRIMARY KEY (stream, window)
 ) WITHOUT ROWID;
 
@@ -78,7 +87,8 @@ CREATE TABLE classes (
     topic TEXT NOT NULL,
     payload BLOB NOT NULL,
     n_parts INTEGER NOT NULL,
-    published_at REAL
+    published_at REAL,
+    seal INTEGER
 );
 CREATE INDEX waiting ON classes (number) WHERE published_at IS NULL;
 CREATE INDEX of_window ON classes (stream, window);
@@ -88,55 +98,21 @@ CREATE TABLE vehicles (
     stream INTEGER NOT NULL,
     vehicle BLOB NOT NULL,
     seen INTEGER NOT NULL,           -- last window that it was published in
-    state BLOB NOT NULL,             -- sealed
+    state BLOB NOT NULL,
+    seal INTEGER,
     PRIMARY KEY (stream, vehicle)
 ) WITHOUT ROWID;
 CREATE INDEX unseen ON vehicles (stream, seen);
+
+-- Of a bridge, which takes releases from a topic.
+CREATE TABLE offsets (
+    topic TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    next INTEGER NOT NULL,           -- the first message that is not in this file yet
+    seal INTEGER,
+    PRIMARY KEY (topic, partition)
+) WITHOUT ROWID;
 """
-
-
-def seal(value: bytes, *key: object) -> bytes:
-    """Return a value with a checksum of it and of the row that it belongs to."""
-    digest = blake2b(value, digest_size=_SEAL_BYTES)
-    digest.update(repr(key).encode())
-    return value + digest.digest()
-
-
-def unseal(sealed: bytes, *key: object) -> bytes:
-    """Return the value that was sealed.
-
-    Raises
-    ------
-    sqlite3.DatabaseError
-        If it is not as it was stored.
-    """
-    value = sealed[:-_SEAL_BYTES]
-    if seal(value, *key) != sealed:
-        raise sqlite3.DatabaseError("a row is damaged")
-    return value
-
-
-def seal_rows(connection: sqlite3.Connection) -> None:
-    """Seal all rows, of a file in which none is."""
-    for of, newest, *fields in connection.execute(_SEALED_STREAMS).fetchall():
-        sealed = seal(newest, of, *fields)
-        connection.execute("UPDATE streams SET newest = ? WHERE id = ?", (sealed, of))
-    for of, vehicle, state in connection.execute(_SEALED_VEHICLES).fetchall():
-        connection.execute(
-            "UPDATE vehicles SET state = ? WHERE (stream, vehicle) = (?, ?)",
-            (seal(state, of, vehicle), of, vehicle),
-        )
-
-
-def _all_sealed(connection: sqlite3.Connection) -> bool:
-    try:
-        for of, newest, *fields in connection.execute(_SEALED_STREAMS):
-            unseal(newest, of, *fields)
-        for of, vehicle, state in connection.execute(_SEALED_VEHICLES):
-            unseal(state, of, vehicle)
-    except sqlite3.DatabaseError:
-        return False
-    return True
 
 
 def erase_log(connection: sqlite3.Connection) -> bool:
@@ -275,20 +251,25 @@ def _make_private(path: Path) -> None:
 
 
 def _connect(path: Path, mark: StoreMark) -> sqlite3.Connection:
-    changed = mark.content_changed()
+    is_as_closed = mark.is_as_closed()
+    if mark.is_of_this_boot and is_damaged(path.with_name(f"{path.name}-wal")):
+        raise mark.damaged()
     # It is used by one thread at a time, which may not be this one.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         for pragma in (
             "journal_mode=WAL",
+            "wal_autocheckpoint=0",  # `erase_log` empties it: old frames would hide damage
             "synchronous=FULL",  # the broker gets its acknowledgement after the commit
             "secure_delete=ON",
             "temp_store=MEMORY",
             "trusted_schema=OFF",
         ):
             connection.execute(f"PRAGMA {pragma}")
-        _check(connection, path, mark, changed=changed)
-        mark.turn(connection)
+        know_seals(connection)
+        _check(connection, path, mark, is_as_closed=is_as_closed)
+        keep_sealed(connection)
+        mark.turn(connection, VERSION)
     except sqlite3.Error as error:
         connection.close()
         if error.sqlite_errorcode & 0xFF in _DISK_CODES:
@@ -303,68 +284,104 @@ def _connect(path: Path, mark: StoreMark) -> sqlite3.Connection:
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path, mark: StoreMark, *, changed: bool) -> None:
+def _check(
+    connection: sqlite3.Connection, path: Path, mark: StoreMark, *, is_as_closed: bool | None
+) -> None:
+    """Check what the file is, and what is in it unless it is byte by byte what was closed."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if n_tables == 0 and (application, version) == (0, 0) and not mark.exists:
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in SCHEMA.split(";\n"):
-            connection.execute(statement)
-        connection.execute(
-            "INSERT INTO secrets VALUES ('key', ?)", (secrets.token_bytes(_KEY_BYTES),)
-        )
-        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version={VERSION}")
-        connection.execute("COMMIT")
+        _create(connection)
     elif application != APPLICATION_ID:
         raise store_error(path, "is not a store of records")
     elif version not in READABLE:
         raise store_error(path, f"has version {version}; this gateway reads version {VERSION}")
-    elif changed:
+    elif is_as_closed is False or mark.version not in {0, version}:
         raise mark.damaged()
     elif version != VERSION:
-        _upgrade(connection, version)
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise store_error(path, "is damaged")
-    if not _all_sealed(connection):
-        raise mark.damaged()
+        _upgrade(connection, version, mark)
+    if not is_as_closed:
+        (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise store_error(path, "is damaged")
+        if not all_sound(connection):
+            raise mark.damaged()
     erase_log(connection)  # after a crash it may have parts of windows that were closed
 
 
-def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in SCHEMA.split(";\n"):
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO secrets (name, value) VALUES ('key', ?)", (secrets.token_bytes(_KEY_BYTES),)
+    )
+    seal_all(connection)
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    connection.execute("COMMIT")
+
+
+def _upgrade(connection: sqlite3.Connection, version: int, mark: StoreMark) -> None:
     """Turn a file of an older version into one of the newest.
 
     Version 1 had digests of messages beside their key, and the parts of all windows in one table.
     Version 2 had a row for each part, in a table for each open window. Up to version 3 no row was
-    sealed.
+    sealed; in version 4, those of streams and vehicles, at the end of a value.
     """
     connection.execute("BEGIN IMMEDIATE")
-    seal_rows(connection)
+    if version == 4 and not _unseal(connection):
+        raise mark.damaged()
+    (offsets,) = (each for each in SCHEMA.split(";\n") if "TABLE offsets" in each)
+    connection.execute(offsets.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    for table in SEALED:
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if "seal" not in columns:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN seal INTEGER")
     log = PartsLog(connection)
+    rows = []
     if version == 1:
         rows = connection.execute(
             "SELECT stream, window, number, vehicle, source, ts, cells FROM parts ORDER BY number"
         ).fetchall()
         connection.execute("DROP TABLE parts")
         connection.execute("DROP TABLE recent")
-    elif version == 3:
-        rows = []
-    else:
-        rows = []
-        for (stream,) in connection.execute("SELECT id FROM streams").fetchall():
-            for window in open_windows(connection, stream):
+    for (stream,) in connection.execute("SELECT id FROM streams").fetchall():
+        for window in open_windows(connection, stream):
+            table = parts_table(stream, window)
+            if version == 2:
                 rows += connection.execute(
                     "SELECT ?, ?, number, vehicle, source, ts, cells"  # noqa: S608  two numbers
-                    f' FROM "{parts_table(stream, window)}" ORDER BY number',
+                    f' FROM "{table}" ORDER BY number',
                     (stream, window),
                 )
                 log.drop(stream, window)
+            else:
+                connection.execute(f'ALTER TABLE "{table}" ADD COLUMN seal INTEGER')
     parts_of: dict[tuple[int, int], list[PartRow]] = {}
     for stream, window, number, *rest in rows:
         parts_of.setdefault((stream, window), []).append(PartRow(number, window, *rest))
     for (stream, window), parts in parts_of.items():
         log.append(stream, window, parts)
+    seal_all(connection)
     connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")
+
+
+def _unseal(connection: sqlite3.Connection) -> bool:
+    """Take the seals of version 4 away; return whether all were right."""
+    for table, value, key in (
+        ("streams", "newest", "id, name, shape, closed_before, next_message"),
+        ("vehicles", "state", "stream, vehicle"),
+    ):
+        rows = connection.execute(f"SELECT {value}, {key} FROM {table}").fetchall()  # noqa: S608  names of ours
+        for sealed, *fields in rows:
+            digest = blake2b(sealed[:-OLD_SEAL_BYTES], digest_size=OLD_SEAL_BYTES)
+            digest.update(repr(tuple(fields)).encode())
+            if digest.digest() != sealed[-OLD_SEAL_BYTES:]:
+                return False
+        connection.execute(
+            f"UPDATE {table} SET {value} = substr({value}, 1, length({value}) - {OLD_SEAL_BYTES})"  # noqa: S608  likewise
+        )
+    return True

@@ -14,6 +14,7 @@ from pathlib import Path
 from anonymizer.errors import SettingsError
 
 _MODE = 0o600
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _CHUNK_BYTES = 1 << 20
 _MOST_HASHED_BYTES = 1 << 30
 """A larger file is not read whole when it is closed: a gateway has to end in time."""
@@ -30,13 +31,16 @@ class StoreMark:
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, path.with_name(f"{path.name}-mark")
-        self._name = self._before = self._closed_as = ""
+        self._name = self._before = self._closed_as = self._boot = ""
+        self.version = 0
+        """Version of the store; 0: not known."""
         self.exists = self._file.exists()
         if self.exists:
             try:
                 said = json.loads(self._file.read_text())
                 self._name, self._before = said["name"], said["before"]
                 self._closed_as = said["closed_as"]
+                self._boot, self.version = said.get("boot", ""), said.get("version", 0)
             except (OSError, ValueError, KeyError, TypeError):
                 raise self._problem(f"its mark {self._file} cannot be read") from None
 
@@ -51,15 +55,20 @@ class StoreMark:
         if self.exists and not (self._path.exists() and self._path.stat().st_size):
             raise self._problem(f"is missing or empty, and {self._file} says that there was one")
 
-    def content_changed(self) -> bool:
-        """Return whether the file is another one than was closed; a crash leaves that open."""
-        return bool(self._closed_as) and self._closed_as != _digest(self._path)
+    def is_as_closed(self) -> bool | None:
+        """Return whether the file is the one that was closed; None: a crash leaves that open."""
+        return self._closed_as == _digest(self._path) if self._closed_as else None
+
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Whether the store was opened last since the machine has power, as far as is known."""
+        return bool(self._boot) and self._boot == _boot()
 
     def damaged(self) -> SettingsError:
         """Return the error that says so."""
         return self._problem("is damaged: its content is not what it was when it was closed")
 
-    def turn(self, connection: sqlite3.Connection) -> None:
+    def turn(self, connection: sqlite3.Connection, version: int) -> None:
         """Check that this is the store that was opened last, and name it anew.
 
         Raises
@@ -73,6 +82,7 @@ class StoreMark:
             found = self._named(connection)
         if self.exists and found not in {self._name, self._before}:
             raise self._problem(f"is not the store that {self._file} says was used last")
+        self._boot, self.version = _boot(), version
         self._write(secrets.token_hex(16), found, "")
         self._named(connection, self._name)
 
@@ -81,7 +91,8 @@ class StoreMark:
         """Name the store, at random by default."""
         name = name or secrets.token_hex(16)
         connection.execute(
-            "INSERT OR REPLACE INTO secrets VALUES ('opened', ?)", (bytes.fromhex(name),)
+            "INSERT OR REPLACE INTO secrets (name, value) VALUES ('opened', ?)",
+            (bytes.fromhex(name),),
         )
         return name
 
@@ -93,7 +104,15 @@ class StoreMark:
 
     def _write(self, name: str, before: str, closed_as: str) -> None:
         self._name, self._before = name, before
-        said = json.dumps({"name": name, "before": before, "closed_as": closed_as})
+        said = json.dumps(
+            {
+                "name": name,
+                "before": before,
+                "closed_as": closed_as,
+                "boot": self._boot,
+                "version": self.version,
+            }
+        )
         new = self._file.with_name(f"{self._file.name}.part")
         with os.fdopen(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, _MODE), "w") as file:
             file.write(said)
@@ -107,6 +126,14 @@ class StoreMark:
             f" {self._file}, or remove both to begin anew: windows and vehicles of before are"
             " forgotten then, and what was published of them can be published again"
         )
+
+
+def _boot() -> str:
+    """Return what names the time since the machine has power; empty: nothing does."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _digest(path: Path) -> str:

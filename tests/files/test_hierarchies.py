@@ -70,6 +70,8 @@ def test_groups_within_groups_are_read_from_json_below_a_root(tmp_path: Path) ->
     ("text", "fault"),
     [
         ("{", "line 1: is not well-formed JSON"),
+        ("[" * 100_000, "is not well-formed JSON"),
+        ('{"work": ' + '{"a": ' * 101 + '["b"]' + "}" * 102, "has more than 100 levels"),
         ("[]", "must be an object"),
         ('{"work": {"a": ["b"], "a": ["c"]}}', "is not well-formed JSON"),
         ('{"work": "a"}', "work: must be groups"),

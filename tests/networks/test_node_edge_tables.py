@@ -96,6 +96,28 @@ def test_names_that_are_not_all_integers_are_text(tmp_path: Path, ending: str) -
     assert network.n_components == 1
 
 
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["10", "20", "30", "a"])])
+@pytest.mark.parametrize("last", ["30", "a"])
+def test_names_may_be_categories(tmp_path: Path, kind: pl.DataType, last: str) -> None:
+    u, v = ["10", "20", last], ["20", last, "10"]
+    edges = pl.DataFrame({"u": u, "v": v}, schema_overrides={"u": kind, "v": kind})
+    edges.write_parquet(tmp_path / "town_edges.parquet")
+    network = load_network(str(tmp_path / "town"))
+    wanted: list[object] = [10, 20, 30] if last == "30" else ["10", "20", "a"]
+    assert network.node_id.tolist() == wanted
+
+
+@pytest.mark.parametrize("column", ["lat", "length_m"])
+def test_categories_are_no_numbers(tmp_path: Path, column: str) -> None:
+    load(tmp_path, nodes=NODES)
+    path = tmp_path / ("town_nodes.parquet" if column == "lat" else "town_edges.parquet")
+    pl.read_parquet(path).with_columns(
+        pl.lit("x").cast(pl.Categorical).alias(column)
+    ).write_parquet(path)
+    with pytest.raises(InputError, match="is not a number everywhere"):
+        load_network(str(tmp_path / "town"))
+
+
 def test_parquet_goes_before_csv(tmp_path: Path) -> None:
     load(tmp_path, edges={"u": [1], "v": [2]}, ending=".csv")
     assert load(tmp_path, edges={"u": [8], "v": [9]}).node_id.tolist() == [8, 9]

@@ -21,6 +21,7 @@ from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
 from anonymizer.app.gateway.services import Service, Services
 from anonymizer.app.gateway.unsent import Unsent
+from anonymizer.app.gateway.wrong_clock import AheadOfClock, budget_of
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer
 from anonymizer.app.live_map.screen import AnalystView
@@ -32,7 +33,6 @@ from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, LinkCounts
-from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of
 from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from anonymizer.app.gateway.own_evidence import OwnEvidence
     from anonymizer.app.gateway.recorder import Recorder
     from anonymizer.pipeline.records.declaration import Stream
-    from anonymizer.store.budget_file import BudgetFile
     from anonymizer.transport.kafka import KafkaLink
     from anonymizer.web import HttpServer
 
@@ -118,6 +117,7 @@ class Gateway:
             is_awaited=settings.in_kafka,
         )
         self._secret = secrets.token_bytes(32)
+        budget = budget_of(settings)
         self.flow = PositionFlow(
             settings,
             with_zones(network, zones_of(settings.zones)),
@@ -126,7 +126,7 @@ class Gateway:
             monotonic=time.monotonic,
             registries=read_registries(settings),
             payload_secrets=read_secrets(settings),
-            budget=_budget(settings),
+            budget=budget,
         )
         is_for_auditors = demo or settings.http.raw_view
         self.screen = AnalystView(
@@ -196,6 +196,11 @@ class Gateway:
             more=[self._evidence.metrics()] if self._evidence else [],
         )
         self.registry = self._metrics.exact
+        self._ahead = AheadOfClock(
+            time.time,
+            budget=budget,
+            streams=lambda now: self.records.held_back(now) if self.records else [],
+        )
         self._readiness = Readiness(
             settings.tick,
             self.flow,
@@ -205,6 +210,7 @@ class Gateway:
             records=self.records,
             watch=self._watch,
             unsent=self._unsent,
+            ahead=self._ahead,
             stopping=lambda: self._phase is not _Phase.SERVING,
         )
         self._reports = OwnReports(
@@ -354,6 +360,8 @@ class Gateway:
         Whatever the broker does, this returns at most a few seconds after `tick.drain_s`.
         """
         sys.setswitchinterval(_SWITCH_S)
+        for problem in self._ahead.problems:
+            self._log.error("the clock", problem=problem)
         async with AsyncExitStack() as stack:
             if self.http and self._application:
                 if self._own_http:
@@ -491,12 +499,3 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
         qos=[i.qos for i in settings.inputs],
         monotonic=time.monotonic,
     )
-
-
-def _budget(settings: Settings) -> "BudgetFile | None":
-    counts = settings.counts
-    if not settings.inputs or not counts.enabled or not counts.has_noise:
-        return None
-    from anonymizer.store.budget_file import BudgetFile  # noqa: PLC0415  as the above
-
-    return BudgetFile(settings.store.budget_path, plan_of(counts), held_s=held_s_of(counts))

@@ -8,6 +8,7 @@ page, and files if the settings name a directory. A file of a day is written whe
 import asyncio
 import math
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -111,7 +112,11 @@ class OwnEvidence:
             if not is_over and not self._asked.is_set():
                 continue
             self._asked.clear()
-            await self._attack()
+            try:
+                await self._attack()
+            except Exception as error:  # noqa: BLE001  whatever it is: the watch goes on, and positions
+                self._log.error("attacks on the traffic failed", why=_raised_in(error))
+                self._ended("failed")
             if is_over:
                 ends_s = self._next_end()
 
@@ -172,6 +177,15 @@ class OwnEvidence:
         figures.at_s, figures.sample_s = at_s, sample_s
         say = self._log.error if figures.n_broken else self._log.info
         say("traffic attacked", sample_s=round(sample_s), broken=figures.n_broken)
+
+
+def _raised_in(error: Exception) -> str:
+    """Return the class of an error and the innermost module of ours, and nothing that it says."""
+    frames = [
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    ours = [name for name in frames if name.startswith("anonymizer")]
+    return f"{type(error).__name__} in {ours[-1]}"
 
 
 def _figures(best: Result | None) -> dict[str, float]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from anonymizer.app.gateway.input_watch import InputWatch
 from anonymizer.app.gateway.unsent import Unsent
+from anonymizer.app.gateway.wrong_clock import AheadOfClock
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import TickSettings
@@ -26,7 +27,7 @@ class Readiness:
     ----------
     tick
         Settings of the ticks.
-    flow, link, zones, backlog, records, watch, unsent
+    flow, link, zones, backlog, records, watch, unsent, ahead
         The parts; None: the gateway has none.
     stopping
         Returns whether the gateway ends.
@@ -43,11 +44,13 @@ class Readiness:
         records: "Recorder | None",
         watch: InputWatch,
         unsent: Unsent,
+        ahead: AheadOfClock,
         stopping: Callable[[], bool],
     ) -> None:
         self._tick, self._flow, self._link = tick, flow, link
         self._zones, self._backlog, self._records = zones, backlog, records
         self._watch, self._unsent, self._stopping = watch, unsent, stopping
+        self._ahead = ahead
 
     def why_dead(self) -> list[str]:
         """Return why the process should be started anew; empty: it lives."""
@@ -81,7 +84,7 @@ class Readiness:
             problems += self._records.problems
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
-        problems += [*self._watch.problems, *self._unsent.problems]
+        problems += [*self._watch.problems, *self._unsent.problems, *self._ahead.problems]
         if self._stopping():
             problems.append("stopping")
         return problems

@@ -29,6 +29,7 @@ from anonymizer.pipeline.records.stages import (
     intake_stage,
     publish_stage,
 )
+from anonymizer.pipeline.records.stream_state import ahead_until
 from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import AttributeSettings, Settings, StreamSettings
 from anonymizer.store import RecordStore
@@ -56,6 +57,30 @@ def declared_streams(settings: Settings) -> list[Stream]:
         If a hierarchy cannot be read, or a stream cannot be declared.
     """
     return [declare(stream, branches=_branches(stream)) for stream in settings.streams]
+
+
+def open_flow(
+    settings: Settings, streams: Sequence[Stream], *, min_free_bytes: int = 0
+) -> tuple[RecordStore, RecordFlow, int]:
+    """Open the store; return it, the flow on it, and how many parts no stream is declared for.
+
+    Raises
+    ------
+    SettingsError, StoreError
+        If the store cannot be used.
+    """
+    store = RecordStore(
+        settings.store.path,
+        keep_published_s=settings.store.keep_published_s,
+        min_free_bytes=min_free_bytes,
+    )
+    try:
+        n_retired = store.retire([UNMATCHED, *(stream.settings.name for stream in streams)])
+        flow = RecordFlow(streams, store, settings.limits, at_s=time.monotonic())
+    except BaseException:  # also if interrupted: the lock must be released
+        store.close()
+        raise
+    return store, flow, n_retired
 
 
 class OneThread:
@@ -229,6 +254,14 @@ class Recorder:
         ]
         return [*of_streams, ("records", self.flow.unmatched, 0)]
 
+    def held_back(self, now: float) -> list[tuple[str, float]]:
+        """Return the streams that a clock that was ahead holds back, and until when."""
+        until_of = {
+            f"stream {state.stream.settings.name}": ahead_until(state.windows, now=now)
+            for state in self.flow.states
+        }
+        return [(name, until) for name, until in until_of.items() if until is not None]
+
     @property
     def problems(self) -> list[str]:
         """What keeps streams from publishing, see `RefusedParts`."""
@@ -350,24 +383,9 @@ class Recorder:
             await self._context.in_store(self.store.keep_session, self.session.stored)
 
     def _open(self) -> tuple[RecordStore, RecordFlow]:
-        settings = self._settings
-        store = RecordStore(
-            settings.store.path,
-            keep_published_s=settings.store.keep_published_s,
-            min_free_bytes=self._min_free_bytes,
+        store, flow, n_retired = open_flow(
+            self._settings, self._streams, min_free_bytes=self._min_free_bytes
         )
-        try:
-            declared = [UNMATCHED, *(stream.settings.name for stream in self._streams)]
-            n_retired = store.retire(declared)
-            flow = RecordFlow(
-                self._streams,
-                store,
-                settings.limits,
-                at_s=time.monotonic(),
-            )
-        except BaseException:  # also if interrupted: the lock must be released
-            store.close()
-            raise
         if n_retired:
             self._log.warning("parts of undeclared streams suppressed", parts=n_retired)
         return store, flow

@@ -42,7 +42,7 @@ from anonymizer.pipeline.positions.counts.private_counts import noise_of
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
-from anonymizer.pipeline.positions.tick.meaning import formed_under
+from anonymizer.pipeline.positions.tick.meaning import formed_under, places_digest
 from anonymizer.settings import Settings
 
 
@@ -52,7 +52,8 @@ class LaneStage:
     It sends its messages for MQTT to `out`, and one report to each source.
 
     One lane publishes the `counts`, the `trips` and the `streets` of all devices, and in
-    `collected` what holds in all districts; `current` is what holds in its own.
+    `collected` what holds in all districts; `current` is what holds in its own. `places`: see
+    `places_digest`; a state of others is not read.
     """
 
     def __init__(
@@ -70,9 +71,10 @@ class LaneStage:
         pseudonyms: Pseudonyms,
         n_sources: int,
         interval_s: float,
+        places: str,
     ) -> None:
         self.lane = lane
-        self._name = f"lane {lane.district.number}"
+        self._name = f"lane {lane.district.number} of {places}"
         self._encoder, self._readings, self._counts = encoder, readings, counts
         self._echoes, self._current, self._collected = echoes, current, collected
         self._trips, self._streets = trips, streets
@@ -236,7 +238,9 @@ def lane_stages(
 ) -> Callable[[int], LaneStage]:
     """Return a function that makes the lane of a district; all share what never changes."""
     network = zoned.network
-    make_district = district_maker(settings, network, districts_of(settings, network))
+    districts = districts_of(settings, network)
+    make_district = district_maker(settings, network, districts)
+    places = places_digest(network, districts, settings)
     encoder = ReleaseEncoder(
         network,
         topic=settings.output.topic,
@@ -293,6 +297,7 @@ def lane_stages(
             pseudonyms=Pseudonyms(secret, under),
             n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
+            places=places,
         )
 
     return make

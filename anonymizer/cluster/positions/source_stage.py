@@ -75,6 +75,7 @@ from anonymizer.pipeline.positions.tick.factory import (
 from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions, MapMatching, matching_with
+from anonymizer.pipeline.positions.tick.meaning import places_digest
 from anonymizer.settings import Settings
 
 
@@ -96,12 +97,12 @@ _RAW_OF = {RAW: RAW, STATEMENTS: STATEMENTS}
 class SourceStage:
     """Runs one source. It sends one batch to each lane at each tick.
 
-    `make_decoder`, `make_public` and `make_fixed` return a decoder, the public devices and the
-    cloaked fixed devices, which count in a ledger; without the last there are none, or another
-    source has them. `make_counted` returns the devices that are counted, by their keys,
-    `make_streets` what adds up their passages. A device that is silent for the longest time to live
-    of `pace` is absent everywhere. `ledger`: what was received, and what became of it; `n_closed`:
-    ticks that have closed.
+    `places`: see `places_digest`; a state of others is not read. `make_decoder`, `make_public` and
+    `make_fixed` return a decoder, the public devices and the cloaked fixed devices, which count in
+    a ledger; without the last there are none, or another source has them. `make_counted` returns
+    the devices that are counted, by their keys, `make_streets` what adds up their passages. A
+    device that is silent for the longest time to live of `pace` is absent everywhere. `ledger`:
+    what was received, and what became of it; `n_closed`: ticks that have closed.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class SourceStage:
         settings: Settings,
         *,
         number: int,
+        places: str,
         secret: bytes,
         router: Router,
         matching: MapMatching,
@@ -120,7 +122,7 @@ class SourceStage:
         make_streets: Callable[[Keys, DeviceZones | None], StreetWatch] | None,
         pace: Pace,
     ) -> None:
-        self.number = number
+        self.number, self._name = number, f"source {number} of {places}"
         self.ledger = Ledger()
         self._settings = settings
         self._interval_s = settings.tick.interval_s
@@ -405,7 +407,7 @@ class SourceStage:
     def snapshot(self) -> bytes:
         """Return the whole state. It holds where devices are: store it like raw positions."""
         return pack_state(
-            f"source {self.number}",
+            self._name,
             {
                 "queue": self._queue.state(),
                 "ledger": self.ledger.state(),
@@ -430,7 +432,7 @@ class SourceStage:
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same source."""
-        state = unpack_state(f"source {self.number}", snapshot)
+        state = unpack_state(self._name, snapshot)
         self._queue.restore(state["queue"])
         self.ledger.restore(state["ledger"])
         # What it remembers besides is found again.
@@ -488,6 +490,7 @@ def source_stages(
     matching = matching_with(zoned, snap_limit_m=settings.network.snap_limit_m, secret=secret)
     pace = pace_of(settings)
     echoes = Echoes(settings, zoned.network)
+    places = places_digest(zoned.network, districts, settings)
 
     @cache
     def finder() -> StreetFinder:
@@ -522,6 +525,7 @@ def source_stages(
         return SourceStage(
             settings,
             number=number,
+            places=places,
             secret=secret,
             router=Router(districts),
             matching=matching,

@@ -35,8 +35,9 @@ class OpenStream:
     """The open windows of one stream, or of a share of its vehicles.
 
     `key` returns the key that stands for an id of a vehicle; empty if the id is not usable.
-    `n_shares`: how many equal shares of the stream there are; `newest`, `floor`: where the windows
-    begin, see `Windows`; `parts`: those of open windows that are known already.
+    `n_shares`: how many equal shares of the stream there are; `newest`, `floor`, `released`: where
+    the windows begin, and which are closed besides, see `Windows`; `parts`: those of open windows
+    that are known already.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class OpenStream:
         newest: Sequence[float] = (),
         floor: int = NEVER,
         parts: Sequence[PartRow] = (),
+        released: Sequence[range] = (),
     ) -> None:
         self.stream, self._limits, self._key = stream, limits, key
         self._accounts = accounts
@@ -67,6 +69,7 @@ class OpenStream:
             at_s=at_s,
             floor=floor,
             opened=self.records.windows(),
+            released=released,
         )
         self._next_part = max((part.number for part in parts), default=0) + 1
         self._n_closing = 0

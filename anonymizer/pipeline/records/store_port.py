@@ -69,7 +69,9 @@ class Recalled:
     next_message
         Number of the stream's next message.
     released_until
-        End of the last closed window, under any declaration; -inf: none.
+        End of the last closed window, under any declaration, but for `released`; -inf: none.
+    released
+        Start and end of times that were closed by a clock that was ahead, see `Store.go_on`.
     """
 
     newest: Sequence[float]
@@ -80,6 +82,7 @@ class Recalled:
     n_unpublished: int
     next_message: int
     released_until: float = -inf
+    released: Sequence[tuple[float, float]] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -170,6 +173,14 @@ class Store(Protocol):
 
     def close_window(self, closed: ClosedWindow) -> None:
         """Close a window and erase its parts, so that nothing of them is left on the disk."""
+
+    def go_on(self, stream: str, *, floor: int, starts: float) -> int:
+        """Let a stream whose windows were closed by a clock that was ahead go on.
+
+        It accepts parts from the window `floor` on, which begins at `starts`, but for windows of
+        later times that are closed already. The parts of open windows have their times from that
+        clock: they are erased, and settled as late. Return their number.
+        """
 
     def waiting(self, *, limit: int) -> list[Waiting]:
         """Return the classes that wait to be published, oldest first."""

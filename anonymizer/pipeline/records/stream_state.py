@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from anonymizer.algorithms.windows import NEVER
+from anonymizer.algorithms.windows import NEVER, Windows
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
 from anonymizer.pipeline.records.anonymize_window import Closing
@@ -85,6 +85,7 @@ class StreamState(OpenStream):
             newest=stored.newest,
             floor=_floor(stored, stream),
             parts=stored.parts,
+            released=[_windows_of(stream, *span) for span in stored.released],
         )
         self.model = WINDOW_MODELS[settings.model](stream)
         self.stats = StreamStats()
@@ -154,6 +155,22 @@ class StreamState(OpenStream):
         self.stats.n_messages += n_classes if outcome == Outcome.PUBLISHED else 0
 
 
+def ahead_until(windows: Windows, *, now: float) -> float | None:
+    """Return the time that windows begin at, if no clock that is right can have put it there.
+
+    `now`: the wall clock in unix seconds. All parts of before that time are late.
+    """
+    until = windows.rule.span(windows.floor)[0]
+    return until if until > now + windows.rule.max_ahead_s + windows.rule.length_s else None
+
+
+def _windows_of(stream: Stream, start: float, end: float) -> range:
+    """Return the windows that share more than an instant with a time span."""
+    rule = stream.rule
+    last = rule.window_of(end)
+    return range(rule.window_of(start), last + (rule.span(last)[0] < end))
+
+
 def _floor(stored: Recalled, stream: Stream) -> int:
     """Return the first window that accepts parts, so that no time is released twice.
 
@@ -163,6 +180,4 @@ def _floor(stored: Recalled, stream: Stream) -> int:
     floor = NEVER if stored.floor is None else stored.floor
     if stored.released_until == -inf:
         return floor
-    inside = stream.rule.window_of(stored.released_until)
-    begins = stream.rule.span(inside)[0]
-    return max(floor, inside + (begins < stored.released_until))
+    return max(floor, _windows_of(stream, stored.released_until, stored.released_until).stop)

@@ -2,6 +2,8 @@
 
 import json
 import time
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,10 @@ import pytest
 
 from anonymizer.app.gateway.live_streets import LiveStreets
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of, spent_period
 from anonymizer.pipeline.positions.out.trips import TripWindows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
+from anonymizer.store.budget_file import BudgetFile
 from tests.app.test_street_hours import HOUR, NETWORK
 from tests.pipeline.positions.support import Rig, flow_settings
 
@@ -29,6 +33,11 @@ FEATURES: dict[str, dict[str, Any]] = {
     "trips_out": {"counts": {"k": 2}, "trips_out": {"every_s": 60}},
     "counts": {"counts": {"privacy": "k", "every_s": 60, "k": 2, "cells": 16}},
     "trips": {"trips": {"enabled": True}},
+    "dp": {"counts": {"privacy": "w-event", "every_s": 60, "period_s": 120, "cells": 16}},
+    "zones": {
+        "device_zones": {"topic": "zones/{device}"},
+        "zones": [{"circle": {"lat": NETWORK.lat[0], "lon": NETWORK.lon[0], "radius_m": 50}}],
+    },
     "session": {"region": {"mode": "session", "min_nodes": 1, "place_devices": 1}},
 }
 TICK_S, LONGEST_S = 20.0, 5.0
@@ -37,12 +46,26 @@ TICK_S, LONGEST_S = 20.0, 5.0
 class Clocked:
     """A flow whose wall clock, and that of the devices, is ahead of the steady one."""
 
-    def __init__(self, tables: dict[str, Any]) -> None:
-        self.rig = Rig(roads=NETWORK, **tables)
+    def __init__(self, tables: dict[str, Any], folder: Path) -> None:
+        self._tables, self._folder = tables, folder
         self.now, self.ahead_s = NOW, 0.0
         self.longest_s, self.n_published = 0.0, 0
+        self.counts: Counter[bool] = Counter()
+        """Messages of counts so far, by whether they were suppressed."""
+        self.budget: BudgetFile | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Lose everything but the disk; the steady clock begins at what the wall's says."""
+        self.now, self.ahead_s = self.now + self.ahead_s, 0.0
+        settings = flow_settings(**self._tables)
+        if self.budget is not None:
+            self.budget.close()
+        if settings.counts.has_noise:
+            plan, held_s = plan_of(settings.counts), held_s_of(settings.counts)
+            self.budget = BudgetFile(self._folder / "budget.sqlite", plan, held_s=held_s)
+        self.rig = Rig(roads=NETWORK, budget=self.budget, **self._tables)
         self.streets: LiveStreets | None = None
-        settings = flow_settings(**tables)
         if settings.counts.streets_s:
             flow = self.rig.flow
             flow.streets = self.streets = LiveStreets(settings, NETWORK, flow.mobile.devices.keys)
@@ -58,6 +81,9 @@ class Clocked:
             self.longest_s = max(self.longest_s, time.process_time() - began)
             self.rig.settle(output, [True] * len(output.messages))
             self.n_published += len(output.messages)
+            for each in output.messages:
+                if each.topic == "cloaked/counts":
+                    self.counts["suppressed" in json.loads(each.payload)] += 1
 
     def _said(self) -> list[Delivery]:
         wall = self.now + self.ahead_s
@@ -71,8 +97,10 @@ class Clocked:
 
 @pytest.mark.parametrize("jump", JUMPS)
 @pytest.mark.parametrize("feature", FEATURES)
-async def test_a_jump_of_the_clock_stops_nothing_there_and_back(feature: str, jump: str) -> None:
-    clocked = Clocked(FEATURES[feature])
+async def test_a_jump_of_the_clock_stops_nothing_there_and_back(
+    feature: str, jump: str, tmp_path: Path
+) -> None:
+    clocked = Clocked(FEATURES[feature], tmp_path)
     await clocked.run(2 * HOUR if feature == "streets" else 400)
     clocked.longest_s = 0.0  # the first test of a fresh checkout has compiled kernels until here
     for ahead_s in (JUMPS[jump], 0.0):
@@ -88,6 +116,33 @@ async def test_a_jump_of_the_clock_stops_nothing_there_and_back(feature: str, ju
 
 def _n_hours(clocked: Clocked) -> int:
     return 0 if clocked.streets is None else sum(clocked.streets.n_hours.values())
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+@pytest.mark.parametrize("feature", FEATURES)
+async def test_a_jump_over_a_restart_stops_nothing_there_and_back(
+    feature: str, jump: str, tmp_path: Path
+) -> None:
+    """Counts with a budget stand still after the way back until the operator's command."""
+    clocked = Clocked(FEATURES[feature], tmp_path)
+    await clocked.run(2 * HOUR if feature == "streets" else 400)
+    clocked.longest_s = 0.0
+    for ahead_s in (JUMPS[jump], -JUMPS[jump]):
+        clocked.ahead_s = ahead_s
+        clocked.restart()
+        budget, counts = clocked.budget, flow_settings(**FEATURES[feature]).counts
+        if budget is not None and budget.ahead_until(clocked.now) is not None:
+            before = clocked.counts.copy()
+            await clocked.run(300)
+            assert clocked.counts[False] == before[False]
+            assert clocked.counts[True] > before[True], "it is said"
+            budget.go_on(*spent_period(counts, clocked.now))
+        before, n = clocked.counts.copy(), clocked.n_published
+        await clocked.run(3 * HOUR if feature == "streets" else 1200)
+        assert clocked.n_published > n
+        assert clocked.counts[False] > before[False] or feature not in {"dp", "counts"}
+        assert _n_hours(clocked) > 0 or feature != "streets"
+    assert clocked.longest_s < LONGEST_S
 
 
 @pytest.mark.parametrize("jump", JUMPS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from prometheus_client import generate_latest
 
 from anonymizer.app.audit import AuditReport
@@ -71,6 +72,34 @@ class Attacks:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_evidence_module, "AttackProcess", Attacks)
+
+
+class BrokenSample:
+    """A sample that cannot be taken, and an error that tells of a device."""
+
+    n_asked = 0
+
+    def traffic(self) -> None:
+        self.n_asked += 1
+        raise KeyError("d7 was at 60.1, 24.9")
+
+
+async def test_a_watch_that_fails_in_the_gateway_itself_goes_on_and_rings(tmp_path: Path) -> None:
+    sample: Any = BrokenSample()
+    settings = flow_settings(watch={"evidence_s": 60, "reports": str(tmp_path)})
+    evidence = OwnEvidence(settings, NETWORK, sample, wall=Watch(NIGHT), niceness=0)
+    with structlog.testing.capture_logs() as log:
+        running = asyncio.create_task(evidence.run())
+        for n in (1, 2):
+            evidence.ask()
+            await attacked_until(evidence, n)
+        assert not running.done()
+        running.cancel()
+    assert sample.n_asked == evidence.figures.n_runs["failed"] == 2
+    shown = generate_latest(new_registry(evidence.metrics())).decode()
+    assert re.search(r"^anonymizer_evidence_overdue 1", shown, re.MULTILINE)
+    assert [each["why"] for each in log] == ["KeyError in anonymizer.app.gateway.own_evidence"] * 2
+    assert "60.1" not in str(log)
 
 
 def modes_in(folder: Path) -> set[int]:

@@ -277,6 +277,28 @@ def test_no_change_of_a_setting_crashes_a_source_or_shrinks_a_region_of_fixed_de
         assert all(pair.regions[name] >= regions[name] for name in living), key
 
 
+OTHER_PLACES: dict[str, tuple[RoadNetwork, dict[str, Any]]] = {
+    "fewer nodes": (load_network("grid:8x8"), {}),
+    "as many nodes": (load_network("grid:20x5"), {}),
+    "other districts": (SMALL, {"region": ALIKE["region"] | {"districts": 2}}),
+    "other cells": (SMALL, {"counts": ALIKE["counts"] | {"cells": 64}}),
+}
+
+
+@pytest.mark.parametrize("other", OTHER_PLACES)
+@pytest.mark.parametrize("stage", ["source", "lane"])
+@pytest.mark.parametrize("kind", ["readings", "trips"])
+def test_no_stage_reads_numbers_of_other_places(kind: str, stage: str, other: str) -> None:
+    """Routes, passages, homes and cells are numbers that mean nothing elsewhere."""
+    _, snapshots, _ = pair_before(kind)
+    network, changed = OTHER_PLACES[other]
+    settings = Settings.model_validate(SOURCES[kind] | changed | {"zones": []})
+    make = source_stages if stage == "source" else lane_stages
+    made = make(settings, with_zones(network, zones_of([])), secret=SECRET)(0)
+    with pytest.raises(ValueError, match="are no snapshot of"):
+        made.restore(snapshots[stage == "lane"])
+
+
 def said_by_those_who_stand(now: float) -> Arrivals:
     rng = np.random.default_rng(3)
     found = []

@@ -12,6 +12,7 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.counts.private_counts import Budget
 from anonymizer.pipeline.positions.tick.flow import PositionFlow, TickOutput
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of
@@ -63,6 +64,7 @@ class Rig:
         monotonic: Callable[[], float] | None = None,
         registries: Mapping[Path, Places] | None = None,
         roads: RoadNetwork = NETWORK,
+        budget: Budget | None = None,
         **tables: object,
     ) -> None:
         self.ledger = Ledger()
@@ -76,6 +78,7 @@ class Rig:
             secret=SECRET,
             monotonic=monotonic or (lambda: float(next(seconds))),
             registries=registries or {},
+            budget=budget,
         )
 
     def put(self, *deliveries: Delivery) -> None:

@@ -441,7 +441,9 @@ def test_a_vehicle_that_comes_back_within_a_year_keeps_the_cover_of_its_cohort(
     fleet = list(traffic(n_vehicles=40, n_windows=1, seed=7))
     others = [replace(part, vehicle=f"other-{part.vehicle}") for part in fleet]
     with rig_for(cumulative="enforce") as rig:
-        for window, parts in ((0, fleet), (days * 1440, others), (days * 1440 + 1, fleet)):
+        # A leap of more than 30 days would be a clock that was put forward.
+        passing = [(day * 1440, others) for day in (*range(20, days, 20), days)]
+        for window, parts in ((0, fleet), *passing, (days * 1440 + 1, fleet)):
             now = window * LENGTH_S
             rig.take(*(replace(part, ts=part.ts + now) for part in parts), now=NOW + now)
             rig.clock_s += 1000.0

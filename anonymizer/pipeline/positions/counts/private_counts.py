@@ -383,6 +383,14 @@ def held_s_of(settings: "CountSettings") -> float:
     return settings.period_s if settings.slides else 0.0
 
 
+def spent_period(settings: "CountSettings", now: float) -> tuple[float, float]:
+    """Return the time for which a budget is spent if nobody knows how much of it is."""
+    if settings.slides:
+        return now, now + settings.period_s
+    period = math.floor(now / settings.period_s)
+    return period * settings.period_s, (period + 1) * settings.period_s
+
+
 def plan_of(settings: "CountSettings") -> str:
     """Return the settings that a budget is made for; under others, its rest is refused."""
     keys = ("epsilon", "delta", "period_s", "every_s", "trip_areas")

@@ -219,7 +219,7 @@ class PositionFlow:
         self._echoes = Echoes(settings, network) if settings.echoes else None
         self._counting = (
             self._counting_flow(settings, zoned, budget, secret)
-            if settings.counts.enabled
+            if settings.counts.enabled and settings.inputs  # else nobody is there to be counted
             else None
         )
         self._trips_out = None

@@ -17,6 +17,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 
 if TYPE_CHECKING:
+    from anonymizer.algorithms.positions.districts import Districts
     from anonymizer.settings import Settings
 
 _OF_NO_GROUP = {
@@ -59,3 +60,13 @@ def network_digest(network: RoadNetwork) -> str:
         network.load_at,
         repr([each.nodes for each in network.layers]).encode(),
     ).hex()
+
+
+def places_digest(network: RoadNetwork, districts: "Districts", settings: "Settings") -> str:
+    """Return a digest, 32 hexadecimal digits, of what stored numbers of places stand for.
+
+    Nodes, roads, districts and cells: routes, passages and homes are told by these numbers.
+    """
+    cells = str(settings.counts.cells if settings.counts.enabled else 0)
+    said = network_digest(network) + cells
+    return digest_of(said.encode(), districts.of_node, districts.number_of).hex()

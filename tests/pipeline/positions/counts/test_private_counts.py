@@ -20,8 +20,10 @@ from anonymizer.pipeline.positions.counts.private_counts import (
     PrivateCounts,
     PrivateCountsMessage,
     Spent,
+    held_s_of,
     noise_of,
     plan_of,
+    spent_period,
 )
 from anonymizer.settings import CountSettings
 from anonymizer.store.budget_file import BudgetFile
@@ -249,6 +251,40 @@ def test_the_budget_survives_a_restart(tmp_path: Path) -> None:
     assert other.charge(160, 240, most=3) == 1
     other.close()
     assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("table", [{}, {"privacy": "w-event"}], ids=["dp", "w-event"])
+def test_after_a_clock_that_was_ahead_a_budget_counts_as_spent(
+    tmp_path: Path, table: dict[str, Any]
+) -> None:
+    """What was charged at a wrong time is charged to the time of the command."""
+    settings = dp_settings(**table)
+    every_s, lasts_s = settings.every_s, settings.period_s
+    most = 1 if settings.slides else settings.intervals_of_budget
+    length_s = every_s if settings.slides else lasts_s
+    path, here, ahead = tmp_path / "budget.sqlite", 10 * lasts_s, 1e6 * lasts_s
+
+    def charge(budget: BudgetFile, at: float) -> int | None:
+        starts = at // length_s * length_s
+        return budget.charge(starts, starts + length_s, most=most)
+
+    budget = BudgetFile(path, plan_of(settings), held_s=held_s_of(settings))
+    assert charge(budget, here) == 1
+    assert budget.ahead_until(here) is None
+    assert charge(budget, ahead) == 1
+    for _ in range(2):
+        assert budget.ahead_until(here) == ahead + length_s
+        assert charge(budget, here) is None
+        budget.close()
+        budget = BudgetFile(path, plan_of(settings), held_s=held_s_of(settings))
+    now = here + lasts_s / 2
+    budget.go_on(*spent_period(settings, now))
+    assert budget.ahead_until(now) is None
+    spent_until = now + lasts_s if settings.slides else here + lasts_s
+    steps = np.arange(here, spent_until + 3 * lasts_s, every_s)
+    first = next(at for at in steps.tolist() if charge(budget, at) is not None)
+    assert spent_until <= first <= spent_until + length_s
+    budget.close()
 
 
 def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
