@@ -48,7 +48,7 @@ def demo(
         anonymizer demo --duration 20 --headless --devices 500
     """
     if headless:
-        typer.echo("loading ...")
+        typer.echo("loading ...", err=True)
     from anonymizer.app.demo import DemoPlan
     from anonymizer.cli.demo_view import present
 

@@ -91,11 +91,12 @@ async def _in_lines(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Sce
 
     def compiling(done: int, asked: int) -> None:
         if asked == 1:
-            console.print(f"{_COMPILING}; until then, they run as plain Python")
+            progress.print(f"{_COMPILING}; until then, they run as plain Python")
         elif done == asked:
-            console.print(f"{done} kernels are compiled")
+            progress.print(f"{done} kernels are compiled")
 
-    console.print(_STARTING)
+    progress = Console(stderr=True)
+    progress.print(_STARTING)
     last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
     return last, scenes[0] if scenes else None
 
