@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from anonymizer.extras import require
+
 
 class Broker(StrEnum):
     """Which broker the demo runs."""
@@ -47,6 +49,8 @@ def demo(
 
         anonymizer demo --duration 20 --headless --devices 500
     """
+    if broker is Broker.EMBEDDED:
+        require("demo")
     if headless:
         typer.echo("loading ...", err=True)
     from anonymizer.app.demo import DemoPlan
