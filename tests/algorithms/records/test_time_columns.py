@@ -95,7 +95,7 @@ def test_of_several_writings_of_a_day_the_shortest_is_published() -> None:
     ("cells", "said"),
     [
         (["2023-02-30", "2023-02-28"], "categories"),
-        (["2023-01-31", "2023-01-31 12:00", "2023-01-30"], "although most cells are dates"),
+        (["2023-01-31", "2023-01-31 noon", "2023-01-30"], "although most cells are dates"),
         (["12:00", "12:30", "noon"], "although most cells are times of day"),
         (["2023-01-31T12:00", "2023-01-31T12:00Z"], "categories"),
         (["24:00", "13:00 pm"], "categories"),
@@ -111,6 +111,12 @@ def test_what_is_no_time_throughout_is_categories(cells: list[str], said: str) -
     assert made.schema.qis[0].label
     for i in range(len(cells)):  # whatever comes first
         assert said in str(read_times(cells[i:] + cells[:i]))
+
+
+def test_a_date_among_times_is_its_midnight() -> None:
+    made = coded(["2023-01-31", "2023-01-31 12:00", "2023-01-31 00:00"])
+    assert "times" in made.read_as["x"]
+    assert len(set(made.records.qi[:, 0].tolist())) == 2
 
 
 def test_dates_of_two_meanings_are_refused_unless_they_are_categories() -> None:
