@@ -126,6 +126,11 @@ class Trust:
         heard = self._last[:, _HEARD]
         return np.flatnonzero((heard > -np.inf) & (heard < before)).astype(np.int32)
 
+    def all_heard_s(self) -> float:
+        """Return since when all devices have claimed something; infinite if there are none."""
+        heard = self._last[:, _HEARD]
+        return float(heard[heard > -np.inf].min(initial=math.inf))
+
     def free(self, slot: Int32Array) -> None:
         """Forget the devices of these slots."""
         self._last[slot[slot < len(self._last)]] = _UNKNOWN

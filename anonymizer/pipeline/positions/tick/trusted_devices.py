@@ -21,15 +21,18 @@ class TrustedDevices:
         self._rows, self._trust = DeviceRows(keys), Trust(kept_s=kept_s)
         self._kept_s = kept_s
         self._slot_heard_s: FloatArray = np.zeros(0)
+        self._all_heard_s = -np.inf
+        """Since when all devices have claimed something: until then, none is looked for."""
 
     def judge(self, claims: Claims, *, max_mps: FloatArray, now: float) -> UInt8Array:
         """Return `HELD` or why each position is refused, shape (n,); see `Trust.judge`."""
-        unheard = self._trust.unheard(before=now - self._kept_s)
-        if len(unheard):
+        if now - self._kept_s > self._all_heard_s:
+            unheard = self._trust.unheard(before=now - self._kept_s)
             used = self._rows.used()
             gone = used[np.isin(used, unheard)]
             self._trust.free(gone)
             self._rows.drop(gone)
+            self._all_heard_s = min(self._trust.all_heard_s(), now)
         n_slots = int(claims.slot.max(initial=-1)) + 1
         if n_slots > len(self._slot_heard_s):
             room = np.full(max(n_slots, 2 * len(self._slot_heard_s)), -np.inf)
@@ -62,3 +65,4 @@ class TrustedDevices:
         self._rows.restore(state["rows"])
         self._trust.restore(state["trust"])
         self._slot_heard_s = state["slot_heard_s"].copy()
+        self._all_heard_s = -np.inf
