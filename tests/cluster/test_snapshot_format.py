@@ -26,7 +26,7 @@ KNOWN = {
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "718e3f6291010cfe",
+    "messages": "73e4de2d1dd8e52f",
 }
 """Digests of what format 3 looks like, by kind of stage."""
 

@@ -90,7 +90,8 @@ def test_a_part_is_read_where_the_settings_say() -> None:
         (("exit", "section"), None, None),
         (("exit", "section"), "?", None),
         (("exit", "section"), "x" * 65, Outcome.INVALID__OUT_OF_DOMAIN),
-        (("exit", "section"), "a\x07b", Outcome.INVALID__OUT_OF_DOMAIN),
+        (("exit", "section"), "a\x07b", None),  # without the sign that nobody sees
+        (("exit", "section"), "a\ue000b", Outcome.INVALID__OUT_OF_DOMAIN),
         (("km",), "twelve", Outcome.INVALID__SCHEMA),
         (("km",), "101", Outcome.INVALID__OUT_OF_DOMAIN),
     ],

@@ -764,7 +764,7 @@ MODULES = (
         (
             ("np.maximum(k, shared.k), k)", "k, k)"),
             ("np.maximum(need, more), need)", "need, need)"),
-            ("~without & (level < len(self.levels.at))", "~without"),
+            ("own.k, level < len(self.levels.at))", "own.k, level >= 0)"),
         ),
     ),
     Module(

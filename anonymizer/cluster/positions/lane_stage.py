@@ -53,7 +53,7 @@ class LaneStage:
 
     One lane publishes the `counts`, the `trips` and the `streets` of all devices, and in
     `collected` what holds in all districts; `current` is what holds in its own. `places`: see
-    `places_digest`; a state of others is not read.
+    `places_digest`; a state of others is not read, nor one of other `n_cells`.
     """
 
     def __init__(
@@ -72,9 +72,11 @@ class LaneStage:
         n_sources: int,
         interval_s: float,
         places: str,
+        n_cells: int,
     ) -> None:
         self.lane = lane
         self._name = f"lane {lane.district.number} of {places}"
+        self._n_cells = n_cells
         self._encoder, self._readings, self._counts = encoder, readings, counts
         self._echoes, self._current, self._collected = echoes, current, collected
         self._trips, self._streets = trips, streets
@@ -213,11 +215,11 @@ class LaneStage:
             "streets": None if self._streets is None else self._streets.state(),
             "collected": None if self._collected is None else self._collected.state(),
         }
-        return pack_state(self._name, state)
+        return pack_state(self._name, state, n_cells=self._n_cells)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same lane."""
-        state = unpack_state(self._name, snapshot)
+        state = unpack_state(self._name, snapshot, n_cells=self._n_cells)
         self.lane.restore(state["lane"])
         self._readings.restore(state["readings"])
         if self._counts is not None and state["tallies"] is not None:
@@ -240,7 +242,8 @@ def lane_stages(
     network = zoned.network
     districts = districts_of(settings, network)
     make_district = district_maker(settings, network, districts)
-    places = places_digest(network, districts, settings)
+    places = places_digest(network, districts)
+    n_cells = settings.counts.cells if settings.counts.enabled else 0
     encoder = ReleaseEncoder(
         network,
         topic=settings.output.topic,
@@ -298,6 +301,7 @@ def lane_stages(
             n_sources=settings.cluster.n_parts,
             interval_s=settings.tick.interval_s,
             places=places,
+            n_cells=n_cells,
         )
 
     return make

@@ -97,12 +97,13 @@ _RAW_OF = {RAW: RAW, STATEMENTS: STATEMENTS}
 class SourceStage:
     """Runs one source. It sends one batch to each lane at each tick.
 
-    `places`: see `places_digest`; a state of others is not read. `make_decoder`, `make_public` and
-    `make_fixed` return a decoder, the public devices and the cloaked fixed devices, which count in
-    a ledger; without the last there are none, or another source has them. `make_counted` returns
-    the devices that are counted, by their keys, `make_streets` what adds up their passages. A
-    device that is silent for the longest time to live of `pace` is absent everywhere. `ledger`:
-    what was received, and what became of it; `n_closed`: ticks that have closed.
+    `places`: see `places_digest`; a state of others is not read, nor one of other `n_cells`.
+    `make_decoder`, `make_public` and `make_fixed` return a decoder, the public devices and the
+    cloaked fixed devices, which count in a ledger; without the last there are none, or another
+    source has them. `make_counted` returns the devices that are counted, by their keys,
+    `make_streets` what adds up their passages. A device that is silent for the longest time to live
+    of `pace` is absent everywhere. `ledger`: what was received, and what became of it; `n_closed`:
+    ticks that have closed.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class SourceStage:
         *,
         number: int,
         places: str,
+        n_cells: int,
         secret: bytes,
         router: Router,
         matching: MapMatching,
@@ -122,7 +124,8 @@ class SourceStage:
         make_streets: Callable[[Keys, DeviceZones | None], StreetWatch] | None,
         pace: Pace,
     ) -> None:
-        self.number, self._name = number, f"source {number} of {places}"
+        self.number, self._n_cells = number, n_cells
+        self._name = f"source {number} of {places}"
         self.ledger = Ledger()
         self._settings = settings
         self._interval_s = settings.tick.interval_s
@@ -428,11 +431,12 @@ class SourceStage:
                 "absent_before": self._absent_before,
                 "n_closed": self.n_closed,
             },
+            n_cells=self._n_cells,
         )
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same source."""
-        state = unpack_state(self._name, snapshot)
+        state = unpack_state(self._name, snapshot, n_cells=self._n_cells)
         self._queue.restore(state["queue"])
         self.ledger.restore(state["ledger"])
         # What it remembers besides is found again.
@@ -490,7 +494,8 @@ def source_stages(
     matching = matching_with(zoned, snap_limit_m=settings.network.snap_limit_m, secret=secret)
     pace = pace_of(settings)
     echoes = Echoes(settings, zoned.network)
-    places = places_digest(zoned.network, districts, settings)
+    places = places_digest(zoned.network, districts)
+    n_cells = settings.counts.cells if settings.counts.enabled else 0
 
     @cache
     def finder() -> StreetFinder:
@@ -526,6 +531,7 @@ def source_stages(
             settings,
             number=number,
             places=places,
+            n_cells=n_cells,
             secret=secret,
             router=Router(districts),
             matching=matching,

@@ -62,11 +62,10 @@ def network_digest(network: RoadNetwork) -> str:
     ).hex()
 
 
-def places_digest(network: RoadNetwork, districts: "Districts", settings: "Settings") -> str:
+def places_digest(network: RoadNetwork, districts: "Districts") -> str:
     """Return a digest, 32 hexadecimal digits, of what stored numbers of places stand for.
 
-    Nodes, roads, districts and cells: routes, passages and homes are told by these numbers.
+    Nodes, roads and districts: routes, passages and homes are told by these numbers.
     """
-    cells = str(settings.counts.cells if settings.counts.enabled else 0)
-    said = network_digest(network) + cells
+    said = network_digest(network)
     return digest_of(said.encode(), districts.of_node, districts.number_of).hex()
