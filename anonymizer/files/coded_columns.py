@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -364,6 +365,7 @@ def _plain(label: str, rules: ColumnRules) -> str:
     return MISSING if _marks(label, rules) else label
 
 
+@lru_cache(1 << 12)  # the words for missing are asked for at each column
 def _is_number(text: str) -> bool:
     return _read_as_numbers(pl.Series([text]))
 
