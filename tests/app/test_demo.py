@@ -149,8 +149,16 @@ async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
         process.send_signal(number)
         out, err = await process.communicate()  # ends when nobody holds its output any more
     assert process.returncode == 0
-    late = b"ticks are "  # late, and on time again, on a busy machine
-    assert [line for line in err.splitlines() if late not in line] == []
+    # Ticks are late, and on time again, on a busy machine; a demo says what it waits for.
+    usual = (
+        b"ticks are ",
+        b"loading ...",
+        b"starting ",
+        b"compiling ",
+        b"as plain Python",
+        b"kernels",
+    )
+    assert [line for line in err.splitlines() if not any(each in line for each in usual)] == []
     assert out.decode().split("unaccounted for")[1].split()[0] == "0"
 
 
