@@ -77,11 +77,15 @@ def drive(address: str, topic: str, places: list[tuple[float, float]]) -> None:
     north = max(lat for lat, _ in places) + 0.0003
     for i in range(N_ROUNDS):
         now = time.time()
-        sent = {name: bsm(name, *rng.choice(places), at=now, speed_mps=20.0) for name in IDS}
+        # A time that several share would be that of a poll.
+        sent = {
+            name: bsm(name, *rng.choice(places), at=now - j / 1000, speed_mps=20.0)
+            for j, name in enumerate(IDS)
+        }
         for name, speed in REFUSED.items():
             sent[name] = bsm(name, *places[0], at=now, speed_mps=speed)
         # Always another one: of two that arrive in one tick the older would count as superseded.
-        sent[f"off{i}"] = bsm(f"off{i}", north, places[0][1], at=now, speed_mps=20.0)
+        sent[f"off{i}"] = bsm(f"off{i}", north, places[0][1], at=now - 0.5, speed_mps=20.0)
         sent["unreadable"] = b"no message"
         for name, message in sent.items():
             producer.produce(topic, message, name)  # so that those of a device stay in order
