@@ -191,8 +191,13 @@ def is_no_value(text: str) -> bool:
     return text.strip().lower() in _NO_VALUE
 
 
+_BEGIN_NO_NUMBER = frozenset((b"{", b"[", b'"', b"t", b"f", b"n", b""))
+
+
 def number(part: Raw) -> float:
     """Return a finite number, or NaN for anything else, including booleans and text."""
+    if bytes(memoryview(part)[:1]) in _BEGIN_NO_NUMBER:
+        return nan  # at a tenth of the time that it takes to raise
     value = read_part(_NUMBER, part)
     return nan if isinstance(value, Outcome) else value
 
