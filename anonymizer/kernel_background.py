@@ -57,7 +57,7 @@ class Background:
         self._asked: dict[tuple[Kernel, _Types], Future[None]] = {}
         self._jobs: dict[Callable[..., None], Future[None]] = {}
         self._n_asked = self._n_done = self._n_workers = 0
-        self._stopped = threading.Event()
+        self._stopped = False
         self._idle = threading.Condition(self._lock)
         self._processes: set[Any] = set()
 
@@ -121,8 +121,8 @@ class Background:
 
     def stop(self) -> None:
         """Compile nothing more: what is asked for fails."""
-        self._stopped.set()
         with self._lock:
+            self._stopped = True
             for process in self._processes:
                 process.kill()
 
@@ -142,7 +142,8 @@ class Background:
                 ours = ours or self._started()
                 ours[1].send(job)
                 ours[1].recv()
-            except (OSError, EOFError) as error:  # it cannot start, or was killed
+            except Exception as error:  # noqa: BLE001  whatever it is, nobody may wait for ever
+                self._end(ours)
                 ours = None
                 future.set_exception(error)
             else:
@@ -151,16 +152,22 @@ class Background:
                 self._n_done += 1
                 self._idle.notify_all()
             self._changed(self._n_done, self._n_asked)
+        self._end(ours)
+
+    def _end(self, ours: tuple[Any, Connection] | None) -> None:
+        """Let a process end, which it does when nobody can send it anything."""
         if ours:
             ours[1].close()
             ours[0].join()
+            with self._lock:
+                self._processes.discard(ours[0])
 
     def _started(self) -> tuple[Any, Connection]:
         context = get_context("spawn")
         here, there = context.Pipe()
         process = context.Process(target=_do_jobs, args=(there,), daemon=True, name="compiling")
         with self._lock:
-            if self._stopped.is_set():
+            if self._stopped:
                 raise EOFError
             process.start()
             self._processes.add(process)

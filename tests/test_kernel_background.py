@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -33,6 +32,7 @@ from anonymizer.pipeline.ports import Delivery, PackedDeliveries
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of
+from tests.cold import told_cold
 
 pytestmark = pytest.mark.compiled
 
@@ -81,16 +81,7 @@ if __name__ == "__main__":
 def test_a_first_call_runs_as_python_and_later_ones_as_what_another_process_compiled(
     tmp_path: Path,
 ) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(COLD)
-    run = subprocess.run(
-        [sys.executable, program],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    first, then, took, waiting, compiled, told = json.loads(run.stdout)
+    first, then, took, waiting, compiled, told = told_cold(tmp_path, COLD)
     assert first == then
     assert took < 1  # to compile them takes longer
     assert waiting == 2
@@ -222,6 +213,13 @@ def test_a_process_that_is_killed_costs_its_own_work_and_no_other() -> None:
         background.wait()
         assert background.n_waiting == 0
     assert current_background() is None
+
+
+def test_a_job_that_cannot_be_sent_keeps_nobody_waiting() -> None:
+    with compiling_in_background() as background:
+        failed = background.submit(_does, lambda: None)
+        assert failed.exception(timeout=60) is not None
+        background.wait()
 
 
 def _waits() -> None:

@@ -1,14 +1,11 @@
 """Compilation ahead: the calls ask for all that the first ticks of a gateway need."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from anonymizer.app.compilation import compile_kernels
+from tests.cold import told_cold
 
 ASKED = """
 import json
@@ -60,16 +57,7 @@ json.dump([ahead, told()], sys.stdout)
 
 @pytest.mark.compiled
 def test_the_first_ticks_need_no_kernel_that_was_not_asked_for_ahead(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(ASKED)
-    run = subprocess.run(
-        [sys.executable, program],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ahead, needed = json.loads(run.stdout)
+    ahead, needed = told_cold(tmp_path, ASKED)
     assert [each for each in needed if each not in ahead] == []
     assert len(ahead) > 20
 
