@@ -105,9 +105,15 @@ class Viewer:
         entries: list[dict[str, Any]] = self.driver.get_log(kind)  # type: ignore[no-untyped-call]
         return entries
 
-    def until(self, look: Callable[[], T], true: Callable[[T], object] = bool) -> T:
+    def until(
+        self,
+        look: Callable[[], T],
+        true: Callable[[T], object] = bool,
+        *,
+        within_s: float = DEADLINE_S,
+    ) -> T:
         """Look again and again until it is true."""
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + within_s
         while not true(seen := look()):
             assert time.monotonic() < deadline, f"never came true; last seen: {seen}"
             time.sleep(_POLL_S)

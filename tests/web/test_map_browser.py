@@ -40,6 +40,8 @@ def browser() -> Iterator[Viewer]:
 
 HAS_MODES = f"document.querySelectorAll('#mode-switch input').length === {len(MODES)}"
 """A demo compares when its kernels are compiled."""
+COMPILED_S = 300.0
+"""Kernels are compiled behind everything else that runs, and beside the tests much runs."""
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def viewer(browser: Viewer, demo: str) -> Iterator[Viewer]:
     if not browser.is_as_opened():
         browser.leave()
         browser.open(demo)
-    browser.until(lambda: browser.script(f"return {HAS_MODES}"))
+    browser.until(lambda: browser.script(f"return {HAS_MODES}"), within_s=COMPILED_S)
     browser.until(browser.n_regions)
     browser.until(browser.is_painted)
     browser.note_as_opened()

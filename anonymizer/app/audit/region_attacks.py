@@ -82,7 +82,7 @@ def roots(case: Case) -> list[Finding]:
     distinct = np.unique(region)
     blind = 1 / observed.region_size[region]
     attacks = (
-        ("centre", centres, CENTRE_RATIO, CENTRE_SUCCESS, f"<= {CENTRE_SUCCESS:.0%} and "),
+        ("centre", centres, CENTRE_RATIO, CENTRE_SUCCESS, f" and <= {CENTRE_SUCCESS:.0%} or chance"),
         ("prefix", prefix_roots, PREFIX_RATIO, 1.0, ""),
     )
     findings = []
@@ -105,8 +105,8 @@ def roots(case: Case) -> list[Finding]:
             "n_records": len(records),
             "n_places": len(region),
         }
-        holds = success <= min(most, ratio * chance + SIGMAS * sigma)
-        bar = f"{also}<= {ratio:g} x chance + {SIGMAS:g} sigma"
+        holds = success <= min(max(most, chance), ratio * chance) + SIGMAS * sigma
+        bar = f"<= {ratio:g} x chance{also}, + {SIGMAS:g} sigma"
         findings.append(Finding(attack=attack, figures=figures, bar=bar, holds=holds))
     return findings
 

@@ -1,5 +1,6 @@
 """A sample of live traffic under attack: what is found there is what an audit of files finds."""
 
+import json
 import os
 import re
 import signal
@@ -15,6 +16,8 @@ from anonymizer.app.audit.case import Case
 from anonymizer.app.audit.findings import Finding
 from anonymizer.app.evidence.attack_process import AttackJob, AttackProcess
 from anonymizer.app.evidence.live_sample import attacked, for_attacks, sampled
+from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
 from tests.end_to_end import START_S
@@ -67,6 +70,32 @@ def test_the_sample_is_what_was_published(tables: dict[str, Any]) -> None:
     assert sorted(found) == sorted(lives.values())
     assert len(device_of) == len(lives)
     assert len(set(device_of.tolist())) == N
+
+
+@pytest.mark.parametrize(
+    ("seed", "tick_s", "n_a_tick"), [(2, 2.0, 6), (4, 5.0, 6), (5, 2.0, 6), (10, 2.0, 6)]
+)
+def test_a_fleet_of_six_that_is_seen_for_a_moment_rings_no_alarm(
+    seed: int, tick_s: float, n_a_tick: int
+) -> None:
+    # Where a region has six places, a blind guess is right in one of six.
+    roads, arrivals = load_network("grid:20x20"), np.random.default_rng(seed)
+    tables: dict[str, Any] = SESSION | WATCH | {"network": {"snap_limit_m": 60}}
+    rig, now = Rig(roads=roads, **tables), float(NOW)
+    to_come = [(f"s{i}", roads.lat[i + t], roads.lon[i + t]) for t in range(12) for i in range(6)]
+    while to_come:
+        n, now = int(arrivals.poisson(n_a_tick)), now + tick_s
+        said = [
+            Delivery(f"positions/{name}", json.dumps({"lat": lat, "lon": lon}).encode(), 0, False)
+            for name, lat, lon in to_come[:n]
+        ]
+        del to_come[:n]
+        rig.publish(*said, now=now)
+    assert rig.flow.sample is not None
+    traffic = rig.flow.sample.traffic()
+    assert traffic is not None
+    report = attacked(traffic, roads, flow_settings(**tables))
+    assert [(each.attack, each.figures) for each in report.findings if each.fails] == []
 
 
 def test_a_sound_session_keeps_its_promises_and_bfs_would_break_them() -> None:
