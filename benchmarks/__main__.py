@@ -165,7 +165,7 @@ BENCHMARKS = {
     ),
     "freshness": Benchmark(
         freshness,
-        [Fleet(mode, n) for n in _FLEETS for mode in ("session", "snapshot", "bfs")],
+        [Fleet(mode, n) for n in _FLEETS for mode in ("session", "snapshot", "adka")],
         [Fleet("snapshot", 100, network="city:400", settle_s=0.0, seconds=3.0)],
     ),
     "sustained": Benchmark(

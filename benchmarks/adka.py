@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from anonymizer.algorithms.positions.cloaks import BfsCloak
+from anonymizer.algorithms.positions.cloaks import AdkaCloak
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import Int32Array
 from benchmarks.crowds import Crowd, network_named
@@ -18,7 +18,7 @@ _SAMPLE = 1000
 
 
 def adka(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time `BfsCloak` for networks and numbers of devices."""
+    """Time `AdkaCloak` for networks and numbers of devices."""
     columns = (
         "network",
         "devices",
@@ -38,7 +38,7 @@ def adka(cases: Sequence[tuple[str, int]]) -> list[Table]:
 def _row(source: str, n: int) -> tuple[str, int, float, float, float, float, float]:
     crowd = Crowd(network_named(source), n)
     known = crowd.density()
-    cloak = BfsCloak(RULE, max_nodes=MAX_NODES, rotate_s=300)
+    cloak = AdkaCloak(RULE, max_nodes=MAX_NODES, rotate_s=300)
 
     def regions_of(slot: Int32Array) -> None:
         cloak.cloak(known, slot, now=0.0)

@@ -25,7 +25,7 @@ from tests.codecs.test_native import naive_decode
 
 _NOW = 1_800_000_000.0
 _IN_MEMORY = [stage for stage in STAGES if stage != "publish"]
-_SETTINGS = Settings(region=RegionSettings(mode="bfs"))
+_SETTINGS = Settings(region=RegionSettings(mode="adka"))
 _TENTH = 10
 _SAMPLE = 2000
 _PEER_RUNS = 3

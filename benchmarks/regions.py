@@ -11,7 +11,7 @@ from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.tables import Table
 
-_MODES = ("bfs", "snapshot", "session")
+_MODES = ("adka", "snapshot", "session")
 _TICKS = 75
 _FIRST = 10  # for settling, compiling and filling caches; the rest is more than one epoch
 
@@ -23,7 +23,7 @@ def regions(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "devices",
         "mode",
         "µs a position",
-        "to bfs",
+        "to adka",
         "worst tick, ms",
         "nodes/region",
         "nodes, as devices see it",

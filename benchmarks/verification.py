@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymizer.algorithms.positions.cloaks import BfsCloak
+from anonymizer.algorithms.positions.cloaks import AdkaCloak
 from anonymizer.algorithms.positions.verification import groups_that_hold
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.release import Release
@@ -36,7 +36,7 @@ def _row(source: str, n: int) -> tuple[str, int, int, float, float, float, float
     network = network_named(source)
     known = Crowd(network, n).density()
     node_of = known.node_of
-    cloak = BfsCloak(RULE, max_nodes=MAX_NODES, rotate_s=300)
+    cloak = AdkaCloak(RULE, max_nodes=MAX_NODES, rotate_s=300)
     everyone: Int32Array = np.arange(n, dtype=np.int32)
 
     def verify(release: Release) -> BoolArray:

@@ -18,7 +18,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked, drive
 
-MODES = ("bfs", "snapshot", "session")
+MODES = ("adka", "snapshot", "session")
 ATTACKS = {"centre": centres, "root": prefix_roots}
 SECONDS = 120
 MOST_DEVICES = 500

@@ -226,7 +226,7 @@ def cloak_targets(
     users: DensityMap, target: Int32Array, *, rule: DensityRule, max_nodes: int
 ) -> Runs:
     """Return ADKA's region for each target, shape (runs,). See `grow_regions` for the cost."""
-    density = users.n_near[target]
+    density = users.near(target)
     k = rule.k_for(density)
     regions = grow_regions(users, target, k, max_nodes=max_nodes)
     users_before = np.concatenate([[0], np.cumsum(users.n_at[regions.node], dtype=np.int64)])

@@ -20,7 +20,7 @@ from anonymizer.networks import load_network
 from experiments.looks import N_PARTS, Looks, published
 
 MODES = ("session", "snapshot")
-"""In `bfs` nearly every device has a region of its own: a look has too many answers to try all."""
+"""In `adka` nearly every device has a region of its own: a look has too many answers to try all."""
 TOWN, N_DEVICES, SEED = "city:300", 60, 1
 N_MOMENTS = 5
 N_LOOKS = 3

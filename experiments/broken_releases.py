@@ -21,7 +21,7 @@ def raw_release(
 
     Regions of one node and k = 1; a record holds for two ticks, or until the next one.
     """
-    settings = Settings.model_validate({"region": {"mode": "bfs"}})
+    settings = Settings.model_validate({"region": {"mode": "adka"}})
     reports = reports_of(trace, network, settings)
     on = reports.node >= 0
     device, node = reports.device[on], reports.node[on]

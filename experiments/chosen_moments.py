@@ -32,7 +32,7 @@ MOST_LOOKS = 6
 MOST_WATCHES = 12
 """Watches of one place, each of which tells less than a look."""
 N_TARGETS = 60
-MODES = ("session", "snapshot", "bfs")
+MODES = ("session", "snapshot", "adka")
 _OTHER = 100
 """Added to the seed of the fleet in which choices are learned."""
 

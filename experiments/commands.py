@@ -398,7 +398,7 @@ def frontier(
 ) -> None:
     """Draw privacy against utility: all modes of the gateway beside other ways to publish.
 
-    Publishes one trace in the modes session, snapshot and bfs, as safe counts, with planar Laplace
+    Publishes one trace in the modes session, snapshot and adka, as safe counts, with planar Laplace
     noise, as counts with a threshold, and with central differential privacy. One attack tracks a
     device from one known position, another finds the name of a device by four; an analyst reads
     the density. Writes points.csv, manifest.json and the picture, frontier.png.

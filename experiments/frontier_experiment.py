@@ -145,7 +145,7 @@ def run_frontier(
     choices: list[tuple[str, dict[str, int]]] = [
         *(("session", {"place_devices": p}) for p in SESSIONS),
         ("snapshot", {}),
-        ("bfs", {}),
+        ("adka", {}),
     ]
     n_all = len(choices) + 2 + len(LAPLACE_AT_M) + len(THRESHOLDS) + len(CENTRAL_EPSILONS)
     releases = []

@@ -26,7 +26,7 @@ class _Look(NamedTuple):
 _LOOKS = {
     "session": _Look(BLUE, "o", "session: place_devices"),
     "snapshot": _Look(RED, "s", "snapshot"),
-    "bfs": _Look(ORANGE, "^", "bfs"),
+    "adka": _Look(ORANGE, "^", "adka"),
     "safe counts": _Look(TEAL, "D", "safe counts, k = 10"),
     "raw": _Look(INK, "X", "raw, with names"),
     "planar Laplace": _Look(_MAGENTA, "v", "planar Laplace with names: ε = ln 4 at"),

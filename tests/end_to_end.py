@@ -57,7 +57,7 @@ def quick(url: str, **tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> di
         "broker": {"url": url},
         "tick": {"interval_s": 0.03},
         "session": {"epoch_s": 1e9},  # one pseudonym a device, for all of a test
-        "region": {"mode": "bfs"},
+        "region": {"mode": "adka"},
         "http": {"port": 0},
     }
     merged = {

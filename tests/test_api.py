@@ -186,9 +186,9 @@ def test_a_trace_comes_out_as_the_kind_of_frame_that_went_in(tmp_path: Path) -> 
     file = tmp_path / "trace.parquet"
     trace().write_parquet(file)
     network = anonymizer.load_network(NETWORK)
-    of_polars = anonymizer.cloak(trace(), network, region="bfs", seed=1)
-    of_pandas = anonymizer.cloak(in_pandas(trace()), network, region="bfs", seed=1)
-    of_file = anonymizer.cloak(str(file), NETWORK, region="bfs", seed=1)
+    of_polars = anonymizer.cloak(trace(), network, region="adka", seed=1)
+    of_pandas = anonymizer.cloak(in_pandas(trace()), network, region="adka", seed=1)
+    of_file = anonymizer.cloak(str(file), NETWORK, region="adka", seed=1)
     assert type(of_polars.frame) is type(of_file.frame) is pl.DataFrame
     assert type(of_pandas.frame) is type(of_pandas.auditor_map) is pd.DataFrame
     for made in (of_pandas, of_file):
@@ -299,18 +299,18 @@ def test_a_trace_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None
     assert any("readings" in line and "values" in line for line in lines)
     told = run_command(
         "audit", "stream", file, out, "--network", NETWORK, "--auditor-map", where,
-        "--mode", "bfs", "--config", config, "--json", "-",
+        "--mode", "adka", "--config", config, "--json", "-",
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
     for release in (made, in_pandas(made.frame), out):
         audited = anonymizer.audit_stream(
-            release, trace(), NETWORK, mode="bfs", settings=settings, auditor_map=where
+            release, trace(), NETWORK, mode="adka", settings=settings, auditor_map=where
         )
         assert json.loads(told.stdout) == json.loads(audited.model_dump_json())
 
 
 def test_pseudonyms_are_secret_unless_there_is_a_seed() -> None:
-    first, again = (anonymizer.cloak(trace(), NETWORK, region="bfs") for _ in range(2))
+    first, again = (anonymizer.cloak(trace(), NETWORK, region="adka") for _ in range(2))
     assert not {*first.frame["pseudonym"]} & {*again.frame["pseudonym"]}
 
 
@@ -330,10 +330,10 @@ def test_an_audit_finds_a_release_that_says_what_is_not_true() -> None:
 
 
 def test_an_audit_without_a_map_leaves_out_what_needs_one_and_reports_its_steps() -> None:
-    made = anonymizer.cloak(trace(), NETWORK, region="bfs", seed=1)
+    made = anonymizer.cloak(trace(), NETWORK, region="adka", seed=1)
     steps: list[str] = []
     report = anonymizer.audit_stream(
-        made.frame, in_pandas(trace()), NETWORK, mode="bfs", progress=steps.append
+        made.frame, in_pandas(trace()), NETWORK, mode="adka", progress=steps.append
     )
     assert report.holds
     assert "soundness" in report.left_out
@@ -341,14 +341,14 @@ def test_an_audit_without_a_map_leaves_out_what_needs_one_and_reports_its_steps(
 
 
 def test_an_audit_reads_regions_as_those_of_the_mode_unless_the_settings_name_another() -> None:
-    made = anonymizer.cloak(trace(), NETWORK, region="bfs", seed=1)
+    made = anonymizer.cloak(trace(), NETWORK, region="adka", seed=1)
 
     def held(settings: anonymizer.Settings | None) -> object:
-        report = anonymizer.audit_stream(made, trace(), NETWORK, mode="bfs", settings=settings)
+        report = anonymizer.audit_stream(made, trace(), NETWORK, mode="adka", settings=settings)
         tracking = next(each for each in report.findings if each.attack == "tracking")
         return tracking.figures["pieces_held_share"]
 
-    assert held(None) is None, "regions of bfs are not made of pieces"
+    assert held(None) is None, "regions of adka are not made of pieces"
     assert held(anonymizer.Settings()) is None
     named = anonymizer.Settings.model_validate({"region": {"mode": "session"}})
     assert held(named) is not None
@@ -410,7 +410,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "nodes": (lambda: anonymizer.cloak(trace(), "grid:3x3"), "the network lacks the node of"),
     "mode": (
         lambda: anonymizer.audit_stream(people(), trace(), NETWORK, mode="x"),  # type: ignore[arg-type]
-        "mode: must be one of bfs, snapshot, session",
+        "mode: must be one of adka, snapshot, session",
     ),
     "release": (
         lambda: anonymizer.audit_stream(people(), trace(), NETWORK),
@@ -435,7 +435,7 @@ def test_a_mistake_is_an_error_of_ours_in_one_line(mistake: str) -> None:
 
 def test_what_a_result_looks_like_tells_nobody_s_name_or_place() -> None:
     made = anonymizer.anonymize(people(), **QUICK)
-    cloaked = anonymizer.cloak(trace(), NETWORK, region="bfs")
+    cloaked = anonymizer.cloak(trace(), NETWORK, region="adka")
     assert re.fullmatch(
         r"AnonymizedTable\(200 of 200 rows published in \d+ classes .*\)", repr(made)
     )

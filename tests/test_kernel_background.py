@@ -145,7 +145,7 @@ def released(mode: str, *, as_python: bool, monkeypatch: pytest.MonkeyPatch) -> 
     return [seen, {each.label: n for each, n in ledger.counts().items()}]
 
 
-@pytest.mark.parametrize("mode", ["session", "snapshot", "bfs"])
+@pytest.mark.parametrize("mode", ["session", "snapshot", "adka"])
 def test_what_is_published_is_the_same_byte_for_byte(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

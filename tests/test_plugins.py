@@ -168,8 +168,8 @@ def test_an_installed_cloak_forms_the_groups_and_is_verified_like_any_other(site
     install(site, "acme_cloaks", *entries, code=CLOAKS, group="anonymizer.cloaks")
     assert tick("fives") == ["PUBLISHED"] * 10
     assert tick("liar") == ["SUPPRESSED__UNVERIFIED"] * 10
-    assert tick("liar", mode="bfs") == ["SUPPRESSED__UNVERIFIED"] * 10
-    assert tick("shy", mode="bfs") == ["PUBLISHED"] * 10
+    assert tick("liar", mode="adka") == ["SUPPRESSED__UNVERIFIED"] * 10
+    assert tick("shy", mode="adka") == ["PUBLISHED"] * 10
     with pytest.raises(SettingsError, match="shy: its members do not hide each other"):
         tick("shy")
 

@@ -301,7 +301,7 @@ def _families() -> list[Metric]:
         settings = Settings.model_validate(
             {
                 "network": {"source": "grid:3x3"},
-                "region": {"mode": "bfs"},
+                "region": {"mode": "adka"},
                 "streams": [_STREAM],
                 "store": {"path": f"{folder}/records.sqlite"},
                 "readings": [{"name": "speed_mps", "lo": 0, "hi": 60}],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -22,12 +22,14 @@ from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.app.table_options import real_number, whole_number
 from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.region_modes import mode_named
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import GuaranteeError, SettingsError
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_polars, in_kind_of
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release
 from anonymizer.files.traces import read_trace, trace_of
 from anonymizer.networks import load_network
+from anonymizer.networks.as_loaded import network_for
 from anonymizer.networks.graphs import AnyGraph
 from anonymizer.settings import Settings
 from anonymizer.settings.toml_file import validated
@@ -166,7 +168,7 @@ def cloak(
     CloakedTrace(40 of 40 positions published in 1 ticks)
     """
     chosen = _with_mode(settings, region)
-    roads = _network(network)
+    roads = _network(network, chosen)
     out, auditor_map = BytesIO(), BytesIO()
     summary = cloak_trace(
         _trace(trace, [each.name for each in chosen.readings]),
@@ -254,10 +256,11 @@ def audit_stream(
     >>> import anonymizer, polars
     >>> ids, nodes = [f"taxi {i}" for i in range(40)], [i % 9 for i in range(40)]
     >>> trace = polars.DataFrame({"device_id": ids, "ts": 0.5, "node": nodes})
-    >>> cloaked = anonymizer.cloak(trace, "grid:3x3", region="bfs")
-    >>> anonymizer.audit_stream(cloaked, trace, "grid:3x3", mode="bfs").holds
+    >>> cloaked = anonymizer.cloak(trace, "grid:3x3", region="adka")
+    >>> anonymizer.audit_stream(cloaked, trace, "grid:3x3", mode="adka").holds
     True
     """
+    mode = cast("Mode", mode_named(mode))
     if mode not in get_args(Mode):
         raise SettingsError(f"mode: must be one of {', '.join(get_args(Mode))}")
     told = isinstance(settings, Settings) and "mode" in settings.region.model_fields_set
@@ -270,7 +273,7 @@ def audit_stream(
     if isinstance(placebo, CloakedTrace):
         placebo = placebo.frame
     progress("reading the network and the release")
-    roads = _network(network)
+    roads = _network(network, chosen)
     released = _released(release, roads)
     progress("reading the trace")
     recorded = _trace(
@@ -338,7 +341,7 @@ def measure_utility(
     chosen = _with_mode(settings, mode)
     if isinstance(release, CloakedTrace):
         release = release.frame
-    roads = _network(network)
+    roads = _network(network, chosen)
     released = _released(release, roads)
     recorded = _trace(trace, [] if speed is None else [speed])
     true_mps = published_mps = None
@@ -359,8 +362,9 @@ def measure_utility(
     )
 
 
-def _network(network: Network) -> RoadNetwork:
-    return network if isinstance(network, RoadNetwork) else load_network(network)
+def _network(network: Network, settings: Settings) -> RoadNetwork:
+    loaded = network if isinstance(network, RoadNetwork) else load_network(network)
+    return network_for(settings.region.mode, loaded)
 
 
 def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:

@@ -20,6 +20,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import TransportError
 from anonymizer.kernel_background import Background, compiling_in_background
 from anonymizer.networks import load_network
+from anonymizer.networks.as_loaded import network_for
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import BrokerSettings, Settings
@@ -30,7 +31,7 @@ from anonymizer.transport.local_brokers import running_broker
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
 _N_SENSORS = 20
-_OTHER_MODES = ("snapshot", "bfs")
+_OTHER_MODES = ("snapshot", "adka")
 """Region modes shown in addition to `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
 """Topic of one simulated device, as an example of what devices report."""
@@ -226,6 +227,7 @@ async def run_demo(
 
 
 def _ready(settings: Settings, network: RoadNetwork, streams: Sequence[Stream] = ()) -> Gateway:
+    network = network_for(settings.region.mode, network)
     gateway = Gateway(settings, network, streams, demo=True)
     gateway.warm_up()
     return gateway

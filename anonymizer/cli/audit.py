@@ -3,10 +3,9 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 from rich.table import Table
@@ -27,6 +26,7 @@ from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
 
 if TYPE_CHECKING:
+    from anonymizer.app.audit import Mode
     from anonymizer.app.audit.utility import UtilityFigures
     from anonymizer.files.tables import TextTable
 
@@ -44,12 +44,6 @@ PageFile = Annotated[
         "beside it.",
     ),
 ]
-
-
-class _Mode(StrEnum):
-    BFS = "bfs"
-    SNAPSHOT = "snapshot"
-    SESSION = "session"
 
 
 @app.callback()
@@ -78,9 +72,12 @@ def stream(
         ),
     ] = None,
     mode: Annotated[
-        _Mode,
-        typer.Option(help="Mode whose promises are required; everything else is reported."),
-    ] = _Mode.SESSION,
+        str,
+        typer.Option(
+            help="Mode whose promises are required, adka, snapshot or session; everything else is "
+            "reported."
+        ),
+    ] = "session",
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
@@ -154,7 +151,7 @@ def stream(
             network,
             auditor_map=auditor_map,
             settings=settings,
-            mode=mode.value,
+            mode=cast("Mode", mode),
             tick_s=tick,
             sample=sample,
             seed=seed,
@@ -172,7 +169,7 @@ def stream(
                 tick_s=tick,
                 seed=seed,
                 settings=settings,
-                mode=mode.value,
+                mode=cast("Mode", mode),
                 speed=speed,
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
@@ -187,7 +184,7 @@ def stream(
         beside.print(utility_table(figures))
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
-        raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
+        raise GuaranteeError(f"{release}: does not keep the promise of {report.mode}: {failed}")
     if report.failed:
         raise GuaranteeError(f"{release}: not shown, as attacks failed: {'; '.join(report.failed)}")
 

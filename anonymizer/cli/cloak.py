@@ -42,7 +42,8 @@ def cloak(
     region: Annotated[
         str | None,
         typer.Option(
-            help="Mode of the regions: bfs, snapshot or session.", show_default="the settings' mode"
+            help="Mode of the regions: adka, snapshot or session.",
+            show_default="the settings' mode",
         ),
     ] = None,
     auditor_map: Annotated[
@@ -73,7 +74,7 @@ def cloak(
 
     [bold]Example[/bold]
 
-        anonymizer cloak taxis.parquet --network sf --region bfs --out cloaked.jsonl
+        anonymizer cloak taxis.parquet --network sf --region adka --out cloaked.jsonl
     """
     require("tables")
     from rich.progress import (
@@ -89,6 +90,7 @@ def cloak(
     from anonymizer.files.atomic_write import check_distinct
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
+    from anonymizer.networks.as_loaded import network_for
 
     settings = settings_of(config, {} if region is None else {"region": {"mode": region}})
     check_distinct([out, auditor_map], read=[trace, config])
@@ -97,7 +99,7 @@ def cloak(
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")
     with console.status("reading the trace and the network"):
         recorded = read_trace(trace, readings=[each.name for each in settings.readings])
-        roads = load_network(network)
+        roads = network_for(settings.region.mode, load_network(network))
     columns = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     began = time.monotonic()
     with Progress(*columns, console=console) as bar:

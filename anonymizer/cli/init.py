@@ -14,7 +14,7 @@ from anonymizer.errors import InputError, SettingsError
 
 _STDOUT = Path("-")
 _RECOMMENDED: Mapping[tuple[str, str], Any] = {("adka", "k_floor"): 5}
-"""Written in place of the defaults, except for `bfs`, which is to be ADKA as published."""
+"""Written in place of the defaults, except for `adka`, which is to be ADKA as published."""
 _NETWORK = ("network", "source")
 """Always written: the gateway starts with no other network than its file states."""
 _QUESTIONS: Mapping[tuple[str, str], str] = {
@@ -22,7 +22,7 @@ _QUESTIONS: Mapping[tuple[str, str], str] = {
     ("broker", "url"): "MQTT broker (mqtts://host[:port]; mqtt:// on this machine)",
     ("inputs", "topic"): "Topic of the raw positions; {device} names the device",
     ("inputs", "codec"): "Format of the payloads",
-    ("region", "mode"): "Regions: session, snapshot or bfs",
+    ("region", "mode"): "Regions: session, snapshot or adka",
 }
 """Questions on a terminal, for options that are not given."""
 
@@ -51,7 +51,7 @@ def init(
         str | None, typer.Option(help="Topic of raw positions; {device} names the device.")
     ] = None,
     codec: Annotated[str | None, typer.Option(help="Format of the payloads.")] = None,
-    mode: Annotated[str | None, typer.Option(help="Regions: session, snapshot or bfs.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Regions: session, snapshot or adka.")] = None,
     http_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port of the map and metrics; 0: any.")
     ] = None,
@@ -121,7 +121,7 @@ def init(
     chosen = {key: value for key, value in given.items() if value is not None}
     if sys.stdin.isatty() and not yes:
         chosen = {**_answers(chosen, _ask), **chosen}
-    if chosen.get(("region", "mode")) != "bfs":
+    if chosen.get(("region", "mode")) != "adka":
         chosen = {**_RECOMMENDED, **chosen}
     chosen = {_NETWORK: NetworkSettings().source} | chosen
     text = _checked(chosen, all_keys=all_keys)

@@ -110,6 +110,9 @@ class RoadNetwork:
         nodes are places and not points on roads.
     layers
         The networks that it consists of, if there are several.
+    inner
+        Nodes that were put into long roads and that the source does not have, shape (n,). Each
+        has two neighbours. None: there are none.
 
     Notes
     -----
@@ -130,6 +133,7 @@ class RoadNetwork:
     load_at: FloatArray | None = None
     reach_m: float = 0.0
     layers: tuple[Layer, ...] = ()
+    inner: BoolArray | None = None
 
     @property
     def n_nodes(self) -> int:
@@ -172,6 +176,7 @@ class RoadNetwork:
             self.component_of[layer.nodes],
             shapes,
             reach_m=layer.reach_m,
+            inner=None if self.inner is None else self.inner[layer.nodes],
         )
 
     def opposite_arcs(self) -> IntArray:

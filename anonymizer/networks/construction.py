@@ -153,7 +153,8 @@ def from_arcs(
     if not (np.isfinite(speed_mps) & (speed_mps > 0)).all():
         raise InputError("a road has no speed above 0")
     n_nodes = len(nodes.node_id)
-    kept = _simple_arcs(n_nodes, arcs.tail, arcs.head, arcs.length_m, arcs.drivable)
+    inner = np.arange(n_nodes) >= len(node_id)
+    kept = simple_arcs(n_nodes, arcs.tail, arcs.head, arcs.length_m, arcs.drivable)
     first_arc_of = np.zeros(n_nodes + 1, dtype=np.int32)
     first_arc_of[1:] = np.cumsum(np.bincount(arcs.tail[kept], minlength=n_nodes))
     neighbour_of = arcs.head[kept].astype(np.int32)
@@ -171,6 +172,7 @@ def from_arcs(
         way_of=None if way is None else arcs.way[kept],
         # Nodes between the given ones come after them.
         load_at=None if load is None else np.append(load, np.zeros(n_nodes - len(load))),
+        inner=inner if inner.any() else None,
     )
 
 
@@ -205,10 +207,13 @@ def _complete_lengths(nodes: Nodes, arcs: Arcs) -> FloatArray:
     return np.maximum(length_m, MIN_LENGTH_M)
 
 
-def _simple_arcs(
+def simple_arcs(
     n_nodes: int, tail: IntArray, head: IntArray, length_m: FloatArray, drivable: BoolArray
 ) -> IntArray:
-    """Return the arcs to keep, sorted by tail and then by the first occurrence of their pair."""
+    """Return the arcs to keep, sorted by tail and then by the first occurrence of their pair.
+
+    Of parallel arcs the shortest drivable one is kept, of loops none.
+    """
     arc = np.flatnonzero(tail != head)
     pair = tail[arc] * n_nodes + head[arc]
     arc = arc[np.lexsort((length_m[arc], ~drivable[arc], pair))]

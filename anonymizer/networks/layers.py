@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymizer.domain.arrays import IntArray, starts_of
+from anonymizer.domain.arrays import BoolArray, IntArray, starts_of
 from anonymizer.domain.network import Layer, RoadNetwork, Shapes
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import components_by_size
@@ -75,6 +75,19 @@ def joined(sources: Sequence[str], networks: Sequence[RoadNetwork]) -> RoadNetwo
             Layer(source, slice(int(a), int(b)), each.reach_m)
             for source, each, a, b in zip(sources, networks, first[:-1], first[1:], strict=True)
         ),
+        inner=_inner(networks),
+    )
+
+
+def _inner(networks: Sequence[RoadNetwork]) -> BoolArray | None:
+    if all(each.inner is None for each in networks):
+        return None
+    none = [np.zeros(each.n_nodes, np.bool_) for each in networks]
+    return np.concatenate(
+        [
+            nothing if each.inner is None else each.inner
+            for each, nothing in zip(networks, none, strict=True)
+        ]
     )
 
 

@@ -83,7 +83,7 @@ class OutputSettings(Group):
     forms: tuple[Literal["cloudevents", "device", "home_assistant", "ngsi_ld"], ...] = ()
     """Other forms of the messages, for programs that expect them. `device`: a message for each
     device, in place of one for all that share a region. It needs `qos = 1` (except in region mode
-    `bfs`): at QoS 0 nobody knows which messages of a group a lost connection has delivered.
+    `adka`): at QoS 0 nobody knows which messages of a group a lost connection has delivered.
     `cloudevents`: messages about
     groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5 user properties state the
     attributes, and the payload stays as it is (binary content mode); their `source` is the path of
@@ -288,7 +288,7 @@ class Settings(Group):
     def _groups_are_delivered_whole(self) -> Self:
         output = self.output
         unknown = not output.qos and output.kafka is None
-        if output.form == "device" and unknown and self.region.mode != "bfs":
+        if output.form == "device" and unknown and self.region.mode != "adka":
             raise ValueError(
                 'output: forms = ["device"] needs qos = 1: at QoS 0 nobody knows which messages of'
                 " a group a lost connection has delivered, and k pseudonyms must share all of them"
@@ -299,7 +299,7 @@ class Settings(Group):
     def _echoes_are_delivered_whole_and_apart(self) -> Self:
         if not self.echoes:
             return self
-        if not self.output.qos and self.output.kafka is None and self.region.mode != "bfs":
+        if not self.output.qos and self.output.kafka is None and self.region.mode != "adka":
             raise ValueError(
                 "inputs: echo needs output.qos = 1: it is a message for each pseudonym, and at QoS"
                 " 0 nobody knows which of a group a lost connection has delivered"

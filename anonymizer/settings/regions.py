@@ -3,8 +3,9 @@
 from bisect import bisect_right
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from anonymizer.domain.region_modes import RegionMode, mode_named
 from anonymizer.settings.base import (
     LESS_IS_WEAKER,
     AtLeastOne,
@@ -55,10 +56,11 @@ Districts = Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 class RegionSettings(Group):
     """How cloaking regions are formed."""
 
-    mode: Literal["bfs", "snapshot", "session"] = "session"
+    mode: Annotated[RegionMode, BeforeValidator(mode_named)] = "session"
     """`session`: at least k devices share the whole life of a pseudonym. `snapshot`: at least k
-    devices publish the identical region at each instant. `bfs`: ADKA as published; its regions
-    hold k devices but reveal which of them published."""
+    devices publish the identical region at each instant. `adka`: ADKA as published, over the
+    junctions of the network as loaded (`bfs` means the same); its regions hold k devices but reveal
+    which of them published."""
     cloak: NonEmpty | None = None
     """Name of an installed plug-in (entry point `anonymizer.cloaks`) that forms the groups. They
     are verified by the promise of `mode`; one that breaks it is suppressed. None: by `mode`."""
@@ -89,7 +91,7 @@ class RegionSettings(Group):
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:
-        if self.mode != "bfs" and self.max_nodes and self.max_nodes < self.min_nodes:
+        if self.mode != "adka" and self.max_nodes and self.max_nodes < self.min_nodes:
             raise ValueError("max_nodes must not be below min_nodes")
         return self
 
@@ -101,9 +103,9 @@ class SessionSettings(Group):
     """Parts of the network whose epochs begin at different times; fewer where devices are few."""
     epoch_s: Positive = 60.0
     """Longest lifetime of a group and its pseudonyms. A longer one lets analysts follow a
-    pseudonym for longer, but makes regions larger and newcomers wait longer. In the modes `bfs` and
-    `snapshot`, in which groups do not last: after how long every device gets a new pseudonym, 300
-    unless set."""
+    pseudonym for longer, but makes regions larger and newcomers wait longer. In the modes `adka`
+    and `snapshot`, in which groups do not last: after how long every device gets a new pseudonym,
+    300 unless set."""
     beat_s: NotNegative = 6.0
     """How often a group of the smallest places publishes, whether its members report or not;
     positions wait until then, and of several of one device the newest is published. If the largest

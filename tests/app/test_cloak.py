@@ -35,7 +35,7 @@ TWO = Settings.model_validate(
     {
         "network": {"snap_limit_m": 30},
         "adka": {"density_steps": [], "k_values": [2]},
-        "region": {"mode": "bfs"},
+        "region": {"mode": "adka"},
         "presence": {"ttl_s": 120},
     }
 )
@@ -183,7 +183,7 @@ def test_every_line_of_a_release_is_true_by_the_trace_and_the_auditor_s_map(
     n_devices: int, max_nodes: int, tmp_path: Path
 ) -> None:
     settings = Settings.model_validate(
-        {"network": {"snap_limit_m": 30}, "region": {"mode": "bfs", "max_nodes": max_nodes}}
+        {"network": {"snap_limit_m": 30}, "region": {"mode": "adka", "max_nodes": max_nodes}}
     )
     trace = random_trace(n_devices=n_devices, n_rows=600)
     run = Run(trace, tmp_path, settings=settings)
@@ -467,7 +467,7 @@ ALIVE = {"pseudonym", "v", "network", "group"}
 """What differs between two runs, and what only messages of the service have."""
 
 
-@pytest.mark.parametrize(("mode", "beat_s"), [("bfs", 0), ("session", 0), ("session", 20)])
+@pytest.mark.parametrize(("mode", "beat_s"), [("adka", 0), ("session", 0), ("session", 20)])
 def test_of_readings_is_told_what_the_live_service_tells(
     mode: str, beat_s: float, tmp_path: Path
 ) -> None:
@@ -533,7 +533,7 @@ def test_taxis_of_san_francisco_are_cloaked_truly(tmp_path: Path) -> None:
         lon=days.lon[rows],
     )
     anything = [{"max_speed_mps": 1e6}]  # what is believed has a proof of its own
-    settings = Settings.model_validate({"region": {"mode": "bfs"}, "inputs": anything})
+    settings = Settings.model_validate({"region": {"mode": "adka"}, "inputs": anything})
     run = Run(trace, tmp_path, network=network, settings=settings)
     # By brute force this would take minutes; its own tests prove it on the same network.
     locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)

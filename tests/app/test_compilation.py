@@ -46,7 +46,7 @@ def serve(mode):
 
 never = NeverDone()
 kernel_cache.compile_in(never)
-modes = ("session", "snapshot", "bfs")
+modes = ("session", "snapshot", "adka")
 call_kernels(modes)
 ahead = told()
 for mode in modes:

@@ -39,7 +39,7 @@ def counted(frame: pl.DataFrame, now: float) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("mode", ["session", "snapshot", "bfs"])
+@pytest.mark.parametrize("mode", ["session", "snapshot", "adka"])
 @pytest.mark.parametrize("beat_s", [0.0, 30.0])
 def test_nobody_counts_a_device_twice(mode: str, beat_s: float) -> None:
     tables: dict[str, Any] = {

@@ -76,9 +76,9 @@ async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_f
 
 
 PUBLISHED = {
-    "cloaked/positions", "cloaked-snapshot/positions", "cloaked-bfs/positions", "public/fixed",
+    "cloaked/positions", "cloaked-snapshot/positions", "cloaked-adka/positions", "public/fixed",
     "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
-    "anonymizer-snapshot/status", "anonymizer-bfs/status",
+    "anonymizer-snapshot/status", "anonymizer-adka/status",
 }  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def test_without_the_map_the_table_says_what_is_left_out(tmp_path: Path, config:
     release, _ = ideal_sessions(WORLD).write(tmp_path)
     trace = WORLD.write_trace(tmp_path / "trace.csv")
     words = ["stream", trace, release, "--network", f"grid:{SIDE}x{SIDE}", "-c", config]
-    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*map(str, words), "--mode", "bfs"])
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*map(str, words), "--mode", "adka"])
     assert result.exit_code == 0, result.output
     assert "soundness, centre, prefix, matching" in result.stdout
 

@@ -39,7 +39,7 @@ def test_equal_seeds_give_equal_files_and_every_row_is_accounted_for(
     def cloak(name: str, seed: int) -> tuple[bytes, dict[str, str]]:
         out = tmp_path / name
         told = anonymizer(
-            *("cloak", trace, "--network", "grid:21x21", "--region", "bfs"),
+            *("cloak", trace, "--network", "grid:21x21", "--region", "adka"),
             *("--out", out, "--seed", str(seed)),
             *("--auditor-map", tmp_path / "map.jsonl"),
         )
@@ -60,7 +60,7 @@ def test_a_release_is_printed_and_no_file_is_named_like_standard_output(
     trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    command = ("cloak", trace, "--network", "grid:21x21", "--region", "bfs", "--seed", "7")
+    command = ("cloak", trace, "--network", "grid:21x21", "--region", "adka", "--seed", "7")
     told = anonymizer(*command, "--out", "-")
     assert anonymizer(*command, "--out", "file").returncode == told.returncode == 0
     assert told.stdout == Path("file").read_text() != ""
@@ -73,7 +73,7 @@ def test_a_release_is_printed_and_no_file_is_named_like_standard_output(
 def test_without_a_seed_nobody_can_compute_a_pseudonym(trace: Path, tmp_path: Path) -> None:
     def pseudonyms(name: str, *seed: str) -> tuple[set[str], str]:
         told = anonymizer(
-            *("cloak", trace, "--network", "grid:21x21", "--region", "bfs"),
+            *("cloak", trace, "--network", "grid:21x21", "--region", "adka"),
             *("--out", tmp_path / name),
             *seed,
         )
@@ -93,14 +93,14 @@ def test_without_a_seed_nobody_can_compute_a_pseudonym(trace: Path, tmp_path: Pa
 
 def test_the_settings_choose_the_region_unless_an_option_does(trace: Path, tmp_path: Path) -> None:
     config, out = tmp_path / "gateway.toml", tmp_path / "out.jsonl"
-    config.write_text('[region]\nmode = "bfs"\n')
+    config.write_text('[region]\nmode = "adka"\n')
 
     def release(*options: str | Path) -> bytes:
         words = ("cloak", trace, "--network", "grid:21x21", "--out", out, "--seed", "1")
         assert anonymizer(*words, *options).returncode == 0
         return out.read_bytes()
 
-    assert release("--config", config) == release("--region", "bfs")
+    assert release("--config", config) == release("--region", "adka")
     assert (
         release("--config", config, "--region", "session")
         == release()
@@ -151,7 +151,7 @@ def test_an_hour_of_taxis_is_the_same_bytes_twice_and_accounted_for(tmp_path: Pa
     for name in ("first.jsonl", "again.jsonl"):
         out = tmp_path / name
         told = anonymizer(
-            *("cloak", trace, "--network", str(network), "--region", "bfs"),
+            *("cloak", trace, "--network", str(network), "--region", "adka"),
             *("--out", out, "--tick", "10", "--seed", "3"),
         )
         assert told.returncode == 0, told.stderr
@@ -165,7 +165,7 @@ def test_an_hour_of_taxis_is_the_same_bytes_twice_and_accounted_for(tmp_path: Pa
     assert int(table["published"].replace(",", "")) == published > 0.3 * len(hour)
 
 
-@pytest.mark.parametrize("mode", ["session", "bfs"])
+@pytest.mark.parametrize("mode", ["session", "adka"])
 def test_why_nothing_is_published_is_said(mode: str, trace: Path, tmp_path: Path) -> None:
     pl.read_csv(trace).filter(pl.col("device_id") == "tram-0").write_csv(trace)
     place = ("--network", "grid:21x21", "--region", mode)

@@ -60,7 +60,7 @@ def experiment_on(
     max_nodes: int = 1000,
     targets: Targets = Targets.NODES,
 ) -> Experiment:
-    settings = Settings.model_validate({"region": {"mode": "bfs", "max_nodes": max_nodes}})
+    settings = Settings.model_validate({"region": {"mode": "adka", "max_nodes": max_nodes}})
     return run_experiment(
         network, settings, n_users=n_users, n_runs=n_runs, seed=seed, targets=targets
     )
@@ -203,7 +203,7 @@ def test_attacks_find_the_root_of_published_regions_and_not_of_ours(tmp_path: Pa
     assert {(p.mode, p.attack) for p in points} == {(m, a) for m in MODES for a in ATTACKS}
     for point in points:
         assert 0 < point.chance <= 1
-        if point.attack == "root" and point.mode == "bfs":
+        if point.attack == "root" and point.mode == "adka":
             assert point.success > min(0.8, 5 * point.chance)
         if point.mode == "session":
             assert point.success < 3 * point.chance + 0.05

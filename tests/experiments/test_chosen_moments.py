@@ -20,7 +20,7 @@ def scores() -> Sequence[Score]:
         few.setattr(chosen_moments, "N_TARGETS", 24)
         few.setattr(chosen_moments, "MOST_LOOKS", 3)
         few.setattr(chosen_moments, "MOST_WATCHES", 8)
-        few.setattr(chosen_moments, "MODES", ("session", "bfs"))
+        few.setattr(chosen_moments, "MODES", ("session", "adka"))
         few.setattr(learned_looks, "N_ROUNDS", 1)
         few.setattr(learned_looks, "N_TRIES", 5)
         return list(run_moments(load_network("city:300"), n_devices=80, seed=1))
@@ -39,10 +39,10 @@ def of(scores: Sequence[Score], looks: int, how: str, mode: str) -> dict[str, fl
 
 
 def test_chosen_looks_find_names_where_regions_are_followed(scores: Sequence[Score]) -> None:
-    chosen = of(scores, 3, "chosen by the guess", "bfs")
+    chosen = of(scores, 3, "chosen by the guess", "adka")
     assert chosen["success"] > 2 * chosen["control"]
-    assert chosen["success"] > of(scores, 1, "chosen by the guess", "bfs")["success"]
-    assert chosen["success"] >= of(scores, 3, "at random", "bfs")["success"]
+    assert chosen["success"] > of(scores, 1, "chosen by the guess", "adka")["success"]
+    assert chosen["success"] >= of(scores, 3, "at random", "adka")["success"]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_chosen_places_find_names_where_regions_are_followed_and_none_of_a_group
         [score] = [s for s in scores if (s.attack, s.release) == (f"places: 8 {how}", mode)]
         return score.row()
 
-    chosen = found("chosen by the guess", "bfs")
+    chosen = found("chosen by the guess", "adka")
     assert chosen["success"] > 2 * chosen["control"]
-    assert chosen["success"] > 2 * found("at random", "bfs")["success"]
+    assert chosen["success"] > 2 * found("at random", "adka")["success"]
     assert found("chosen by the guess", "session")["success"] < 0.25
 
 

@@ -112,7 +112,7 @@ def test_equal_seeds_tell_the_same_and_others_do_not(tmp_path: Path, usual: dict
 def test_the_rule_and_the_cap_are_those_of_the_settings_file(tmp_path: Path) -> None:
     settings = tmp_path / "gateway.toml"
     settings.write_text(
-        '[adka]\ndensity_steps = [3]\nk_values = [12, 4]\n[region]\nmode = "bfs"\nmax_nodes = 2\n'
+        '[adka]\ndensity_steps = [3]\nk_values = [12, 4]\n[region]\nmode = "adka"\nmax_nodes = 2\n'
     )
     report = as_json("--out", tmp_path, "--config", settings)
     assert {run["k"] for run in report["runs"]} <= {12, 4}
@@ -323,7 +323,7 @@ def test_the_adka_command_runs_on_a_real_network_with_its_attacks(tmp_path: Path
     }  # fmt: skip
     with (tmp_path / "attacks.csv").open(newline="") as file:
         attacks = list(csv.DictReader(file))
-    assert {row["mode"] for row in attacks} == {"bfs", "snapshot", "session"}
+    assert {row["mode"] for row in attacks} == {"adka", "snapshot", "session"}
     assert {row["attack"] for row in attacks} == {"centre", "root"}
     report = json.loads((tmp_path / "summary.json").read_text())
     assert {row["k"] for row in report["fixed_k"]} == {2, 5, 10}

@@ -48,7 +48,7 @@ def of(points: list[Point], kind: str, setting: str = "") -> Point:
 
 def test_every_way_to_publish_is_a_point(points: list[Point]) -> None:
     assert {point.kind for point in points} == {
-        *("session", "snapshot", "bfs", "raw", "safe counts", "planar Laplace", "threshold"),
+        *("session", "snapshot", "adka", "raw", "safe counts", "planar Laplace", "threshold"),
         "central DP",
     }
     for point in points:

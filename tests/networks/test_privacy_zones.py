@@ -31,7 +31,7 @@ STEP_M = float(GRID.length_m.mean())
 ZONED = with_zones(GRID, Zones([Circle(float(GRID.lat[AT]), float(GRID.lon[AT]), 1.2 * STEP_M)]))
 INSIDE = np.flatnonzero(ZONED.closed)
 SECRET = b"of this test"
-MODES = ["bfs", "snapshot", "session"]
+MODES = ["adka", "snapshot", "session"]
 
 
 def settings(mode: str, min_nodes: int) -> Settings:
@@ -103,7 +103,7 @@ def test_devices_that_are_only_ever_in_a_zone_are_published_in_no_mode(mode: str
         assert not len(release.node)
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot"])
 def test_a_region_may_pass_through_a_zone_like_through_any_other_place(mode: str) -> None:
     wall = with_zones(GRID, Zones([Circle(float(GRID.lat[i]), float(GRID.lon[i]), 9)
                                    for i in range(12, 18)]))  # fmt: skip
@@ -116,7 +116,7 @@ def test_a_region_may_pass_through_a_zone_like_through_any_other_place(mode: str
 
 
 def test_a_device_that_enters_a_zone_leaves_the_density_map_as_if_off_the_graph() -> None:
-    operator = cloaking_operator(settings("bfs", 1), ZONED.network)
+    operator = cloaking_operator(settings("adka", 1), ZONED.network)
     slot = np.arange(3, dtype=np.int32)
     operator.tick(slot, np.zeros(3), np.full(3, 0, np.int32), now=0)
     node = keep_out(np.array([AT, 0, 0], np.int32), closed=ZONED.closed)

@@ -46,7 +46,7 @@ def test_an_example_with_nothing_chosen_is_the_default_settings() -> None:
 
 
 def test_an_example_states_what_was_chosen_and_nothing_else() -> None:
-    chosen = {"region": {"mode": "bfs"}, "inputs": {"codec": "hfp"}, "broker": {"username": "ü"}}
+    chosen = {"region": {"mode": "adka"}, "inputs": {"codec": "hfp"}, "broker": {"username": "ü"}}
     read = {name: table for name, table in tomllib.loads(settings_text(chosen)).items() if table}
     assert read == {**chosen, "inputs": [{"codec": "hfp"}]}
 

@@ -94,7 +94,7 @@ WRONG = [
     ),
     (
         '[region]\nmode="sesion"\n',
-        'region.mode: must be "bfs", "snapshot" or "session"; did you mean "session"?',
+        'region.mode: must be "adka", "snapshot" or "session"; did you mean "session"?',
     ),
     (
         '[log]\nlevel="warn"\n',

@@ -99,7 +99,7 @@ def test_a_message_for_each_device_is_published_with_acknowledgements(mode: str)
     with pytest.raises(ValidationError, match=r'forms = \["device"\] needs qos = 1'):
         Settings.model_validate(tables)
     Settings.model_validate(tables | {"output": {"forms": ["device"], "qos": 1}})
-    Settings.model_validate(tables | {"region": {"mode": "bfs"}})
+    Settings.model_validate(tables | {"region": {"mode": "adka"}})
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_fixed_and_mobile_devices_are_not_published_on_one_topic(topic: str) -> 
         {"adka": {"density_steps": [], "k_values": [7]}},
         {"adka": {"k_values": [5, 5, 5]}},
         {"presence": {"ttl_s": 61, "max_behind_s": 61}},
-        {"presence": {"ttl_s": 60, "max_behind_s": 60}, "region": {"mode": "bfs"}},
+        {"presence": {"ttl_s": 60, "max_behind_s": 60}, "region": {"mode": "adka"}},
         {"broker": {"url": "mqtts://[::1]:8883", "cert_file": "c.pem", "key_file": "k.pem"}},
         {"inputs": [{"topic": "/hfp/v2/+/{device}/{device}/#", "codec": "hfp"}]},
         {"inputs": [{"topic": "feed/#", "device_from": "payload"}]},

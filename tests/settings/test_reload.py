@@ -188,7 +188,7 @@ def test_to_state_a_default_that_means_more_than_its_value_needs_a_restart(key: 
         assert change(running, running).changed == {}
 
 
-@pytest.mark.parametrize("mode", ["session", "bfs"])
+@pytest.mark.parametrize("mode", ["session", "adka"])
 @pytest.mark.parametrize("stated", [{}, {"epoch_s": 60.0}])
 def test_what_was_left_out_stays_so_in_every_copy(mode: str, stated: dict[str, float]) -> None:
     made = settings(region={"mode": mode}, session=stated)

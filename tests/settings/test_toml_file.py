@@ -72,7 +72,7 @@ def test_a_file_sets_what_it_names_and_leaves_the_rest(tmp_path: Path) -> None:
         ("[[inputs]]\ncodec = 'morse'", "gateway.toml: inputs (no. 1).codec: must be one of "),
         ("[adka]\nk_values = [2, 'x', 1]", "gateway.toml: adka.k_values (no. 2): "),
         ("[adka]\nk_floor = 1\n[tick]\nbeat = 1", "gateway.toml: tick.beat: there is no such"),
-        ("[region]\nmode = 'magic'", 'gateway.toml: region.mode: must be "bfs"'),
+        ("[region]\nmode = 'magic'", 'gateway.toml: region.mode: must be "adka"'),
     ],
 )
 def test_a_mistake_is_one_line_that_names_file_and_key_and_no_value(
@@ -247,7 +247,7 @@ def test_options_override_both_and_are_named_as_such(tmp_path: Path) -> None:
         load_settings(path, environment, {"region": {"mode": "x"}})
     path.write_text("region = 1")
     with pytest.raises(SettingsError, match=r"^options: region is not a table"):
-        load_settings(path, {}, {"region": {"mode": "bfs"}})
+        load_settings(path, {}, {"region": {"mode": "adka"}})
     with pytest.raises(SettingsError, match=r"^options: region is not a table"):
         load_settings(None, {}, {"region": 1})  # type: ignore[dict-item]
 

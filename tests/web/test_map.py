@@ -31,7 +31,7 @@ TOKEN = "open sesame"  # noqa: S105  of no importance
 class Show:
     """Two frames, and no more."""
 
-    modes: Sequence[str] = ("session", "bfs")
+    modes: Sequence[str] = ("session", "adka")
     is_full = False
 
     def __init__(self, *, raw: bool = False) -> None:
@@ -91,32 +91,32 @@ async def test_what_there_is_to_see_is_told_and_streamed() -> None:
     show = Show()
     async with site(show) as http:
         about = (await http.get("/map/about")).json()
-        assert (about["modes"], about["raw"], about["n_nodes"]) == (["session", "bfs"], False, 20)
+        assert (about["modes"], about["raw"], about["n_nodes"]) == (["session", "adka"], False, 20)
         assert len((await http.get("/map/nodes")).content) == 20 * 8
         assert (await http.get(f"/map/roads?{BOX}")).content == OUTLINE.roads()
-        stream = await http.get("/map/events?mode=bfs")
+        stream = await http.get("/map/events?mode=adka")
         assert stream.text == "event: frame\ndata: 1\n\nevent: frame\ndata: 2\n\n"
         assert stream.headers["cache-control"] == "no-store"
-    assert show.looked_at == [("bfs", False)]
+    assert show.looked_at == [("adka", False)]
 
 
 async def test_true_positions_are_not_even_there_where_they_are_not_shown() -> None:
     show = Show()
     async with site(show) as http:
-        for query in ("mode=bfs&raw=true", "mode=nonsense", "mode=bfs&raw=1"):
+        for query in ("mode=adka&raw=true", "mode=nonsense", "mode=adka&raw=1"):
             assert (await http.get(f"/map/events?{query}")).status_code == 404
     assert show.looked_at == []
     auditor = Show(raw=True)
     async with site(auditor) as http:
-        assert (await http.get("/map/events?mode=bfs&raw=true")).status_code == 200
-    assert auditor.looked_at == [("bfs", True)]
+        assert (await http.get("/map/events?mode=adka&raw=true")).status_code == 200
+    assert auditor.looked_at == [("adka", True)]
 
 
 async def test_who_comes_when_it_is_full_is_told_to_come_back() -> None:
     show = Show()
     show.is_full = True
     async with site(show) as http:
-        answer = await http.get("/map/events?mode=bfs")
+        answer = await http.get("/map/events?mode=adka")
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "10"
 
@@ -125,9 +125,9 @@ async def test_who_watches_often_enough_already_is_told_to_wait() -> None:
     show = Show()
     async with site(show) as http:  # from 127.0.0.1
         show.crowded = {"127.0.0.2"}
-        assert (await http.get("/map/events?mode=bfs")).status_code == 200
+        assert (await http.get("/map/events?mode=adka")).status_code == 200
         show.crowded = {"127.0.0.1"}
-        answer = await http.get("/map/events?mode=bfs")
+        answer = await http.get("/map/events?mode=adka")
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
 
 

@@ -22,8 +22,8 @@ from tests.web.browsing import Viewer, opened_browser, running_demo, take_pictur
 
 SMALL = ("--devices", "250", "--rate", "2", "--network", "city:400")
 PHONE = (390, 844)
-MODES = ("session", "snapshot", "bfs")
-NAMES = ("session: lasting groups", "snapshot: fresh groups", "bfs: one by one")
+MODES = ("session", "snapshot", "adka")
+NAMES = ("session: lasting groups", "snapshot: fresh groups", "adka: one by one")
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_the_switch_shows_the_same_traffic_cloaked_in_three_ways(viewer: Viewer)
         switch_to(viewer, mode)
         if mode == "session":
             n_in_session = viewer.n_regions()
-        elif mode == "bfs":  # each device grows its own region, or groups share theirs
+        elif mode == "adka":  # each device grows its own region, or groups share theirs
             viewer.until(viewer.n_regions, lambda n: n > 2 * n_in_session)  # noqa: B023  at once
         promises.add(viewer.text("#promise"))
         assert viewer.text("#comparison tr.now th") == name
@@ -182,7 +182,7 @@ def test_the_difference_is_measured_while_one_looks(viewer: Viewer) -> None:
 
     def is_told(now: dict[str, str]) -> bool:
         # Some devices may still wait for a group.
-        return now["bfs"] not in {"", "0 of 32"} and now["session"] not in {"", "0 of 0"}
+        return now["adka"] not in {"", "0 of 32"} and now["session"] not in {"", "0 of 0"}
 
     seen = viewer.until(below_k, is_told)
     assert re.fullmatch(r"0 of [1-9]\d*", seen["session"])
@@ -216,7 +216,7 @@ def test_a_click_on_a_region_tells_its_k_its_size_and_its_age(viewer: Viewer, mo
     assert viewer.text("#r-across").endswith("m")
     assert viewer.text("#r-age").endswith("s")
     assert k >= 2
-    if mode != "bfs":
+    if mode != "adka":
         assert n >= k
     viewer.element("#let-go").click()
     assert not viewer.is_shown("#chosen")
@@ -363,7 +363,7 @@ def test_it_fits_a_phone(viewer: Viewer) -> None:
         size = viewer.element(target).size
         assert min(size["width"], size["height"]) >= 28, target
     assert viewer.element("#next").size["height"] >= 40
-    switch_to(viewer, "bfs")
+    switch_to(viewer, "adka")
 
 
 def test_it_is_dark_where_the_reader_likes_it_dark(viewer: Viewer) -> None:

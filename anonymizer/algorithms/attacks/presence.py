@@ -8,6 +8,7 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.hops import hops_of
 from anonymizer.domain.network import RoadNetwork
 
 OUTSIDE = -1
@@ -52,11 +53,13 @@ def devices_inside(
 def devices_near(
     network: RoadNetwork, truth: Truth, *, tick: IntArray, node: Int32Array
 ) -> IntArray:
-    """Return the density of ADKA: devices at a node and its neighbours at a tick, shape (n,).
+    """Return the density of ADKA: devices at a junction and its neighbours at a tick, shape (n,).
 
     `tick` must be rising. O(devices * ticks + n * degree).
     """
-    return _devices_near(truth.place, tick, node, network.first_arc_of, network.neighbour_of)
+    hops = hops_of(network)
+    at = np.where(truth.place < 0, truth.place, hops.junction_of[truth.place])
+    return _devices_near(at, tick, hops.junction_of[node], hops.first_arc_of, hops.neighbour_of)
 
 
 def covered_in_zones(

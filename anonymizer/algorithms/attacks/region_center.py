@@ -1,7 +1,7 @@
 """Attacks on single regions: the centre and prefix attacks, and the density leak.
 
 The centre and prefix attacks find the node that a region was grown from, using only the region
-and the network; `bfs` regions fall to both. The density leak measures how well the size of a
+and the network; `adka` regions fall to both. The density leak measures how well the size of a
 region reveals the density around its device.
 """
 

@@ -65,7 +65,7 @@ def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Sho
     node = density.counted_at[density.counted_at >= 0]
     if not len(node):
         return None
-    k = rule.beyond(density.n_near[node], k_extra).astype(np.int64) + k_extra
+    k = rule.beyond(density.near(node), k_extra).astype(np.int64) + k_extra
     component = density.network.component_of[node]
     order = np.lexsort((k, component))
     k, component = k[order], component[order]
@@ -104,6 +104,11 @@ def grow_regions(
     `SUPPRESSED__TOO_FEW_DEVICES` if the component of its root holds fewer than k devices, and with
     `SUPPRESSED__REGION_TOO_LARGE` if it would need more than `max_nodes`.
 
+    Raises
+    ------
+    ValueError
+        If the network has nodes that its source does not have: ADKA knows junctions alone.
+
     Notes
     -----
     O(nodes) a call for the marks of visited nodes, and O(region + its border) a root. Marks are
@@ -111,6 +116,8 @@ def grow_regions(
     """
     # No region needs more nodes than the network has; a larger cap would only cost memory.
     network = density.network
+    if network.inner is not None:
+        raise ValueError("ADKA grows regions on the network as loaded; see `as_loaded`")
     return Regions(
         *_grow(
             network.first_arc_of,

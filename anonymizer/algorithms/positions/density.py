@@ -18,6 +18,7 @@ from anonymizer.domain.arrays import (
     UInt8Array,
     check_indices,
 )
+from anonymizer.domain.hops import Hops, hops_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 
@@ -49,6 +50,8 @@ class DensityMap:
     ----------
     network
         The network whose nodes are counted.
+    hops
+        Its junctions, as the source has them.
     node_of
         Node of each slot, `ABSENT` if it is not on the graph, shape (slots,).
     version_of
@@ -67,12 +70,15 @@ class DensityMap:
     n_at
         Distinct devices at each node, shape (nodes,).
     n_near
-        Distinct devices at each node and its neighbours, ADKA's density, shape (nodes,).
+        Distinct devices at each junction and its neighbours, ADKA's density; a device in the middle
+        of a long road is at the nearer end. Shape (nodes,), 0 at nodes that are no junctions: ask
+        `near`.
     n_in
         Distinct devices in each connected component, shape (components,).
     """
 
     network: RoadNetwork
+    hops: Hops
     node_of: Int32Array
     version_of: FloatArray
     since_of: FloatArray
@@ -89,6 +95,7 @@ class DensityMap:
         """Return the map of a network without any devices."""
         return cls(
             network=network,
+            hops=hops_of(network),
             node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             version_of=np.full(_FIRST_SLOTS, -np.inf),
             since_of=np.full(_FIRST_SLOTS, -np.inf),
@@ -132,6 +139,10 @@ class DensityMap:
         """Which slots belong to devices that have reported and have not expired."""
         return self.version_of > -np.inf
 
+    def near(self, node: Int32Array) -> Int32Array:
+        """Return the density at the junction that each node belongs to, same shape."""
+        return self.n_near[self.hops.junction_of[node]]
+
     def is_parked(self, *, since: float) -> BoolArray:
         """Return which slots have stayed near one node since a time, shape (slots,)."""
         return (self.rest_since <= since) & (self.node_of >= 0)
@@ -141,11 +152,12 @@ class DensityMap:
 
         O(slots + nodes + arcs).
         """
-        node, network = self.counted_at[chosen & (self.counted_at >= 0)], self.network
-        n_at = np.bincount(node, minlength=network.n_nodes)
-        tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-        around = np.bincount(tail, weights=n_at[network.neighbour_of], minlength=network.n_nodes)
-        return (n_at + around).astype(np.int32)
+        hops, n_nodes = self.hops, self.network.n_nodes
+        node = hops.junction_of[self.counted_at[chosen & (self.counted_at >= 0)]]
+        n_at = np.bincount(node, minlength=n_nodes)
+        tail = np.repeat(np.arange(n_nodes), np.diff(hops.first_arc_of))
+        around = np.bincount(tail, weights=n_at[hops.neighbour_of], minlength=n_nodes)
+        return (n_at + around).astype(np.int32)[hops.junction_of]
 
     def count_only(self, chosen: BoolArray) -> None:
         """Count these slots, where they are, and no others, shape (slots,).
@@ -219,12 +231,10 @@ class DensityMap:
         self._move(slot, np.full(len(slot), ABSENT, np.int32))
 
     def _move(self, slot: Int32Array, node: Int32Array) -> None:
-        network = self.network
         self.node_of[slot] = node
         _move(
-            network.first_arc_of,
-            network.neighbour_of,
-            network.component_of,
+            *self.hops,
+            self.network.component_of,
             self.counted_at,
             self.n_at,
             self.n_near,
@@ -317,6 +327,7 @@ def _rest(
 
 @kernel
 def _move(
+    junction_of: Int32Array,
     first_arc_of: Int32Array,
     neighbour_of: Int32Array,
     component_of: Int32Array,
@@ -337,7 +348,8 @@ def _move(
             if v < 0:
                 continue
             n_at[v] += change
-            n_near[v] += change
             n_in[component_of[v]] += change
-            for arc in range(first_arc_of[v], first_arc_of[v + 1]):
+            junction = junction_of[v]
+            n_near[junction] += change
+            for arc in range(first_arc_of[junction], first_arc_of[junction + 1]):
                 n_near[neighbour_of[arc]] += change

@@ -1,12 +1,13 @@
 """Findings of an audit, and the reports on positions, tables and windows, as written to JSON."""
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from anonymizer.domain.region_modes import RegionMode, mode_named
 from anonymizer.files.meanings import Fold
 
-Mode: TypeAlias = Literal["bfs", "snapshot", "session"]
+Mode: TypeAlias = RegionMode
 Adversary: TypeAlias = Literal["on_air", "off_air"]
 Figure: TypeAlias = int | float | None
 
@@ -102,7 +103,7 @@ class AuditReport(_Part):
         Attacks that ended with an error, or were not reached, and why: nothing is known of them.
     """
 
-    mode: Mode
+    mode: Annotated[Mode, BeforeValidator(mode_named)]
     holds: bool
     n_records: int
     n_suppressed: int

@@ -82,7 +82,13 @@ def roots(case: Case) -> list[Finding]:
     distinct = np.unique(region)
     blind = 1 / observed.region_size[region]
     attacks = (
-        ("centre", centres, CENTRE_RATIO, CENTRE_SUCCESS, f" and <= {CENTRE_SUCCESS:.0%} or chance"),
+        (
+            "centre",
+            centres,
+            CENTRE_RATIO,
+            CENTRE_SUCCESS,
+            f", <= {CENTRE_SUCCESS:.0%} or chance",
+        ),
         ("prefix", prefix_roots, PREFIX_RATIO, 1.0, ""),
     )
     findings = []

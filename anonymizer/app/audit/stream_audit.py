@@ -45,10 +45,10 @@ from anonymizer.pipeline.positions.out.trips import promised_k, published_rule
 from anonymizer.pipeline.positions.tick.factory import districts_of, public_places
 from anonymizer.settings import CountSettings, Settings, zones_of
 
-_BFS = frozenset({"soundness", "k", "trip owner"})
-_SNAPSHOT = _BFS | {"centre", "prefix", "inversion"}
+_ADKA = frozenset({"soundness", "k", "trip owner"})
+_SNAPSHOT = _ADKA | {"centre", "prefix", "inversion"}
 _SESSION = _SNAPSHOT | {"session", "intersection", "matching", "re-identification", "linking"}
-PROMISED: dict[Mode, frozenset[str]] = {"bfs": _BFS, "snapshot": _SNAPSHOT, "session": _SESSION}
+PROMISED: dict[Mode, frozenset[str]] = {"adka": _ADKA, "snapshot": _SNAPSHOT, "session": _SESSION}
 """The attacks that each mode promises to resist."""
 
 ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
@@ -319,7 +319,7 @@ def far_from_trip_ends(
 
 def public_pieces(network: RoadNetwork, settings: Settings) -> IntArray | None:
     """Return the public pieces that regions are made of, as in `Case`."""
-    if settings.region.mode == "bfs":
+    if settings.region.mode == "adka":
         return None
     return public_places(network, settings)
 

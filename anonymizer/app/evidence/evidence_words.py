@@ -50,7 +50,7 @@ _MODES = {
     "each message states its k. Not promised: that this lasts. Whoever knows where a device "
     "was at some moments can find its made-up name, and follow it for as long as it keeps that "
     "name.",
-    "bfs": "Promised (bfs): each area contains at least k devices; each message states its k. "
+    "adka": "Promised (adka): each area contains at least k devices; each message states its k. "
     "Not promised: that a device is hidden among these. Whoever knows how areas are made can "
     "work out from an area which device it was made for, and follow that device for as long as it "
     "keeps its made-up name. Do not give this to anybody who must not know where a device is.",

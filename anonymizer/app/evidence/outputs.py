@@ -103,7 +103,7 @@ def _positions(settings: Settings) -> Iterator[Output]:
         else ("devices of the adversary's own")
     )
     promise, but = {
-        "bfs": (
+        "adka": (
             f"each region holds at least k devices; {k}",
             "anything against somebody who knows the algorithm: regions tell who published",
         ),

@@ -339,6 +339,7 @@ class Gateway:
 
     def show_beside(self, other: "Gateway") -> None:
         """Let the map show what another gateway makes of the same traffic."""
+        other.screen.node_id = self.screen.node_id  # that of the drawn network, which has them all
         self._viewer.add(other.screen)
 
     def adopt(self, settings: Settings) -> None:

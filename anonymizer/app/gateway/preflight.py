@@ -12,6 +12,7 @@ from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.extras import MissingExtraError, extras_of_method, require
 from anonymizer.files.device_registry import read_registry
 from anonymizer.networks import load_network
+from anonymizer.networks.as_loaded import network_for
 from anonymizer.plugins import CLOAKS, load_plugin
 from anonymizer.settings import NetworkSettings, Settings
 from anonymizer.transport.connecting import read_access
@@ -60,7 +61,7 @@ def check_files(settings: Settings) -> Checked:
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
     named = settings.network if settings.inputs else NetworkSettings(source=_NO_NETWORK)
-    network = _network(named)
+    network = network_for(settings.region.mode, _network(named))
     if settings.inputs:
         _check_zones(settings, network)
     return Checked(network, streams)

@@ -77,9 +77,9 @@ def _compiling(done: int, asked: int) -> None:
 def _warn(settings: Settings) -> None:
     """Log what these settings let others find out."""
     log = structlog.get_logger()
-    if settings.inputs and settings.region.mode == "bfs":
+    if settings.inputs and settings.region.mode == "adka":
         log.warning(
-            "region mode bfs hides devices from nobody who knows the algorithm",
+            "region mode adka hides devices from nobody who knows the algorithm",
             promise="every region holds k devices, nothing more",
         )
     for stream in settings.streams:

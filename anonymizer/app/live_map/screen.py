@@ -98,7 +98,7 @@ class AnalystView:
     ) -> None:
         self.mode = mode
         self.pulse = RateMeter(flow, silent=silent)
-        self._node_id = node_id
+        self.node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
         self._decode = msgspec.json.Decoder(_Message).decode
@@ -163,7 +163,7 @@ class AnalystView:
         """Return those of the regions that ended whose every node is in newer regions."""
         if not self._ended:
             return []
-        told_s = np.full(len(self._node_id), -np.inf)
+        told_s = np.full(len(self.node_id), -np.inf)
         for shown, nodes in nodes_of.items():
             told_s[nodes] = np.maximum(told_s[nodes], shown.at_s)
         return [
@@ -204,11 +204,11 @@ class AnalystView:
     @cached_property
     def _nodes(self) -> NodeIndex:
         """Built for the first viewer."""
-        return NodeIndex(self._node_id)
+        return NodeIndex(self.node_id)
 
     def _nodes_of(self, regions: Sequence[Sequence[int | str]]) -> list[list[int]]:
         """Return the indices of the nodes of each region, of all regions in one look-up."""
-        names: NDArray[Any] = np.array(list(chain.from_iterable(regions)), self._node_id.dtype)
+        names: NDArray[Any] = np.array(list(chain.from_iterable(regions)), self.node_id.dtype)
         nodes = self._nodes.find(names).tolist()
         bounds = accumulate((len(region) for region in regions), initial=0)
         return [nodes[start:end] for start, end in pairwise(bounds)]

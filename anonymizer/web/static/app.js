@@ -7,11 +7,11 @@ import { Streets } from "./streets.js";
 import { Refused, follow, getInts, getJson } from "./stream.js";
 
 /** The words of the settings, and what they mean. */
-const NAME = { session: "session: lasting groups", snapshot: "snapshot: fresh groups", bfs: "bfs: one by one" };
+const NAME = { session: "session: lasting groups", snapshot: "snapshot: fresh groups", adka: "adka: one by one" };
 const PROMISE = {
   session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: whoever follows a pseudonym still cannot tell to which of at least k devices it belongs.",
   snapshot: "Each time, at least k devices publish the same region, but not always the same devices: following a pseudonym from time to time can still single out its device.",
-  bfs: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its shape can give away whose it is.",
+  adka: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its shape can give away whose it is.",
 };
 /** What the gateway calls a reason, in the reader's words. */
 const REASON = {

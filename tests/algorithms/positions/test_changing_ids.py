@@ -206,8 +206,8 @@ def test_undeclared_vehicles_are_their_own_company(mode: str) -> None:
 
 
 @pytest.mark.parametrize("every_s", [7, 20])
-def test_every_region_of_bfs_holds_k_vehicles(every_s: int) -> None:
-    operator = cloaking_operator(options("bfs"), CITY)
+def test_every_region_of_adka_holds_k_vehicles(every_s: int) -> None:
+    operator = cloaking_operator(options("adka"), CITY)
     assert isinstance(operator, CloakingOperator)
     rotating = Rotating(operator, every_s=every_s)
     n_seen = 0

@@ -44,7 +44,7 @@ from tests.graphs import networks
 
 CITY = load_network("city:400")
 EPOCH_S = 20.0
-MODES = ("bfs", "snapshot", "session")
+MODES = ("adka", "snapshot", "session")
 
 
 class EarlierSession(SessionSettings):
@@ -109,7 +109,7 @@ def digest_of(released: list[Shared]) -> str:
 @pytest.mark.parametrize(
     ("mode", "digest"),
     [
-        ("bfs", "fca10b131cef4f01f073d28f089bedf3d73402aba26f701d177abfe9d10307fc"),
+        ("adka", "fca10b131cef4f01f073d28f089bedf3d73402aba26f701d177abfe9d10307fc"),
         ("snapshot", "0068c7000d16832b007f1d3c8c29ce5c024ecf86a009444be89bc716516fac7f"),
         ("session", "7184c985af8b253c229222a817f411506709c38162fd658fa8496ee5c0575395"),
     ],

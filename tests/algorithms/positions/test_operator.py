@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.cloaks import BfsCloak, Cloak
+from anonymizer.algorithms.positions.cloaks import AdkaCloak, Cloak
 from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult, classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.verification import Transcripts
@@ -32,7 +32,7 @@ def operator(
     rule: DensityRule = TWO,
     max_nodes: int = 1000,
 ) -> CloakingOperator:
-    cloak = cloak or BfsCloak(rule, max_nodes=max_nodes, rotate_s=300)
+    cloak = cloak or AdkaCloak(rule, max_nodes=max_nodes, rotate_s=300)
     return CloakingOperator(network, cloak, pace=Pace(ttl_s=100, epoch_s=0), k_floor=2)
 
 

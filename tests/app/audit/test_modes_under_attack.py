@@ -27,7 +27,7 @@ from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
 from tests.app.audit.tracked import untracked
 
-BETRAYED_BY_BFS = {"prefix", "inversion", "session", "intersection", "matching"}
+BETRAYED_BY_ADKA = {"prefix", "inversion", "session", "intersection", "matching"}
 
 
 def driven(network: RoadNetwork, *, n_devices: int, seconds: float, seed: int = 1) -> Trace:
@@ -148,7 +148,7 @@ def test_who_crosses_a_border_is_not_linked_to_whom_he_was_before(
 ) -> None:
     trace, network = small_town
     found = {}
-    for mode in ("session", "bfs"):
+    for mode in ("session", "adka"):
         # Who is alone is linked: the control, whose pseudonyms change as often.
         settings = Settings.model_validate(
             {
@@ -160,7 +160,7 @@ def test_who_crosses_a_border_is_not_linked_to_whom_he_was_before(
         found[mode] = across_borders(case, districts_of(settings, network).of_node)
         assert (found[mode].figures["n"] or 0) > 20
     assert found["session"].holds, found["session"]
-    assert not found["bfs"].holds, found["bfs"]
+    assert not found["adka"].holds, found["adka"]
 
 
 def test_a_session_keeps_its_promise_in_districts(tmp_path: Path) -> None:
@@ -243,12 +243,12 @@ def test_the_leaves_of_snapshots_in_a_city_tell_no_more(
     assert 0 < max(shares["leaves"], shares["deepest"]) <= 2 * shares["others"]
 
 
-def test_bfs_fails_the_audit_of_a_session(
+def test_adka_fails_the_audit_of_a_session(
     small_town: tuple[Trace, RoadNetwork], tmp_path: Path
 ) -> None:
     with untracked():
-        report = attacked(*small_town, tmp_path, cloaked="bfs", promise="session")
-    assert failed(report) >= BETRAYED_BY_BFS
+        report = attacked(*small_town, tmp_path, cloaked="adka", promise="session")
+    assert failed(report) >= BETRAYED_BY_ADKA
 
 
 @pytest.mark.soak
@@ -259,9 +259,9 @@ def test_a_city_holds_under_attack(n_devices: int, tmp_path: Path) -> None:
     snapshot = attacked(trace, network, tmp_path, cloaked="snapshot", promise="snapshot")
     session = attacked(trace, network, tmp_path, cloaked="session", promise="session")
     assert (failed(snapshot), failed(session)) == (set(), set())
-    bfs = attacked(trace, network, tmp_path, cloaked="bfs", promise="session")
+    adka = attacked(trace, network, tmp_path, cloaked="adka", promise="session")
     # Where devices crowd, a region is often one node, which is nobody's root to find.
-    assert failed(bfs) >= BETRAYED_BY_BFS - {"prefix"}
+    assert failed(adka) >= BETRAYED_BY_ADKA - {"prefix"}
 
 
 @pytest.mark.data
@@ -279,5 +279,5 @@ def test_an_hour_of_real_taxis_holds_under_attack(tmp_path: Path) -> None:
     for mode in ("snapshot", "session"):
         report = attacked(trace, network, tmp_path, cloaked=mode, promise=mode, presence=presence)
         assert failed(report) == set()
-    bfs = attacked(trace, network, tmp_path, cloaked="bfs", promise="session", presence=presence)
-    assert failed(bfs) >= BETRAYED_BY_BFS
+    adka = attacked(trace, network, tmp_path, cloaked="adka", promise="session", presence=presence)
+    assert failed(adka) >= BETRAYED_BY_ADKA

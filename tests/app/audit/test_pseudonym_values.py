@@ -162,7 +162,7 @@ def test_several_attributes_are_looked_at_one_by_one_and_together(tmp_path: Path
     assert both > max(colour, size) + 0.2
 
 
-@pytest.mark.parametrize("mode", ["snapshot", "bfs"])
+@pytest.mark.parametrize("mode", ["snapshot", "adka"])
 def test_where_lives_have_no_twins_the_instant_is_measured(tmp_path: Path, mode: Mode) -> None:
     trace, settings = sensing(speed=OF_DEVICE), settings_of("speed", mode=mode)
     cloaked(trace, settings, tmp_path)

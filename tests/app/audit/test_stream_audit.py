@@ -24,7 +24,7 @@ from tests.algorithms.attacks.made import random_release
 from tests.app.worlds import CONTROLS, SIDE, TTL_S, Paper, World, ideal_sessions, wandering
 
 SETTINGS = Settings.model_validate(
-    {"presence": {"ttl_s": TTL_S, "max_behind_s": 1.0}, "region": {"mode": "bfs"}}
+    {"presence": {"ttl_s": TTL_S, "max_behind_s": 1.0}, "region": {"mode": "adka"}}
 )
 WORLD = wandering(n_devices=150, n_ticks=40, seed=1)
 FINDINGS = {
@@ -132,8 +132,8 @@ def test_reciprocal_regions_under_fixed_pseudonyms_keep_the_promise_of_snapshot(
 
 
 @pytest.fixture(scope="module")
-def bfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bfs")
+def adka(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adka")
     cloak_trace(
         WORLD.trace(),
         WORLD.network,
@@ -146,12 +146,12 @@ def bfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_bfs_keeps_its_own_promise_and_no_other(bfs: Path) -> None:
+def test_adka_keeps_its_own_promise_and_no_other(adka: Path) -> None:
     trace, network = WORLD.trace(), WORLD.network
-    assert audited(bfs, trace, network, mode="bfs").holds
-    snapshot = audited(bfs, trace, network, mode="snapshot")
+    assert audited(adka, trace, network, mode="adka").holds
+    snapshot = audited(adka, trace, network, mode="snapshot")
     assert failed(snapshot) == {"centre", "prefix", "inversion"}
-    session = audited(bfs, trace, network, mode="session")
+    session = audited(adka, trace, network, mode="session")
     assert {"prefix", "inversion", "session", "intersection", "matching"} <= failed(session)
     found = the(session, "prefix").figures["success"]
     assert found is not None
@@ -159,18 +159,20 @@ def test_bfs_keeps_its_own_promise_and_no_other(bfs: Path) -> None:
 
 
 def test_the_modes_promise_more_and_more() -> None:
-    assert PROMISED["bfs"] < PROMISED["snapshot"] < PROMISED["session"]
+    assert PROMISED["adka"] < PROMISED["snapshot"] < PROMISED["session"]
 
 
-def test_equal_seeds_give_equal_reports(bfs: Path) -> None:
-    first, again = (audited(bfs, WORLD.trace(), WORLD.network, sample=20, seed=3) for _ in range(2))
+def test_equal_seeds_give_equal_reports(adka: Path) -> None:
+    first, again = (
+        audited(adka, WORLD.trace(), WORLD.network, sample=20, seed=3) for _ in range(2)
+    )
     assert first == again
     assert AuditReport.model_validate_json(first.model_dump_json()) == first
 
 
-def test_a_sample_limits_what_the_costly_attacks_look_at(bfs: Path) -> None:
+def test_a_sample_limits_what_the_costly_attacks_look_at(adka: Path) -> None:
     trace, network = WORLD.trace(), WORLD.network
-    some, all_of_it = (audited(bfs, trace, network, sample=n) for n in (10, 0))
+    some, all_of_it = (audited(adka, trace, network, sample=n) for n in (10, 0))
     assert (some.n_sampled, all_of_it.n_sampled) == (10, all_of_it.n_pseudonyms)
     assert the(all_of_it, "centre").figures["n_records"] == all_of_it.n_records
     fewer = the(some, "centre").figures["n_records"]
@@ -228,8 +230,8 @@ def test_a_region_is_not_blamed_for_traffic_that_meets_in_its_middle(tmp_path: P
     assert finding.holds
 
 
-def test_without_the_map_what_needs_it_is_left_out_and_said(bfs: Path) -> None:
-    report = audited(bfs, WORLD.trace(), WORLD.network, with_map=False)
+def test_without_the_map_what_needs_it_is_left_out_and_said(adka: Path) -> None:
+    report = audited(adka, WORLD.trace(), WORLD.network, with_map=False)
     mounted = {finding.attack for finding in report.findings}
     assert mounted == {"k", "inversion", "session", "intersection", "velocity", "tracking"}
     # The devices report in every tick, which hides their phases, and on one day.
@@ -253,7 +255,7 @@ def test_a_region_that_states_more_devices_than_it_holds_fails(tmp_path: Path) -
     paper = ideal_sessions(WORLD)
     for line in paper.lines:
         line["k"] = 151
-    report = audit_of(paper, tmp_path, mode="bfs")
+    report = audit_of(paper, tmp_path, mode="adka")
     assert failed(report) == {"k"}
 
 
@@ -261,7 +263,7 @@ def test_one_device_is_no_crowd_whatever_k_is_stated(tmp_path: Path) -> None:
     world = wandering(n_devices=1, n_ticks=3, seed=0)
     paper = Paper(device_of={"p": "device-0"})
     paper.publish(0, ["p"], [world.last_known(0, 0)], k=1)
-    report = audit_of(paper, tmp_path, world=world, mode="bfs")
+    report = audit_of(paper, tmp_path, world=world, mode="adka")
     assert failed(report) == {"k"}
 
 
@@ -406,7 +408,7 @@ def test_tracking_finds_devices_that_are_published_where_they_are(
     for t in range(3, world.n_ticks):
         for d in world.on_air(t):
             paper.publish(t, [f"p{d}"], [world.last_known(t, d)], k=1)
-    finding = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking")
+    finding = the(audit_of(paper, tmp_path, world=world, mode="adka"), "tracking")
     assert finding.holds is False
     found = finding.figures
     assert found["belief_followed_1min"] == pytest.approx(1, abs=0.02)
@@ -429,7 +431,7 @@ def test_a_few_who_are_published_where_they_are_break_the_bar_of_tracking(tmp_pa
     for t in range(3, world.n_ticks):
         for d in world.on_air(t):
             paper.publish(t, [f"p{d}"], [world.last_known(t, d)] if d in few else everywhere, k=1)
-    finding = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking")
+    finding = the(audit_of(paper, tmp_path, world=world, mode="adka"), "tracking")
     times = {
         what: float(finding.figures[f"{what}_followed_1min"] or 0)
         / float(finding.figures[f"{what}_none_1min"] or 1)
@@ -455,7 +457,7 @@ def test_a_release_of_others_says_nothing_whenever_it_was_made(tmp_path: Path) -
         tmp_path / "one",
         worlds[0].trace(),
         network,
-        mode="bfs",
+        mode="adka",
         placebo=replace(other, observed=later, until=other.until + 86_400),
     )
     found = the(report, "tracking").figures
@@ -531,7 +533,7 @@ def test_company_that_stands_still_is_subtracted_where_every_group_publishes_onc
 @pytest.mark.data
 @pytest.mark.soak  # tracking follows every taxi, for many minutes
 @pytest.mark.timeout(7200)
-def test_bfs_on_real_taxis_is_sound_and_gives_its_roots_away(tmp_path: Path) -> None:
+def test_adka_on_real_taxis_is_sound_and_gives_its_roots_away(tmp_path: Path) -> None:
     data = Path(os.environ["ANONYMIZER_DATA"])
     network = load_network(str(data / "networks" / "san_francisco"))
     day = pl.scan_parquet(data / "traces" / "cabspotting_sf_2008-05-19_20.parquet")
@@ -540,7 +542,7 @@ def test_bfs_on_real_taxis_is_sound_and_gives_its_roots_away(tmp_path: Path) -> 
         tmp_path / "taxis.parquet"
     )
     trace = read_trace(tmp_path / "taxis.parquet")
-    settings = Settings.model_validate({"region": {"mode": "bfs"}})  # taxis report once a minute
+    settings = Settings.model_validate({"region": {"mode": "adka"}})  # taxis report once a minute
     cloak_trace(
         trace,
         network,
@@ -550,6 +552,6 @@ def test_bfs_on_real_taxis_is_sound_and_gives_its_roots_away(tmp_path: Path) -> 
         out=tmp_path / "PUB.jsonl",
         auditor_map=tmp_path / "MAP.jsonl",
     )
-    assert audited(tmp_path, trace, network, mode="bfs", settings=settings).holds
+    assert audited(tmp_path, trace, network, mode="adka", settings=settings).holds
     report = audited(tmp_path, trace, network, mode="session", sample=500, settings=settings)
     assert {"prefix", "inversion", "session", "intersection", "matching"} <= failed(report)

@@ -89,7 +89,7 @@ def taxis(folder: Path, data: Path, minutes: float, n_devices: int | None) -> It
         rows.write_parquet(folder / f"{name}.parquet")
     network = str(data / "networks" / "san_francisco")
     yield _positions(folder, "25 taxis session", folder / "few.parquet", network, "session")
-    for mode in ("session", "snapshot", "bfs"):
+    for mode in ("session", "snapshot", "adka"):
         yield _positions(folder, f"taxis {mode}", folder / "taxis.parquet", network, mode)
 
 

@@ -47,13 +47,13 @@ def test_without_settings_what_is_published_stays_open(tmp_path: Path) -> None:
     assert "What goes out" not in text
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
 def test_an_output_says_what_its_mode_promises_and_what_not(mode: str) -> None:
     found = outputs_of(settings(region={"mode": mode}, adka={"k_floor": 5}))[0]
     assert mode in found.name
     assert "k is 5 to 10" in found.promise
     assert {
-        "bfs": "anything against somebody who knows the algorithm",
+        "adka": "anything against somebody who knows the algorithm",
         "snapshot": "cannot be intersected over time",
         "session": "days of profiling",
     }[mode] in found.not_promised

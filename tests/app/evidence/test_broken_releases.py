@@ -76,7 +76,7 @@ BROKEN: dict[str, tuple[Audit, set[Criterion]]] = {
     "pseudonyms that change one by one": (positions("rotating alone"), {ONE, LINK}),
     "silent members that are left out": (positions("without ghosts"), {ONE}),
     "a region that its device has left": (spoilt(leave), {ONE, TRUE}),
-    "k stated higher than it is": (spoilt(boast, "bfs"), {ONE}),
+    "k stated higher than it is": (spoilt(boast, "adka"), {ONE}),
     "a table with k lowered": (table(Promise(k=2, l=2), Promise(k=9)), {ONE}),
     "a table with identifiers": (table(Promise(k=3), Promise(k=3), name="x"), {ONE}),
     "a table with one value of a quasi-identifier": (

@@ -91,7 +91,7 @@ def check(tables: dict[str, Any], n_devices: int, n_ticks: int) -> None:
 @pytest.mark.parametrize("n_ticks", [SHORT, LONG])
 @pytest.mark.parametrize("n_devices", [0, 1, 5, 30])
 def test_trips_and_counts_are_attacked_also_without_a_trip(n_devices: int, n_ticks: int) -> None:
-    for region in ("bfs", "session"):
+    for region in ("adka", "session"):
         check({**JOINT, "region": {"mode": region, "min_nodes": 2}}, n_devices, n_ticks)
 
 

@@ -99,7 +99,7 @@ def test_what_breaks_a_promise_without_a_figure_is_told_before_a_figure(tmp_path
     [
         ("session", "Not promised: to hide roughly where a device is"),
         ("snapshot", "Not promised: that this lasts."),
-        ("bfs", "Not promised: that a device is hidden among these."),
+        ("adka", "Not promised: that a device is hidden among these."),
     ],
 )
 def test_the_first_screen_says_what_a_mode_does_not_promise(

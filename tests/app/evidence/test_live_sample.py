@@ -47,7 +47,7 @@ def traffic_of(**tables: dict[str, Any]) -> tuple[SampledTraffic, Settings, list
     return traffic, flow_settings(**WATCH, **tables), messages
 
 
-@pytest.mark.parametrize("tables", [{}, SESSION], ids=["bfs", "session"])
+@pytest.mark.parametrize("tables", [{}, SESSION], ids=["adka", "session"])
 def test_the_sample_is_what_was_published(tables: dict[str, Any]) -> None:
     traffic, _, messages = traffic_of(**tables)
     _, released, device_of = sampled(traffic)
@@ -98,7 +98,7 @@ def test_a_fleet_of_six_that_is_seen_for_a_moment_rings_no_alarm(
     assert [(each.attack, each.figures) for each in report.findings if each.fails] == []
 
 
-def test_a_sound_session_keeps_its_promises_and_bfs_would_break_them() -> None:
+def test_a_sound_session_keeps_its_promises_and_adka_would_break_them() -> None:
     traffic, settings, _ = traffic_of(**SESSION)
     assert attacked(traffic, NETWORK, settings).holds
     weak, stated, _ = traffic_of()

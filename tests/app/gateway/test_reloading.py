@@ -93,7 +93,7 @@ def test_a_broker_that_was_started_for_the_gateway_does_not_stand_in_the_way_of_
         change(running, reread_with(broker, stated, other))
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
 def test_groups_that_are_formed_after_a_change_hold_what_it_demands(mode: str) -> None:
     settings = Settings.model_validate(
         {

@@ -360,7 +360,7 @@ def test_the_log_tells_of_the_life_of_the_service_and_of_nothing_else(story: Sto
     machine = ("ticks are", "compiling kernels", "kernels are compiled")
     assert [line["event"] for line in story.log if not line["event"].startswith(machine)] == [
         "network loaded",
-        "region mode bfs hides devices from nobody who knows the algorithm",
+        "region mode adka hides devices from nobody who knows the algorithm",
         "listening",
         "broker connected",
         "draining",

@@ -107,7 +107,7 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
     config = tmp_path / "gateway.toml"
     config.write_text(
         f"[network]\nsource = '{NETWORK}'\n[broker]\nurl = '{broker.url}'\n[http]\nport = 0\n"
-        f"[region]\nmode = 'bfs'\n[tick]\ninterval_s = 0.03\n"
+        f"[region]\nmode = 'adka'\n[tick]\ninterval_s = 0.03\n"
         f"{inputs}"
     )
     token = {"ANONYMIZER__HTTP__TOKEN": TOKEN}

@@ -67,7 +67,7 @@ def test_a_reader_without_the_token_sees_public_figures_alone() -> None:
 
 def test_of_exposed_pseudonyms_all_numbers_are_from_one_look() -> None:
     def told(n_exposed: int) -> FlowRates:
-        rig = Rig(region={"mode": "bfs"}, adka={"k_values": [5]})
+        rig = Rig(region={"mode": "adka"}, adka={"k_values": [5]})
         taker = RateMeter(rig.flow)
         for second, others in enumerate("ab"):
             # Whoever is seen with others each time is the only one in all regions.

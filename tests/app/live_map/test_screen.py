@@ -32,7 +32,7 @@ class Clock:
 def a_screen(node_id: NodeNames | None = None) -> tuple[AnalystView, Clock]:
     clock = Clock()
     names = NETWORK.node_id if node_id is None else node_id
-    screen = AnalystView("bfs", names, Rig().flow, monotonic=clock)
+    screen = AnalystView("adka", names, Rig().flow, monotonic=clock)
     return screen, clock
 
 
@@ -225,7 +225,7 @@ async def test_only_what_the_broker_took_is_shown() -> None:
 
 def test_what_is_shown_of_a_flow_names_no_device_and_no_place_of_one() -> None:
     rig, ticks = Rig(), count()
-    screen = AnalystView("bfs", NETWORK.node_id, rig.flow, monotonic=lambda: float(next(ticks)))
+    screen = AnalystView("adka", NETWORK.node_id, rig.flow, monotonic=lambda: float(next(ticks)))
     for turn in range(5):
         rig.put(*(delivery(f"secret-{i}", 6 + (i + turn) % 5, 1.8e9 + turn) for i in range(6)))
         output = rig.tick(now=1.8e9 + turn)

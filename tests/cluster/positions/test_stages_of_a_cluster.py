@@ -71,7 +71,7 @@ def check_safe(cluster: Cluster) -> None:
         if group is None:
             continue  # a public device, or counts
         assert len(set(group)) == len(group)
-        assert len(group) >= 2 or cluster.world.mode == "bfs", "k"
+        assert len(group) >= 2 or cluster.world.mode == "adka", "k"
         if cluster.world.mode == "session":
             assert all(company.setdefault(name, group) == group for name in group)
     n_settled = sum(source.ledger.n_settled for source in cluster.sources)
@@ -91,7 +91,7 @@ def test_the_world_crosses_borders_and_forms_groups_more_than_once() -> None:
     assert sum(lane.counters["groups"] > 10 for lane in cluster.lanes) > 2
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
 def test_stages_publish_what_one_process_does(mode: str) -> None:
     cluster = Cluster(world(mode, protected="readings"))
     cluster.run([])
@@ -162,7 +162,7 @@ def test_any_number_of_workers_publishes_the_same_trips(workers: int) -> None:
     assert {message.topic for message in cluster.retained} == {"cloaked/trips/cells"}
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_any_number_of_workers_publishes_the_same_of_several_networks(
     mode: str, workers: int
@@ -204,7 +204,7 @@ def test_any_number_of_workers_publishes_the_same_hours_of_streets(workers: int)
     assert sum(each["n_roads"] < 20 and each["speed_mps"] is not None for each in known) > 9
 
 
-@pytest.mark.parametrize("mode", ["bfs", "session"])
+@pytest.mark.parametrize("mode", ["adka", "session"])
 @settings(max_examples=3, deadline=None)
 @given(schedules)
 def test_late_subscribers_are_told_what_one_process_tells_them(

@@ -43,7 +43,7 @@ def flow_settings(**tables: object) -> Settings:
     defaults: dict[str, dict[str, object]] = {
         "network": {"snap_limit_m": 30},
         "adka": {"density_steps": [], "k_values": [2]},
-        "region": {"mode": "bfs"},
+        "region": {"mode": "adka"},
         "presence": {"ttl_s": 120.0},
         "session": {"beat_s": 0},
     }

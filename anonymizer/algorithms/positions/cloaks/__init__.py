@@ -1,8 +1,8 @@
 """Cloaks: the ways to form cloaking regions, from the weakest promise to the strongest."""
 
-from anonymizer.algorithms.positions.cloaks.bfs import BfsCloak
+from anonymizer.algorithms.positions.cloaks.adka import AdkaCloak
 from anonymizer.algorithms.positions.cloaks.protocol import Cloak
 from anonymizer.algorithms.positions.cloaks.session import Epochs, Serials, SessionCloak
 from anonymizer.algorithms.positions.cloaks.snapshot import SnapshotCloak
 
-__all__ = ["BfsCloak", "Cloak", "Epochs", "Serials", "SessionCloak", "SnapshotCloak"]
+__all__ = ["AdkaCloak", "Cloak", "Epochs", "Serials", "SessionCloak", "SnapshotCloak"]

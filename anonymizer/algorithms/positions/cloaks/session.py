@@ -402,7 +402,7 @@ class SessionCloak:
         if self._has_windows:
             window, present = self._part_of[node], density.counted_at[self._can_join(density)]
             n_in = np.bincount(self._part_of[present], minlength=len(self._network.component_of))
-            k = self._rule.beyond(density.n_near[node], self._k_extra)
+            k = self._rule.beyond(density.near(node), self._k_extra)
             lacks = n_in[window] < k + self._k_extra
             outcome[lacks | ~self._fits[window]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
         outcome[~self._levels.is_large[node]] = Outcome.SUPPRESSED__REGION_TOO_SMALL

@@ -90,7 +90,8 @@ class SnapshotCloak(MemorylessCloak):
 
     def _groups(self, density: DensityMap) -> Groups:
         """Return the groups of all devices; regions are made later."""
-        need = self._rule.beyond(density.n_near, self._k_extra) + np.int32(self._k_extra)
+        near = density.n_near[density.hops.junction_of]
+        need = self._rule.beyond(near, self._k_extra) + np.int32(self._k_extra)
         return form_groups(self._forest, density.n_at, need, min_nodes=1, max_nodes=self._max_nodes)
 
     def _release(self, groups: Groups, density: DensityMap, now: float) -> Release:

@@ -11,7 +11,7 @@ from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
-    BfsCloak,
+    AdkaCloak,
     Cloak,
     Epochs,
     Serials,
@@ -199,8 +199,8 @@ def _plugged_cloak(settings: "Settings", network: RoadNetwork, name: str) -> Clo
         If there is none, or if it does not even claim what mode and districts need.
     """
     cloak: Cloak = plugins.load_plugin(plugins.CLOAKS, name)(network, settings)
-    if settings.region.mode != "bfs" and not cloak.reciprocal:
-        problem = 'its members do not hide each other, so it is for mode = "bfs" alone'
+    if settings.region.mode != "adka" and not cloak.reciprocal:
+        problem = 'its members do not hide each other, so it is for mode = "adka" alone'
         raise SettingsError(f"region.cloak: {name}: {problem}")
     if settings.region.districts > 1 and settings.region.mode == "session":
         # Each district verifies lives of pseudonyms by itself; two could use the same one.
@@ -214,8 +214,8 @@ def _cloak(settings: "Settings", network: RoadNetwork, pace: Pace, serials: Seri
     if region.cloak is not None:
         return _plugged_cloak(settings, network, region.cloak)
     rule, max_nodes = density_rule(settings), most_nodes(settings, network)
-    if region.mode == "bfs":
-        return BfsCloak(rule, max_nodes=max_nodes, rotate_s=rotate_s)
+    if region.mode == "adka":
+        return AdkaCloak(rule, max_nodes=max_nodes, rotate_s=rotate_s)
     forest = spanning_forest(network)
     levels = _levels(network, forest, settings)
     company = Company(region.place_devices, region.area_devices)

@@ -307,10 +307,12 @@ class DensityWatch:
         steps = rule.steps
         starts = (0, *steps)
         names = [f"{a}-{b - 1}" for a, b in zip(starts, steps, strict=False)] + [f"{starts[-1]}+"]
-        key = self._part * len(starts) + np.searchsorted(steps, density.n_near, side="right")
+        near = density.n_near[density.hops.junction_of]
+        key = self._part * len(starts) + np.searchsorted(steps, near, side="right")
         at = density.counted_at[density.counted_at != ABSENT]
+        inner = density.network.inner
         n_nodes, n_devices = (
             np.bincount(each, minlength=N_PARTS * len(starts)).reshape(N_PARTS, -1)
-            for each in (key, key[at])
+            for each in (key if inner is None else key[~inner], key[at])
         )
         self.bands = DensityBands(tuple(names), n_nodes, n_devices)

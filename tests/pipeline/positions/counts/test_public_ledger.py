@@ -122,7 +122,7 @@ def test_whose_id_cannot_be_read_is_nobody() -> None:
 
 
 def test_with_devices_of_ones_own_nobody_knows_at_how_many_a_counter_moves() -> None:
-    rig = Rig(adka={"k_values": [2], "density_steps": []}, region={"mode": "bfs", "k_extra": 1})
+    rig = Rig(adka={"k_values": [2], "density_steps": []}, region={"mode": "adka", "k_extra": 1})
     names = "abcde"
     waits = []
     for each in range(12):

@@ -357,8 +357,8 @@ def test_a_withdrawal_counts_once_whoever_repeats_it(before: bytes | None) -> No
 def test_who_demands_what_cannot_be_had_takes_no_part(demand: dict[str, float]) -> None:
     districts = {"region": {**SESSION["region"], "districts": 2}}
     snapshot = {"region": {**SESSION["region"], "mode": "snapshot"}}
-    bfs = {"region": {**SESSION["region"], "mode": "bfs"}}
-    for tables in ({}, snapshot, bfs, SESSION | districts):
+    adka = {"region": {**SESSION["region"], "mode": "adka"}}
+    for tables in ({}, snapshot, adka, SESSION | districts):
         rig = ZonesRig(**tables)
         rig.state("a", demand)
         assert rig.hidden("a", "b", "c") == 1

@@ -233,7 +233,7 @@ bodies = (
 steps = st.lists(st.builds(Delivery, topics, bodies, st.integers(0, 3), st.booleans()), max_size=8)
 
 
-@given(st.sampled_from(["bfs", "snapshot", "session"]), st.lists(steps, max_size=8))
+@given(st.sampled_from(["adka", "snapshot", "session"]), st.lists(steps, max_size=8))
 def test_the_accounting_adds_up_whatever_fixed_and_mobile_devices_say(
     mode: str, sequence: list[list[Delivery]]
 ) -> None:

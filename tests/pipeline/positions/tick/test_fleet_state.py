@@ -56,7 +56,7 @@ class Run:
 
 
 @pytest.mark.parametrize("districts", [1, 4])
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
 @pytest.mark.parametrize("protected", ["readings", "all", "ids"])
 def test_a_restored_fleet_goes_on_alike(mode: str, districts: int, protected: str) -> None:
     assert protected in PROTECTED

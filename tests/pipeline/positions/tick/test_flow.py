@@ -60,7 +60,7 @@ def test_no_device_id_and_no_coordinate_leaves(forms: list[str]) -> None:
 def test_what_cannot_be_published_is_settled_with_its_reason(
     message: Delivery, reason: str
 ) -> None:
-    rig = Rig(region={"mode": "bfs", "max_nodes": 1})
+    rig = Rig(region={"mode": "adka", "max_nodes": 1})
     rig.publish(delivery("a", 12, NOW), delivery("c", 12, NOW))
     assert rig.publish(message) == []
     assert rig.outcomes() == {"PUBLISHED": 2, reason: 1}

@@ -102,7 +102,7 @@ def test_a_device_whose_trip_is_over_is_forgotten() -> None:
 steps = st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 24)), max_size=4))
 
 
-@given(steps, st.booleans(), st.sampled_from(["bfs", "snapshot", "session"]))
+@given(steps, st.booleans(), st.sampled_from(["adka", "snapshot", "session"]))
 def test_the_accounting_adds_up_with_everything_switched_on(
     sequence: list[list[tuple[str, int]]],
     trips: bool,  # noqa: FBT001  hypothesis passes by position

@@ -40,7 +40,7 @@ def test_the_oldest_pseudonym_of_the_last_release_is_told(releases: list[dict[in
 
 
 def test_a_flow_renews_its_pseudonyms_in_time_and_says_so() -> None:
-    rig = Rig(session={"epoch_s": 10}, region={"mode": "bfs"})
+    rig = Rig(session={"epoch_s": 10}, region={"mode": "adka"})
     for age in range(25):
         rig.publish(*(delivery(f"d{i}", 12, NOW + age) for i in range(4)), now=NOW + age)
         assert rig.flow.view.oldest_s < rig.flow.age_limit_s == 10

@@ -38,7 +38,7 @@ def test_both_grids_have_junctions_in_the_same_places() -> None:
     assert BOTH.lon[[0, 2]].tolist() == pytest.approx(BOTH.lon[[first, first + 2]].tolist())
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
 def test_k_counts_the_devices_of_one_network_alone(mode: str) -> None:
     rig = rig_of(region={"mode": mode, "min_nodes": 2}, adka={"density_steps": [], "k_values": [3]})
     few = [("cars", "a"), ("cars", "b"), ("walkers", "c")]

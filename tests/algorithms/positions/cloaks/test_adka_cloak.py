@@ -1,4 +1,4 @@
-"""The `bfs` cloak against its naive twin."""
+"""The `adka` cloak against its naive twin."""
 
 from collections import defaultdict
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.cloaks import BfsCloak
+from anonymizer.algorithms.positions.cloaks import AdkaCloak
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -19,8 +19,8 @@ from tests.graphs import networks, two_islands
 RULE = DensityRule(steps=(2, 4), values=(4, 3, 2))
 
 
-def bfs_cloak(rule: DensityRule = TWO, *, max_nodes: int = 1000) -> BfsCloak:
-    return BfsCloak(rule, max_nodes=max_nodes, rotate_s=300)
+def adka_cloak(rule: DensityRule = TWO, *, max_nodes: int = 1000) -> AdkaCloak:
+    return AdkaCloak(rule, max_nodes=max_nodes, rotate_s=300)
 
 
 def devices_at(network: RoadNetwork, nodes: list[int]) -> DensityMap:
@@ -38,7 +38,7 @@ def test_each_node_with_a_report_publishes_the_region_of_the_twin_or_its_reason(
     silent = data.draw(st.integers(0, len(nodes)))
     density = devices_at(network, nodes)
     slot = np.arange(silent, len(nodes), dtype=np.int32)
-    cloaked = bfs_cloak(RULE, max_nodes=max_nodes).cloak(density, slot, now=0)
+    cloaked = adka_cloak(RULE, max_nodes=max_nodes).cloak(density, slot, now=0)
 
     graph = naive.graph_of(network)
     at: defaultdict[int, set[int]] = defaultdict(set)
@@ -64,7 +64,7 @@ def test_a_pseudonym_lives_until_the_next_rotation() -> None:
     slot = np.array([0, 1], np.int32)
 
     def versions(now: float) -> list[int]:
-        release = bfs_cloak().cloak(density, slot, now=now).release
+        release = adka_cloak().cloak(density, slot, now=now).release
         numbers: list[int] = release.version.tolist()
         return numbers
 
@@ -74,7 +74,7 @@ def test_a_pseudonym_lives_until_the_next_rotation() -> None:
 
 def test_no_device_waits_and_no_slot_is_kept() -> None:
     density = devices_at(two_islands(), [0, 0, 5])
-    cloak = bfs_cloak()
+    cloak = adka_cloak()
     assert not cloak.reciprocal
     assert cloak.n_waiting(density) == 0
     assert not cloak.kept(3).any()

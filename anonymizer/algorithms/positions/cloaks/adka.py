@@ -1,4 +1,4 @@
-"""The `bfs` cloak, ADKA as published: the devices at a node publish the region grown from it.
+"""The `adka` cloak, ADKA as published: the devices at a node publish the region grown from it.
 
 Promise: every region holds at least k distinct devices. It promises nothing against an adversary
 who knows the algorithm: the region reveals its root.
@@ -14,7 +14,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release
 
 
-class BfsCloak(MemorylessCloak):
+class AdkaCloak(MemorylessCloak):
     """Grows a region from each node at which a device reports.
 
     Notes
@@ -37,7 +37,7 @@ class BfsCloak(MemorylessCloak):
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return one group for each node; its members are the devices that report from it."""
         root, root_of = np.unique(density.node_of[slot], return_inverse=True)
-        k = self._rule.k_for(density.n_near[root])
+        k = self._rule.k_for(density.near(root))
         regions = grow_regions(density, root, k, max_nodes=self._max_nodes)
         grown = regions.outcome == Outcome.HELD
         # Refused regions have no nodes, so removing their rows leaves `node` unchanged.
