@@ -31,6 +31,8 @@ from anonymizer.transport.local_brokers import running_broker
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
 _N_SENSORS = 20
+K_FLOOR = 5
+"""As `anonymizer init` writes it; ADKA itself is shown as published."""
 _OTHER_MODES = ("snapshot", "adka")
 """Region modes shown in addition to `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
@@ -350,6 +352,7 @@ def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
         "broker": broker,
         "inputs": [{}, *every["inputs"]],
         "http": {"port": plan.http_port},
+        "adka": {"k_floor": K_FLOOR},
     }
 
 
@@ -362,6 +365,7 @@ def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[
         "readings": [],
         "streams": [],
         "region": {"mode": mode},
+        "adka": {"k_floor": K_FLOOR if mode != "adka" else 2},
         "output": {"topic": f"cloaked-{mode}/positions"},
         "http": {"host": ""},
     }

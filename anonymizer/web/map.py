@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -74,6 +74,11 @@ Latitude = Annotated[float, Query(ge=-90, le=90)]
 Longitude = Annotated[float, Query(ge=-180, le=180)]
 
 
+Shown = Literal["public", "truth", "density"]
+"""What is seen beside what is published: nothing, or for auditors true positions or their density.
+"""
+
+
 class FrameSource(Protocol):
     """Source of the frames that the live map shows."""
 
@@ -92,8 +97,44 @@ class FrameSource(Protocol):
     def has_enough(self, address: str) -> bool:
         """Return whether the largest number of viewers at an address is reached."""
 
-    def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
+    def frames(self, mode: str, *, shown: Shown, address: str) -> AsyncIterator[bytes]:
         """Yield server-sent events, always the newest one, until the gateway stops."""
+
+
+class KOfDensity(BaseModel):
+    """The k of densities below a number (None: of all others), and the k that ADKA publishes."""
+
+    below: int | None
+    k: int
+    published: int
+
+
+class LastWindow(BaseModel):
+    """The newest published window of a stream of records, times in unix seconds.
+
+    Attributes
+    ----------
+    stream, model, k, d, l
+        As declared.
+    start, end
+        Of the window; None: none has been published yet, and there are no classes.
+    n_records, n_published, n_classes
+        Its records, those in classes, and its classes.
+    classes
+        The first of them, as they were published.
+    """
+
+    stream: str
+    model: str
+    k: int
+    d: int
+    l: int  # noqa: E741  the field's name for it
+    start: float | None = None
+    end: float | None = None
+    n_records: int = 0
+    n_published: int = 0
+    n_classes: int = 0
+    classes: list[dict[str, Any]] = []
 
 
 class About(BaseModel):
@@ -106,15 +147,19 @@ class About(BaseModel):
     n_nodes: int
     roads: Literal["whole", "by bounds"]
     streets: bool
+    records: bool
+    rule: list[KOfDensity]
 
 
 def map_router(
     source: FrameSource,
     outline: Outline,
     *,
+    rule: Sequence[KOfDensity] = (),
     token: str | None = None,
     demo: bool = False,
     streets: bool = False,
+    windows: Callable[[], Sequence[LastWindow]] | None = None,
 ) -> APIRouter:
     """Return the routes of the map.
 
@@ -124,12 +169,16 @@ def map_router(
         Source of the frames.
     outline
         The road network.
+    rule
+        How density decides k.
     token
         Required for everything but the page itself, which contains no data. None: not required.
     demo
         Whether the devices are simulated; the page then says so.
     streets
         Whether traffic by street can be shown.
+    windows
+        Returns what was published last of each stream of records. None: there are none.
     """
 
     def about() -> About:
@@ -141,6 +190,8 @@ def map_router(
             n_nodes=len(outline.nodes) // 8,
             roads="whole" if outline.is_small else "by bounds",
             streets=streets,
+            records=windows is not None,
+            rule=list(rule),
         )
 
     router = APIRouter(include_in_schema=False)
@@ -148,6 +199,8 @@ def map_router(
     authorized = [Depends(bearer(token))]
     router.include_router(_network_routes(about, outline), dependencies=authorized)
     router.include_router(_frame_routes(source), dependencies=authorized)
+    if windows is not None:
+        router.include_router(_record_routes(windows), dependencies=authorized)
     return router
 
 
@@ -202,9 +255,9 @@ def _frame_routes(source: FrameSource) -> APIRouter:
     async def events(
         request: Request,
         mode: str,
-        raw: bool = False,  # noqa: FBT001, FBT002  a query parameter
+        shown: Shown = "public",
     ) -> StreamingResponse:
-        if mode not in source.modes or (raw and not source.raw):
+        if mode not in source.modes or (shown != "public" and not source.raw):
             raise HTTPException(404)
         if source.is_full:
             raise HTTPException(503, "too many viewers", headers={"Retry-After": "10"})
@@ -214,9 +267,20 @@ def _frame_routes(source: FrameSource) -> APIRouter:
                 429, "too many viewers at this address", headers={"Retry-After": "10"}
             )
         return StreamingResponse(
-            source.frames(mode, raw=raw, address=address),
+            source.frames(mode, shown=shown, address=address),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
+
+    return router
+
+
+def _record_routes(windows: Callable[[], Sequence[LastWindow]]) -> APIRouter:
+    """Return the route of the newest published windows."""
+    router = APIRouter()
+
+    @router.get("/map/records")
+    async def records() -> Sequence[LastWindow]:
+        return await asyncio.to_thread(windows)
 
     return router

@@ -16,16 +16,23 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import HttpSettings
 from anonymizer.web.auth import read_token
-from anonymizer.web.map import map_router, read_assets
+from anonymizer.web.map import KOfDensity, LastWindow, Shown, map_router, read_assets
 from anonymizer.web.network_outline import Outline
 from anonymizer.web.server import create_application
 from tests.observe.test_metrics import busy_rig, registry_of
 
 ROOT = Path(__file__).parents[2]
 BOX = "south=0&west=0&north=1&east=1"
-DATA = ("/map/about", "/map/nodes", f"/map/roads?{BOX}", "/map/events?mode=session")
+DATA = (
+    *("/map/about", "/map/nodes", f"/map/roads?{BOX}", "/map/events?mode=session"),
+    "/map/records",
+)
 OUTLINE = Outline(load_network("grid:4x5"))
 TOKEN = "open sesame"  # noqa: S105  of no importance
+
+
+RULE = [KOfDensity(below=4, k=10, published=10), KOfDensity(below=None, k=5, published=2)]
+WINDOW = LastWindow(stream="fleet", model="kd", k=10, d=2, l=1)
 
 
 class Show:
@@ -37,14 +44,14 @@ class Show:
     def __init__(self, *, raw: bool = False) -> None:
         self.raw = raw
         self.crowded: set[str] = set()
-        self.looked_at: list[tuple[str, bool]] = []
+        self.looked_at: list[tuple[str, str]] = []
 
     def has_enough(self, address: str) -> bool:
         return address in self.crowded
 
-    async def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
+    async def frames(self, mode: str, *, shown: Shown, address: str) -> AsyncIterator[bytes]:
         assert address
-        self.looked_at.append((mode, raw))
+        self.looked_at.append((mode, shown))
         yield b"event: frame\ndata: 1\n\n"
         yield b"event: frame\ndata: 2\n\n"
 
@@ -54,7 +61,7 @@ def site(show: Show, *, token: str | None = None) -> httpx.AsyncClient:
         registry_of(busy_rig()),
         alive=list,
         ready=list,
-        more=[map_router(show, OUTLINE, token=token)],
+        more=[map_router(show, OUTLINE, token=token, rule=RULE, windows=lambda: [WINDOW])],
     )
     return httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://gateway")
 
@@ -97,19 +104,35 @@ async def test_what_there_is_to_see_is_told_and_streamed() -> None:
         stream = await http.get("/map/events?mode=adka")
         assert stream.text == "event: frame\ndata: 1\n\nevent: frame\ndata: 2\n\n"
         assert stream.headers["cache-control"] == "no-store"
-    assert show.looked_at == [("adka", False)]
+    assert show.looked_at == [("adka", "public")]
+
+
+async def test_records_and_the_rule_of_density_are_told_where_there_are_any() -> None:
+    async with site(Show()) as http:
+        about = (await http.get("/map/about")).json()
+        assert about["records"]
+        assert [each["k"] for each in about["rule"]] == [10, 5]
+        (window,) = (await http.get("/map/records")).json()
+        assert (window["stream"], window["start"], window["classes"]) == ("fleet", None, [])
+    bare = create_application(
+        registry_of(busy_rig()), alive=list, ready=list, more=[map_router(Show(), OUTLINE)]
+    )
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(bare), base_url="http://gateway")
+    async with client as http:
+        assert not (await http.get("/map/about")).json()["records"]
+        assert (await http.get("/map/records")).status_code == 404
 
 
 async def test_true_positions_are_not_even_there_where_they_are_not_shown() -> None:
     show = Show()
     async with site(show) as http:
-        for query in ("mode=adka&raw=true", "mode=nonsense", "mode=adka&raw=1"):
+        for query in ("mode=adka&shown=truth", "mode=nonsense", "mode=adka&shown=density"):
             assert (await http.get(f"/map/events?{query}")).status_code == 404
     assert show.looked_at == []
     auditor = Show(raw=True)
     async with site(auditor) as http:
-        assert (await http.get("/map/events?mode=adka&raw=true")).status_code == 200
-    assert auditor.looked_at == [("adka", True)]
+        assert (await http.get("/map/events?mode=adka&shown=truth")).status_code == 200
+    assert auditor.looked_at == [("adka", "truth")]
 
 
 async def test_who_comes_when_it_is_full_is_told_to_come_back() -> None:

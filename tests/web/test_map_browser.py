@@ -82,6 +82,11 @@ def pressed(viewer: Viewer, key: str) -> str:
     return chosen(viewer)
 
 
+def turn_to(viewer: Viewer, view: str) -> None:
+    viewer.element(f"input[value={view}]").click()
+    viewer.until(lambda: viewer.is_shown(f"[data-view={view}]"))
+
+
 def switch_to(viewer: Viewer, mode: str) -> None:
     viewer.element(f"input[value={mode}]").click()
     viewer.until(viewer.n_regions)
@@ -143,6 +148,7 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     viewer.until(lambda: viewer.text("#status-text"), lambda text: "250 devices" in text)
     # A moment in which nothing arrives, on a busy machine, is one of the next frames.
     replaced = "replaced by a newer position of the same device"
+    turn_to(viewer, "speed")
     said = viewer.until(labels, lambda said: is_complete(said) and replaced in said[5])
     titles = [
         "Positions",
@@ -158,6 +164,51 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     before = viewer.frame()
     viewer.after(2)
     assert viewer.frame() > before
+    turn_to(viewer, "positions")
+
+
+def test_the_density_map_says_at_each_junction_what_k_is_and_why(viewer: Viewer) -> None:
+    turn_to(viewer, "density")
+    columns = ("th", "td:nth-child(2)", "td:nth-child(3)")
+    bands, k, junctions = (f"#rule tbody {column}" for column in columns)
+    assert viewer.texts(bands) == ["below 4", "below 10", "10 and more"]
+    assert viewer.texts(k) == ["10", "5", "5 (published: 2)"]
+    viewer.until(lambda: viewer.texts(junctions), lambda n: n[0].isdigit() and int(n[0]) > 10)
+    viewer.until(lambda: viewer.colours(1), lambda n: n > 1)
+    viewer.element("#map").send_keys(Keys.ENTER)
+    said = viewer.until(lambda: viewer.text("#junction"), lambda said: said.startswith("Here"))
+    found = re.fullmatch(r"Here: density (\d+), (?:below|at least) (\d+), so k = (\d+)\.", said)
+    assert found is not None, said
+    density, told_k = int(found[1]), int(found[3])
+    assert told_k == (10 if density < 4 else 5)
+    assert not viewer.is_shown("#chosen")
+    turn_to(viewer, "positions")
+    viewer.until(viewer.n_regions)
+
+
+def test_what_was_published_last_of_each_method_can_be_read(viewer: Viewer) -> None:
+    turn_to(viewer, "records")
+    titles = viewer.until(lambda: viewer.texts("#records h2"), lambda found: len(found) == 4)
+    methods = ["(k,d)-anonymity", "(k,l,d)-diversity", "(k,l) cells of a decision tree", "KACA"]
+    assert [title.partition(":")[0] for title in titles] == methods
+
+    def vehicles() -> list[str]:
+        return viewer.texts("#records article:first-child tbody td:first-child")
+
+    assert all(int(n) >= 10 for n in viewer.until(vehicles, len_is_some))
+    assert "at least 2 different values" in viewer.text("#records article:first-child p").lower()
+    turn_to(viewer, "tolls")
+    trucks = viewer.until(lambda: viewer.texts("#toll-rows td:nth-child(3)"), len_is_some)
+    assert all(int(n) >= 5 for n in trucks)
+    assert "k = 5" in viewer.text("#toll-rows caption")
+    viewer.element("input[value=zh]").click()
+    viewer.until(lambda: viewer.text("#toll-rows caption"), lambda said: "k-匿名" in said)
+    viewer.element("input[value=en]").click()
+    turn_to(viewer, "positions")
+
+
+def len_is_some(found: list[str]) -> bool:
+    return len(found) > 0
 
 
 def test_the_switch_shows_the_same_traffic_cloaked_in_three_ways(viewer: Viewer) -> None:
@@ -347,6 +398,7 @@ def test_it_fits_a_phone(viewer: Viewer) -> None:
     assert stage["height"] > PHONE[1] / 3
     assert panel["y"] >= stage["y"] + stage["height"] - 1
     assert panel["y"] + panel["height"] <= PHONE[1] + 1
+    assert viewer.element("#legend").size["height"] < stage["height"] / 8, "it is folded"
     viewer.element("#map").send_keys(Keys.ENTER)
     viewer.until(lambda: chosen(viewer))
     card = viewer.element("#chosen").rect
@@ -445,10 +497,15 @@ def test_everything_can_be_done_from_the_keyboard(viewer: Viewer) -> None:
     assert not viewer.is_shown("#chosen")
 
     order = []
-    for _ in range(8):
+    for _ in range(12):
         viewer.press(Keys.TAB)
         order.append(viewer.focused())
-    assert order.index("session") < order.index("truth") < order.index("pause")
+    assert (
+        order.index("positions")
+        < order.index("session")
+        < order.index("truth")
+        < order.index("pause")
+    )
     viewer.element("input[value=session]").send_keys(Keys.ARROW_RIGHT)
     viewer.until(lambda: viewer.text("#comparison tr.now th"), lambda name: name == NAMES[1])
 

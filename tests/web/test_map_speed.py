@@ -19,7 +19,7 @@ from anonymizer.app.live_map.rates import FlowRates
 from anonymizer.app.live_map.screen import Row
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
-from anonymizer.web.map import map_router
+from anonymizer.web.map import KOfDensity, Shown, map_router
 from anonymizer.web.network_outline import Outline
 from tests.web.browsing import opened_browser
 
@@ -69,7 +69,7 @@ class Crowd:
     def has_enough(self, address: str) -> bool:
         return not address
 
-    async def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
+    async def frames(self, mode: str, *, shown: Shown, address: str) -> AsyncIterator[bytes]:
         assert address
         while True:
             self._number += 1
@@ -78,7 +78,7 @@ class Crowd:
                 self._rows[i] = self._row(i)
             frame = Frame(self._number, time.time(), mode, self._rows, n, {mode: RATES})
             yield b"event: frame\ndata: " + msgspec.json.encode(frame) + b"\n\n"
-            if raw:
+            if shown == "truth":
                 at = np.bincount(
                     self._rng.integers(self._network.n_nodes, size=self._network.n_nodes)
                 )
@@ -97,12 +97,15 @@ class Crowd:
         return (f"group-{i}", 5, 9, 20.0, 1.0, region, None)
 
 
+RULE = [KOfDensity(below=None, k=5, published=5)]
+
+
 @contextmanager
 def served(n_devices: int) -> Iterator[str]:
     """Serve the map of a crowd on a network of as many nodes from this process."""
     network = load_network(f"city:{n_devices}")
     app = FastAPI()
-    app.include_router(map_router(Crowd(network), Outline(network), demo=True))
+    app.include_router(map_router(Crowd(network), Outline(network), demo=True, rule=RULE))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -1,5 +1,6 @@
 """Query API on releases, over HTTP and as tools for a language model (MCP)."""
 
+import json
 import time
 from collections.abc import Sequence
 
@@ -13,8 +14,10 @@ from anonymizer.settings import Settings, StreamSettings
 from anonymizer.store import ReleaseReader
 from anonymizer.web.answers import SHOWN
 from anonymizer.web.auth import RateLimit, read_token
+from anonymizer.web.map import LastWindow
 from anonymizer.web.toll import toll_router
 
+_CLASSES_SHOWN = 12
 _REQUESTS_PER_MINUTE = 300
 """Of one address; an IPv6 network of 64 bits counts as one."""
 
@@ -42,6 +45,23 @@ def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
         token=read_token(settings.http),
         limit=RateLimit(_REQUESTS_PER_MINUTE, monotonic=time.monotonic),
     )
+
+
+def last_windows(settings: Settings, streams: Sequence[Stream]) -> list[LastWindow]:
+    """Return the newest published window of each stream, with its first classes."""
+    store, found = ReleaseReader(settings.store.path), []
+    for stream in streams:
+        declared, promise = stream.settings, stream.settings.promise
+        window = LastWindow(
+            stream=declared.name, model=declared.model, k=promise.k, d=promise.d, l=promise.l
+        )
+        for newest in store.newest([declared.name], limit=1, offset=0):
+            window.start, window.end = newest.start, newest.end
+            window.n_records, window.n_published = newest.n_records, newest.n_published
+            window.n_classes = newest.n_classes
+            window.classes = [json.loads(each) for each in store.classes(newest)[:_CLASSES_SHOWN]]
+        found.append(window)
+    return found
 
 
 async def serve_tools(settings: Settings) -> None:

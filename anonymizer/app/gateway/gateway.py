@@ -139,6 +139,7 @@ class Gateway:
         self._viewer = Viewer(
             [self.screen],
             devices_at=self.flow.devices_at if is_for_auditors else None,
+            density_at=self.flow.density_at if is_for_auditors else None,
         )
         self._clock = SteadyClock(
             wall=time.time,

@@ -1,6 +1,7 @@
 """What a gateway answers over HTTP."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -59,8 +60,13 @@ def application(
     """
     token, routes = read_token(settings.http), []
     if settings.http.map != "none" and settings.inputs:
-        shown = map_routes(viewer, network, settings.http, demo=demo, streets=bool(streets))
-        routes.append(shown)
+        windows = None
+        if streams:
+            from anonymizer.app.gateway.api import last_windows  # noqa: PLC0415  only for records
+
+            windows = partial(last_windows, settings, streams)
+        shown = partial(map_routes, viewer, network, settings, demo=demo, windows=windows)
+        routes.append(shown(streets=bool(streets)))
     if settings.public_network.enabled and settings.inputs:
         from anonymizer.web.network_file import network_router  # noqa: PLC0415  few ask for it
 

@@ -17,10 +17,12 @@ from anonymizer.app.live_map.rates import FlowRates
 from anonymizer.app.live_map.screen import AnalystView, Row
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.settings import HttpSettings
+from anonymizer.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
+
+    from anonymizer.web.map import KOfDensity, LastWindow, Shown
 
 EVERY_S = 0.5
 MAX_VIEWERS = 32
@@ -28,7 +30,7 @@ MAX_VIEWERS_OF_ADDRESS = 8
 """So that one visitor does not take the places of all others."""
 
 DevicesAt: TypeAlias = Callable[[], Int32Array]
-"""Returns the true number of devices at each node, shape (nodes,)."""
+"""Returns the true number of devices at each node, or around it, shape (nodes,)."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -51,8 +53,8 @@ class Viewer:
     ----------
     screens
         One for each mode, the main one first; see `add`.
-    devices_at
-        True positions, for the auditor. None: not available.
+    devices_at, density_at
+        True positions, and the density at each junction, for the auditor. None: not available.
     monotonic
         Seconds by a clock that never goes back.
     """
@@ -62,14 +64,18 @@ class Viewer:
         screens: Sequence[AnalystView],
         *,
         devices_at: DevicesAt | None = None,
+        density_at: DevicesAt | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._screen_of = {screen.mode: screen for screen in screens}
-        self._devices_at = devices_at
+        self._for_auditors: dict[Shown, DevicesAt | None] = {
+            "truth": devices_at,
+            "density": density_at,
+        }
         self._monotonic = monotonic
-        self._viewers: Counter[tuple[str, bool]] = Counter()
+        self._viewers: Counter[tuple[str, Shown]] = Counter()
         self._viewers_of: Counter[str] = Counter()
-        self._frame_of: dict[tuple[str, bool], bytes] = {}
+        self._frame_of: dict[tuple[str, Shown], bytes] = {}
         self._number = 0
         self._turn = asyncio.Event()
         self._has_viewers = asyncio.Event()
@@ -87,7 +93,7 @@ class Viewer:
     @property
     def raw(self) -> bool:
         """Whether true positions can be viewed."""
-        return self._devices_at is not None
+        return self._for_auditors["truth"] is not None
 
     @property
     def is_full(self) -> bool:
@@ -123,17 +129,18 @@ class Viewer:
             rows, n_regions = self._screen_of[mode].rows()
             frame = Frame(self._number, round(time.time(), 1), mode, rows, n_regions, pulses)
             public = _event("frame", msgspec.json.encode(frame))
-            self._frame_of[mode, False] = public
-            if self._viewers[mode, True]:
-                self._frame_of[mode, True] = public + self._truth()
+            self._frame_of[mode, "public"] = public
+            for shown in self._for_auditors:
+                if self._viewers[mode, shown]:
+                    self._frame_of[mode, shown] = public + self._counts(shown)
         turn, self._turn = self._turn, asyncio.Event()
         turn.set()
 
-    async def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
+    async def frames(self, mode: str, *, shown: "Shown", address: str) -> AsyncIterator[bytes]:
         """Yield each new frame as a server-sent event; a slow reader skips frames."""
-        if self.is_full or self.has_enough(address) or (raw and not self.raw):
+        if self.is_full or self.has_enough(address) or (shown != "public" and not self.raw):
             return
-        view = (mode, raw)
+        view = (mode, shown)
         self._enter(view, address)
         try:
             seen = self._number
@@ -149,25 +156,26 @@ class Viewer:
         finally:
             self._leave(view, address)
 
-    def _enter(self, view: tuple[str, bool], address: str) -> None:
+    def _enter(self, view: "tuple[str, Shown]", address: str) -> None:
         self._viewers[view] += 1
         self._viewers_of[address] += 1
         self._has_viewers.set()
 
-    def _leave(self, view: tuple[str, bool], address: str) -> None:
+    def _leave(self, view: "tuple[str, Shown]", address: str) -> None:
         self._viewers[view] -= 1
         self._viewers_of[address] -= 1
         self._viewers_of = +self._viewers_of  # an address that has left is forgotten
         if not self._viewers.total():
             self._has_viewers.clear()
 
-    def _truth(self) -> bytes:
-        """Return the true number of devices at each occupied node."""
-        if self._devices_at is None:
+    def _counts(self, shown: "Shown") -> bytes:
+        """Return what auditors see: nodes with devices at or around them, and how many."""
+        counted = self._for_auditors[shown]
+        if counted is None:
             return b""
-        at = self._devices_at()
+        at = counted()
         node = np.flatnonzero(at)
-        return _event("truth", msgspec.json.encode([node.tolist(), at[node].tolist()]))
+        return _event(shown, msgspec.json.encode([node.tolist(), at[node].tolist()]))
 
 
 def _event(kind: str, data: bytes) -> bytes:
@@ -175,9 +183,17 @@ def _event(kind: str, data: bytes) -> bytes:
 
 
 def map_routes(
-    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool, streets: bool = False
+    viewer: Viewer,
+    network: RoadNetwork,
+    settings: Settings,
+    *,
+    demo: bool,
+    streets: bool = False,
+    windows: "Callable[[], Sequence[LastWindow]] | None" = None,
 ) -> "APIRouter":
-    """Return the routes of the live map; `streets`: whether there is traffic by street.
+    """Return the routes of the live map.
+
+    `streets`: whether there is traffic by street; `windows`: see `map_router`.
 
     Raises
     ------
@@ -192,7 +208,23 @@ def map_routes(
     return map_router(
         viewer,
         Outline(network),
-        token=read_token(http),
+        rule=_rule(settings),
+        token=read_token(settings.http),
         demo=demo,
         streets=streets,
+        windows=windows,
     )
+
+
+def _rule(settings: Settings) -> "list[KOfDensity]":
+    """Return the rule of density, from sparse to dense; own devices do not count as density."""
+    from anonymizer.web.map import KOfDensity  # noqa: PLC0415  as above
+
+    adka, region = settings.adka, settings.region
+    extra = region.k_extra if region.mode != "adka" else 0
+    return [
+        KOfDensity(
+            below=None if step is None else step + extra, k=max(k, adka.k_floor), published=k
+        )
+        for step, k in zip((*adka.density_steps, None), adka.k_values, strict=True)
+    ]

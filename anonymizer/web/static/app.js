@@ -3,8 +3,10 @@
 import { Chart, History, number, palette } from "./charts.js";
 import { project } from "./geometry.js";
 import { CityMap } from "./map.js";
+import { Density } from "./density.js";
 import { Streets } from "./streets.js";
 import { Refused, follow, getInts, getJson } from "./stream.js";
+import { Views } from "./views.js";
 
 /** The words of the settings, and what they mean. */
 const NAME = { session: "session: lasting groups", snapshot: "snapshot: fresh groups", adka: "adka: one by one" };
@@ -44,8 +46,8 @@ const CHARTS = () => [
 
 /** Whole units alone: where less than one device is expected at a junction, so many share one. */
 const perJunction = (top) => Math.round(1 / top) < 2
-  ? `0 to ${Math.round(top) || 1} expected devices per junction`
-  : `0 to 1 expected device per ${Math.round(1 / top)} junctions`;
+  ? `devices on these roads: up to ${Math.round(top) || 1} at each junction`
+  : `devices on these roads: up to one for every ${Math.round(1 / top)} junctions`;
 
 const $ = (id) => document.getElementById(id);
 const seconds = (s) => (s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`);
@@ -58,6 +60,9 @@ class Page {
     this.history = new History();
     this.charts = CHARTS();
     this.map = new CityMap($("map"), { about: this.about, at, onChoose: (region) => this.tell(region) });
+    this.density = new Density(this.map, this.about);
+    this.views = new Views(fail);
+    this.view = "positions";
     this.streets = new Streets(this.map.map, (text) => ($("streets-said").textContent = text));
     $("charts").append(...this.charts.map((chart) => chart.figure));
     this.mode = this.about.modes[0];
@@ -68,7 +73,12 @@ class Page {
   }
 
   layOut() {
-    const { raw, demo, streets } = this.about;
+    const { raw, demo, streets, rule } = this.about;
+    $("least-k").textContent = Math.min(...rule.map(({ k }) => k));
+    const phone = matchMedia("(max-width: 760px)");
+    const fold = () => ($("legend").open = !phone.matches); // it would hide a third of a phone's map
+    phone.addEventListener("change", fold);
+    fold();
     $("streets-toggle").hidden = !streets;
     this.layOutModes(this.about.modes);
     $("truth-toggle").hidden = !raw;
@@ -106,6 +116,7 @@ class Page {
       this.map.choose(null);
       this.look();
     });
+    $("views").addEventListener("change", (event) => this.turnTo(event.target.value));
     $("truth").addEventListener("change", () => this.look());
     $("areas").addEventListener("change", (event) => this.map.showAreas(event.target.checked));
     $("streets").addEventListener("change", (event) => this.streets.show(event.target.checked).catch(fail));
@@ -119,6 +130,7 @@ class Page {
     $("map").addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this.paintRamp();
+      this.density.layOut();
       this.draw();
     });
     // A page that is kept for the way back would hold its stream, and a browser has six for a gateway.
@@ -126,6 +138,17 @@ class Page {
     addEventListener("pageshow", (event) => {
       if (event.persisted) this.look();
     });
+  }
+
+  /** Show another view. */
+  turnTo(view) {
+    this.view = view;
+    for (const section of document.querySelectorAll("[data-view]")) section.hidden = section.dataset.view !== view;
+    $("no-records").hidden = true;
+    $("legend").hidden = view === "density";
+    this.map.choose(null);
+    this.views.show(view, this.about.records);
+    this.look();
   }
 
   key(event) {
@@ -148,14 +171,17 @@ class Page {
   look() {
     this.leave?.abort();
     const { signal } = (this.leave = new AbortController());
-    const raw = this.about.raw && $("truth").checked;
-    $("truth-key").hidden = !raw;
+    const density = this.view === "density";
+    const truth = !density && this.about.raw && $("truth").checked;
+    const shown = truth ? "truth" : density && this.about.raw ? "density" : "public";
+    $("truth-key").hidden = !truth;
+    this.density.show(density);
     $("ended-key").hidden = this.mode !== "session"; // only lasting groups end
     $("promise").textContent = PROMISE[this.mode] + (this.mode === this.about.modes[0] ? "" : " Shown for comparison.");
     this.map.showTruth(null);
     if (this.frame?.mode !== this.mode) this.map.show([]);
     this.draw();
-    follow(`/map/events?mode=${this.mode}&raw=${raw}`, {
+    follow(`/map/events?mode=${this.mode}&shown=${shown}`, {
       signal,
       onEvent: (kind, data) => this.take(kind, data),
       onState: (state) => this.say(state),
@@ -165,6 +191,7 @@ class Page {
   take(kind, data) {
     if ($("pause").checked) return;
     if (kind === "truth") return this.map.showTruth(data);
+    if (kind === "density") return this.density.take(data);
     this.frame = data;
     const modes = Object.keys(data.pulses);
     if (modes.length > this.about.modes.length) this.layOutModes(modes);

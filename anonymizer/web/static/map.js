@@ -44,7 +44,7 @@ export class CityMap {
     this.map.setMinZoom(this.map.getZoom() - 1.5);
     const sheet = (name, hasContent) => new Sheet({ name, hasContent, painter: this.painter }).addTo(this.map);
     this.ground = sheet("ground", () => this.roads);
-    this.sheet = sheet("live", () => this.regions.length || this.truth);
+    this.sheet = sheet("live", () => this.regions.length || this.truth || this.density);
     this.map.on("click", (event) => this.pick(event.containerPoint));
     this.map.on("moveend", () => this.loadRoads());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -124,6 +124,13 @@ export class CityMap {
     this.paint();
   }
 
+  /** Show the density map and nothing else; `pick` chooses one of its junctions. null: regions. */
+  showDensity(density) {
+    this.density = density;
+    this.painter.tell("view", { view: density ? "density" : "regions" });
+    this.paint();
+  }
+
   outlineOf(region) {
     return (region.outline ??= hull(region.nodes, this.at));
   }
@@ -145,6 +152,7 @@ export class CityMap {
 
   /** Choose the smallest living region at a point of the window; again there, the next larger one. */
   pick(point, reach = NEAR_PX) {
+    if (this.density) return this.density.pick(point);
     const place = this.map.containerPointToLayerPoint(point).add(this.map.getPixelOrigin());
     const scale = 2 ** this.map.getZoom();
     const [px, py] = [place.x / scale, place.y / scale];
@@ -158,6 +166,7 @@ export class CityMap {
 
   /** Choose the region nearest to the middle of the window. */
   pickCentre() {
+    if (this.density) return this.density.pick(this.map.getSize().divideBy(2), Infinity);
     this.pick(this.map.getSize().divideBy(2), NEAR_PX);
     if (!this.chosen) this.pick(this.map.getSize().divideBy(2), Infinity);
   }
@@ -170,7 +179,7 @@ export class CityMap {
 
   /** Choose the next region from west to east, or the previous one, and bring it into view. */
   step(by) {
-    if (!this.regions.length) return;
+    if (!this.regions.length || this.density) return;
     const west = (region) => this.at.x[this.outlineOf(region)[0]];
     const order = [...this.regions].sort((a, b) => west(a) - west(b) || (a.id < b.id ? -1 : 1));
     const at = order.findIndex(({ id }) => id === this.chosen?.id);

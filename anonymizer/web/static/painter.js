@@ -17,6 +17,10 @@ const ink = canvas.getContext("2d");
 let at, devices, mark, corner, colours, palette, rows, lines, groundPaths;
 let regions = [];
 let truth = null;
+let view = "regions";
+let density = [[], []];
+let bands = [];
+let junction = null;
 let chosen = null;
 let areas = true;
 let top = 1;
@@ -63,6 +67,18 @@ const does = {
   },
   truth(data) {
     truth = data.truth;
+  },
+  view(data) {
+    view = data.view;
+  },
+  bands(data) {
+    bands = data.bands;
+  },
+  density(data) {
+    density = data.density;
+  },
+  junction(data) {
+    junction = data.junction;
   },
   paint({ sheet, zoom, width, height, dx, dy, ratio }) {
     Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
@@ -149,14 +165,15 @@ function paintRoads(view) {
   }));
 }
 
-function paintLive(view) {
+function paintLive(window) {
   ink.lineJoin = ink.lineCap = "round";
-  if (areas) paintAreas(view);
+  if (view === "density") return paintJunctions(window);
+  if (areas) paintAreas(window);
   roads ??= sortRoads();
-  paintDensity(view);
+  paintDensity(window);
   const region = regions.find(({ id }) => id === chosen);
-  if (region) paintChosen(view, region);
-  if (truth) paintTruth(view);
+  if (region) paintChosen(window, region);
+  if (truth) paintTruth(window);
 }
 
 function outlineOf({ id, nodes }) {
@@ -231,6 +248,30 @@ function paintChosen(view, { id, nodes }) {
   ink.beginPath();
   for (const v of nodes) dot(x[v] * view.scale + view.dx, y[v] * view.scale + view.dy, 3 * swell);
   ink.fill();
+}
+
+/** Return the band of a density. */
+const bandOf = (n) => bands.findIndex(({ below }) => below === null || n < below);
+
+/** A disc for each junction with devices near, in the colour of its k; the densest come last. */
+function paintJunctions({ scale, dx, dy, zoom }) {
+  const { x, y } = at;
+  const [nodes, counts] = density;
+  const swell = Math.max(1, Math.min(4, 1.5 * 2 ** ((zoom - 13) / 2)));
+  bands.forEach(({ colour }, band) => {
+    ink.fillStyle = colour;
+    ink.beginPath();
+    nodes.forEach((v, i) => {
+      if (bandOf(counts[i]) === band) dot(x[v] * scale + dx, y[v] * scale + dy, swell * (1.2 + 0.4 * Math.sqrt(counts[i])));
+    });
+    ink.fill();
+  });
+  if (junction === null) return;
+  ink.strokeStyle = palette.chosen;
+  ink.lineWidth = 3;
+  ink.beginPath();
+  dot(x[junction] * scale + dx, y[junction] * scale + dy, 9);
+  ink.stroke();
 }
 
 /** A dot for each device around the junction that it is at. */

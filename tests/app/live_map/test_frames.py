@@ -51,7 +51,7 @@ async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> 
     first, second = a_screen("session"), a_screen("adka")
     viewer = Viewer([first, second])
     assert viewer.modes == ["session", "adka"]
-    waiting = await entered(viewer.frames("adka", raw=False, address=""))
+    waiting = await entered(viewer.frames("adka", shown="public", address=""))
     second.see([group("ab", [1, 2])])
     viewer.make_frames()
     frame = events(await waiting)["frame"]
@@ -62,7 +62,7 @@ async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> 
 
 async def test_who_is_slow_misses_frames_and_nothing_is_kept_for_them() -> None:
     viewer = Viewer([a_screen("adka")])
-    frames = viewer.frames("adka", raw=False, address="")
+    frames = viewer.frames("adka", shown="public", address="")
     waiting = await entered(frames)
     viewer.make_frames()
     assert events(await waiting)["frame"]["number"] == 1
@@ -74,7 +74,7 @@ async def test_who_is_slow_misses_frames_and_nothing_is_kept_for_them() -> None:
 
 async def test_all_viewers_get_the_very_same_bytes() -> None:
     viewer = Viewer([a_screen("adka")])
-    waiting = [await entered(viewer.frames("adka", raw=False, address="")) for _ in range(3)]
+    waiting = [await entered(viewer.frames("adka", shown="public", address="")) for _ in range(3)]
     viewer.make_frames()
     one, *others = await asyncio.gather(*waiting)
     assert all(other is one for other in others)
@@ -83,25 +83,31 @@ async def test_all_viewers_get_the_very_same_bytes() -> None:
 async def test_true_positions_are_for_those_alone_who_ask_where_they_are_to_be_had() -> None:
     at = NOBODY.copy()
     at[[3, 7]] = 2, 1
-    viewer = Viewer([a_screen("adka")], devices_at=lambda: at)
-    public = await entered(viewer.frames("adka", raw=False, address=""))
-    auditor = await entered(viewer.frames("adka", raw=True, address=""))
+    near = at + 1
+    viewer = Viewer([a_screen("adka")], devices_at=lambda: at, density_at=lambda: near)
+    public = await entered(viewer.frames("adka", shown="public", address=""))
+    auditor = await entered(viewer.frames("adka", shown="truth", address=""))
+    of_density = await entered(viewer.frames("adka", shown="density", address=""))
     viewer.make_frames()
     assert events(await public).keys() == {"frame"}
     assert events(await auditor)["truth"] == [[3, 7], [2, 1]]
+    told = events(await of_density)
+    assert told.keys() == {"frame", "density"}
+    assert told["density"] == [list(range(len(near))), near.tolist()]
     closed = Viewer([a_screen("adka")])
     assert not closed.raw
-    assert [frame async for frame in closed.frames("adka", raw=True, address="")] == []
+    for shown in ("truth", "density"):
+        assert [frame async for frame in closed.frames("adka", shown=shown, address="")] == []
 
 
 async def test_the_number_of_viewers_is_limited_and_a_leaving_one_makes_room() -> None:
     viewer = Viewer([a_screen("adka")])
     all_frames = [
-        viewer.frames("adka", raw=False, address=str(i)) for i in range(viewing.MAX_VIEWERS)
+        viewer.frames("adka", shown="public", address=str(i)) for i in range(viewing.MAX_VIEWERS)
     ]
     waiting = [await entered(frames) for frames in all_frames]
     assert viewer.is_full
-    assert [frame async for frame in viewer.frames("adka", raw=False, address="")] == []
+    assert [frame async for frame in viewer.frames("adka", shown="public", address="")] == []
     waiting[0].cancel()
     await asyncio.gather(waiting[0], return_exceptions=True)
     assert viewer._viewers.total() == viewing.MAX_VIEWERS - 1
@@ -112,11 +118,13 @@ async def test_the_number_of_viewers_is_limited_and_a_leaving_one_makes_room() -
 async def test_one_address_has_few_of_the_places_of_viewers_and_gets_them_back() -> None:
     viewer = Viewer([a_screen("adka")])
     most = viewing.MAX_VIEWERS_OF_ADDRESS
-    waiting = [await entered(viewer.frames("adka", raw=False, address="a")) for _ in range(most)]
+    waiting = [
+        await entered(viewer.frames("adka", shown="public", address="a")) for _ in range(most)
+    ]
     assert viewer.has_enough("a")
     assert not viewer.is_full
-    assert [frame async for frame in viewer.frames("adka", raw=False, address="a")] == []
-    other = await entered(viewer.frames("adka", raw=False, address="b"))
+    assert [frame async for frame in viewer.frames("adka", shown="public", address="a")] == []
+    other = await entered(viewer.frames("adka", shown="public", address="b"))
     waiting[0].cancel()
     await asyncio.gather(waiting[0], return_exceptions=True)
     assert not viewer.has_enough("a")
@@ -131,7 +139,7 @@ async def test_frames_are_made_only_while_there_are_viewers() -> None:
     running = asyncio.create_task(viewer.run())
     await asyncio.sleep(0)
     assert viewer._number == 0  # nobody there
-    frames = viewer.frames("adka", raw=False, address="")
+    frames = viewer.frames("adka", shown="public", address="")
     assert isinstance(frames, AsyncGenerator)
     assert events(await anext(frames))["frame"]["number"] == 1
     assert viewer._has_viewers.is_set()
@@ -143,11 +151,11 @@ async def test_frames_are_made_only_while_there_are_viewers() -> None:
 
 async def test_closing_sends_everybody_home_also_who_comes_later() -> None:
     viewer = Viewer([a_screen("adka")])
-    waiting = await entered(viewer.frames("adka", raw=False, address=""))
+    waiting = await entered(viewer.frames("adka", shown="public", address=""))
     viewer.close()
     with pytest.raises(StopAsyncIteration):
         await waiting
-    assert [frame async for frame in viewer.frames("adka", raw=False, address="")] == []
+    assert [frame async for frame in viewer.frames("adka", shown="public", address="")] == []
     assert viewer._viewers.total() == 0
 
 
@@ -186,7 +194,7 @@ async def test_over_http_an_analysts_view_is_live_and_open_streams_do_not_hold_u
         running = tasks.create_task(gateway.run(stop))
         await gateway.until_connected()
         assert (await http.get("/map/events?mode=session")).status_code == 404
-        assert (await http.get("/map/events?mode=adka&raw=true")).status_code == 404
+        assert (await http.get("/map/events?mode=adka&shown=truth")).status_code == 404
         looking = tasks.create_task(look(http))
         await eventually(see, bool)
         began = time.monotonic()
@@ -210,7 +218,7 @@ async def test_the_map_can_be_switched_off_and_the_auditors_view_needs_the_token
                 assert (await http.get(without.http.url + path)).status_code == 404
             assert (await http.get(f"{without.http.url}/metrics")).status_code == 200
         async with guarded.http.serving():
-            url = f"{guarded.http.url}/map/events?mode=adka&raw=true"
+            url = f"{guarded.http.url}/map/events?mode=adka&shown=truth"
             assert (await http.get(url)).status_code == 401
             shown = {"Authorization": "Bearer open sesame"}
             about = await http.get(f"{guarded.http.url}/map/about", headers=shown)

@@ -327,6 +327,10 @@ class PositionFlow:
         """Return the number of devices counted at each node, shape (nodes,): for the auditor."""
         return self.mobile.engine.operator.density.n_at
 
+    def density_at(self) -> Int32Array:
+        """Return the density at each junction, shape (nodes,): for the auditor."""
+        return self.mobile.engine.operator.density.n_near
+
     def tick(
         self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
     ) -> TickOutput:
