@@ -1,13 +1,15 @@
 """Frames of the live map, made twice a second for all viewers together.
 
 A viewer waits for the next frame and gets the newest one, so slow viewers miss frames and no
-frame is queued. Without viewers no frames are made.
+frame is queued. Without viewers no frames are made, but rates are noted: who comes sees those of
+the last two minutes at once.
 """
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from anonymizer.web.map import KOfDensity, LastWindow, Shown
 
 EVERY_S = 0.5
+NOTED_EVERY_S = 2.0
+NOTED_S = 120.0
 MAX_VIEWERS = 32
 MAX_VIEWERS_OF_ADDRESS = 8
 """So that one visitor does not take the places of all others."""
@@ -76,6 +80,8 @@ class Viewer:
         self._viewers: Counter[tuple[str, Shown]] = Counter()
         self._viewers_of: Counter[str] = Counter()
         self._frame_of: dict[tuple[str, Shown], bytes] = {}
+        self._noted: deque[tuple[float, dict[str, FlowRates]]] = deque()
+        """Times, and rates by mode, of the last two minutes."""
         self._number = 0
         self._turn = asyncio.Event()
         self._has_viewers = asyncio.Event()
@@ -108,9 +114,14 @@ class Viewer:
         """Make frames while there are viewers, until cancelled."""
         try:
             while True:
-                await self._has_viewers.wait()
-                self.make_frames()
-                await asyncio.sleep(EVERY_S)
+                if self._viewers.total():
+                    self.make_frames()
+                    await asyncio.sleep(EVERY_S)
+                    continue
+                self._pulses()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(NOTED_EVERY_S):
+                        await self._has_viewers.wait()
         finally:
             self.close()
 
@@ -121,8 +132,7 @@ class Viewer:
 
     def make_frames(self) -> None:
         """Make the next frame of each viewed mode, and wake the viewers."""
-        now_s = self._monotonic()
-        pulses = {mode: screen.pulse.take(now_s) for mode, screen in self._screen_of.items()}
+        pulses = self._pulses()
         self._number += 1
         self._frame_of = {}
         for mode in {mode for mode, _ in +self._viewers}:
@@ -136,6 +146,16 @@ class Viewer:
         turn, self._turn = self._turn, asyncio.Event()
         turn.set()
 
+    def _pulses(self) -> dict[str, FlowRates]:
+        """Return the rates of each mode at this moment, and note them."""
+        now_s, time_s = self._monotonic(), round(time.time(), 1)
+        pulses = {mode: screen.pulse.take(now_s) for mode, screen in self._screen_of.items()}
+        if not self._noted or not 0 <= time_s - self._noted[-1][0] < NOTED_EVERY_S:
+            self._noted.append((time_s, pulses))
+        while not 0 <= time_s - self._noted[0][0] <= NOTED_S:
+            self._noted.popleft()
+        return pulses
+
     async def frames(self, mode: str, *, shown: "Shown", address: str) -> AsyncIterator[bytes]:
         """Yield each new frame as a server-sent event; a slow reader skips frames."""
         if self.is_full or self.has_enough(address) or (shown != "public" and not self.raw):
@@ -144,6 +164,8 @@ class Viewer:
         self._enter(view, address)
         try:
             seen = self._number
+            if self._noted:
+                yield _event("history", msgspec.json.encode(list(self._noted)))
             while True:
                 while self._number == seen and not self._closed:
                     await self._turn.wait()

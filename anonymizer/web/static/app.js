@@ -190,6 +190,7 @@ class Page {
 
   take(kind, data) {
     if ($("pause").checked) return;
+    if (kind === "history") return this.history.fill(data);
     if (kind === "truth") return this.map.showTruth(data);
     if (kind === "density") return this.density.take(data);
     this.frame = data;

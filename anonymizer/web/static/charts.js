@@ -224,6 +224,12 @@ export class History {
     this.of = new Map();
   }
 
+  /** Begin with what the gateway remembers: times and pulses. */
+  fill(noted) {
+    if (this.of.size) return; // the line was lost for a moment, or another mode is looked at
+    for (const [at, pulses] of noted) this.add(at, pulses);
+  }
+
   add(at, pulses) {
     for (const [mode, pulse] of Object.entries(pulses)) {
       const points = this.of.get(mode) ?? [];

@@ -141,12 +141,34 @@ async def test_frames_are_made_only_while_there_are_viewers() -> None:
     assert viewer._number == 0  # nobody there
     frames = viewer.frames("adka", shown="public", address="")
     assert isinstance(frames, AsyncGenerator)
+    ((_, rates),) = events(await anext(frames))["history"]
+    assert rates.keys() == {"adka"}
     assert events(await anext(frames))["frame"]["number"] == 1
     assert viewer._has_viewers.is_set()
     await frames.aclose()
     assert not viewer._has_viewers.is_set()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_who_comes_sees_the_rates_of_the_last_two_minutes_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    viewer = Viewer([a_screen("adka")])
+    for _ in range(500):
+        now[0] += viewing.EVERY_S
+        viewer.make_frames()
+    told = events(await anext(viewer.frames("adka", shown="public", address="")))["history"]
+    times = [at for at, _ in told]
+    assert times == sorted(times)
+    assert times[-1] - times[0] >= viewing.NOTED_S - 2 * viewing.NOTED_EVERY_S
+    assert len(times) <= 1 + viewing.NOTED_S / viewing.NOTED_EVERY_S
+    now[0] -= 3600  # a clock that goes back leaves nothing of later
+    viewer.make_frames()
+    (only,) = events(await anext(viewer.frames("adka", shown="public", address="")))["history"]
+    assert only[0] == now[0]
 
 
 async def test_closing_sends_everybody_home_also_who_comes_later() -> None:
