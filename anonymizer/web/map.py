@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from math import ceil
 from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -149,6 +150,7 @@ class About(BaseModel):
     streets: bool
     records: bool
     rule: list[KOfDensity]
+    first_s: int
 
 
 def map_router(
@@ -156,6 +158,7 @@ def map_router(
     outline: Outline,
     *,
     rule: Sequence[KOfDensity] = (),
+    first_s: float = 0.0,
     token: str | None = None,
     demo: bool = False,
     streets: bool = False,
@@ -171,6 +174,8 @@ def map_router(
         The road network.
     rule
         How density decides k.
+    first_s
+        About how long it takes until the first regions are published.
     token
         Required for everything but the page itself, which contains no data. None: not required.
     demo
@@ -192,6 +197,7 @@ def map_router(
             streets=streets,
             records=windows is not None,
             rule=list(rule),
+            first_s=ceil(first_s),
         )
 
     router = APIRouter(include_in_schema=False)

@@ -61,7 +61,11 @@ def site(show: Show, *, token: str | None = None) -> httpx.AsyncClient:
         registry_of(busy_rig()),
         alive=list,
         ready=list,
-        more=[map_router(show, OUTLINE, token=token, rule=RULE, windows=lambda: [WINDOW])],
+        more=[
+            map_router(
+                show, OUTLINE, token=token, rule=RULE, first_s=10.4, windows=lambda: [WINDOW]
+            )
+        ],
     )
     return httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://gateway")
 
@@ -111,6 +115,7 @@ async def test_records_and_the_rule_of_density_are_told_where_there_are_any() ->
     async with site(Show()) as http:
         about = (await http.get("/map/about")).json()
         assert about["records"]
+        assert about["first_s"] == 11
         assert [each["k"] for each in about["rule"]] == [10, 5]
         (window,) = (await http.get("/map/records")).json()
         assert (window["stream"], window["start"], window["classes"]) == ("fleet", None, [])

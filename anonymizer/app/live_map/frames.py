@@ -231,6 +231,8 @@ def map_routes(
         viewer,
         Outline(network),
         rule=_rule(settings),
+        # Groups form when devices have settled, and publish within a beat.
+        first_s=settings.session.settle_s + settings.session.beat_s,
         token=read_token(settings.http),
         demo=demo,
         streets=streets,

@@ -233,9 +233,15 @@ class Page {
     const paused = $("pause").checked;
     $("status").className = paused ? "" : state;
     const pulse = this.frame?.pulses[this.mode];
-    const live = pulse ? `${number(pulse.n_devices)} devices, ${this.shown()} regions` : "live";
+    const live = pulse ? this.present(pulse) : "live";
     const text = paused ? "paused" : state === "live" ? live : "connection lost, trying again";
     if ($("status-text").textContent !== text) $("status-text").textContent = text;
+  }
+
+  /** Say what there is, and while there is nothing yet, what is waited for. */
+  present({ n_devices: n, silent }) {
+    if (this.frame.n_regions || silent) return `${number(n)} devices, ${this.shown()} regions`;
+    return `regions appear about ${this.about.first_s} s after devices do`;
   }
 
   /** Return how many regions live, and how many of them are drawn if not all. */
