@@ -24,6 +24,12 @@ def export(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="File to write: FILE.geojson or FILE.parquet.")
     ],
+    adka: Annotated[  # noqa: FBT002  typer's
+        bool,
+        typer.Option(
+            "--adka", help="The network of mode adka: without nodes that are put into long roads."
+        ),
+    ] = False,
 ) -> None:
     """Write the nodes and roads of a network as GeoJSON or GeoParquet, and print its version.
 
@@ -42,7 +48,7 @@ def export(
     from anonymizer.networks import load_network
     from anonymizer.networks.publication import geojson, geoparquet
 
-    roads = load_network(network)
+    roads = load_network(network, max_spacing_m=0) if adka else load_network(network)
     content = geojson(roads) if out.suffix == ".geojson" else geoparquet(roads)
     write_whole({out: FileToWrite(lambda file: file.write(content))})
     typer.echo(

@@ -17,8 +17,7 @@ def network_for(mode: str, network: RoadNetwork) -> RoadNetwork:
 def as_loaded(network: RoadNetwork) -> RoadNetwork:
     """Return a network without the nodes that were put into its long roads.
 
-    It equals the network that is loaded with `max_spacing_m=0`, but roads have a corner wherever
-    there was a node. O(arcs log arcs).
+    It is the network that is loaded with `max_spacing_m=0`, and has its version. O(arcs log arcs).
     """
     inner = network.inner
     if inner is None:
@@ -42,7 +41,7 @@ def as_loaded(network: RoadNetwork) -> RoadNetwork:
         speed_mps=network.speed_mps[begin],
         drivable=network.drivable[begin],
         component_of=components_by_size(first_arc_of, head),
-        shapes=_shapes(network, walks, kept, inner),
+        shapes=_shapes(network, walks, kept),
         way_of=None if network.way_of is None else network.way_of[begin],
         load_at=None if network.load_at is None else network.load_at[junction],
         reach_m=network.reach_m,
@@ -55,7 +54,7 @@ def _with_junctions(layer: Layer, inner: BoolArray) -> Layer:
     return layer._replace(nodes=slice(first, end))
 
 
-def _shapes(network: RoadNetwork, walks: Walks, kept: IntArray, inner: BoolArray) -> Shapes | None:
+def _shapes(network: RoadNetwork, walks: Walks, kept: IntArray) -> Shapes | None:
     """Return the corners of the kept walks whose tail is the smaller junction."""
     shapes = network.shapes
     if shapes is None:
@@ -69,17 +68,5 @@ def _shapes(network: RoadNetwork, walks: Walks, kept: IntArray, inner: BoolArray
     drawn = np.where(turned, network.opposite_arcs()[arc], arc)
     n_corners = np.diff(shapes.first_corner_of)[drawn]
     corner = ranges(shapes.first_corner_of[:-1][drawn], n_corners, turned)
-    # A piece ends at a node that becomes a corner, or at a junction.
-    end = network.neighbour_of[arc]
-    n_points = n_corners + inner[end]
-    first_point_of = starts_of(n_points)
-    is_node = np.zeros(int(first_point_of[-1]), np.bool_)
-    is_node[first_point_of[1:][inner[end]] - 1] = True
-    lat, lon = np.empty(len(is_node)), np.empty(len(is_node))
-    for points, of_corner, of_node in (
-        (lat, shapes.lat, network.lat),
-        (lon, shapes.lon, network.lon),
-    ):
-        points[~is_node], points[is_node] = of_corner[corner], of_node[end[inner[end]]]
-    n_of_walk = np.bincount(walk, weights=n_points, minlength=len(kept)).astype(np.int64)
-    return Shapes(starts_of(n_of_walk), lat, lon)
+    n_of_walk = np.bincount(walk, weights=n_corners, minlength=len(kept)).astype(np.int64)
+    return Shapes(starts_of(n_of_walk), shapes.lat[corner], shapes.lon[corner])

@@ -11,6 +11,7 @@ from anonymizer.algorithms.positions.adka import grow_regions
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.hops import hops_of
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import as_loaded, network_for
 from anonymizer.networks.layers import joined
@@ -27,6 +28,7 @@ def assert_equal(found: RoadNetwork, loaded: RoadNetwork) -> None:
     np.testing.assert_allclose(found.length_m, loaded.length_m)
     np.testing.assert_allclose(drawn_m(found), drawn_m(loaded), rtol=1e-6)
     assert found.inner is None
+    assert network_version(found) == network_version(loaded)
 
 
 @given(roads, spacings)

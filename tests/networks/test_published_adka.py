@@ -11,7 +11,9 @@ import pytest
 
 import anonymizer
 from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.network_version import network_version
 from anonymizer.networks import load_network
+from anonymizer.networks.as_loaded import as_loaded
 from anonymizer.settings import Settings
 from tests import naive
 from tests.naive import Graph
@@ -72,6 +74,8 @@ def test_every_region_on_a_real_map_is_the_published_one(name: str) -> None:
         if u != v:
             graph.add_edge(u, v)
             graph.add_edge(v, u)
+    loaded = load_network(str(prefix), max_spacing_m=0)
+    assert network_version(as_loaded(load_network(str(prefix)))) == network_version(loaded)
     at = names[crowded(len(names), seed=1)].tolist()
     assert n_different(str(prefix), at_nodes(at), graph, at) == 0
 
