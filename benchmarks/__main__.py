@@ -154,6 +154,7 @@ BENCHMARKS = {
             *(Climb("bare", qos, rates, settle_s=3.0) for qos, rates in _LIVE_RATES.items()),
             *(Climb("reads", qos, rates[1:2], settle_s=3.0) for qos, rates in _LIVE_RATES.items()),
             *(Climb("paho", qos, (5_000, 10_000), settle_s=3.0) for qos in _LIVE_RATES),
+            *(Climb("aiomqtt", qos, (2_000, 5_000), settle_s=3.0) for qos in _LIVE_RATES),
             Climb(GATEWAY, 0, _BATCH_RATES, batch=100),
             Climb("bare", 0, _BATCH_RATES, batch=100, settle_s=3.0),
         ],

@@ -194,7 +194,7 @@ def end_to_end(climbs: Sequence[Climb]) -> list[Table]:
     notes = (
         "gateway: mode `session`, default settings. bare: a compiled loop from socket to socket.",
         "reads: the same loop, which drops what it receives: the least that a receiver can cost.",
-        "paho: a client's loop in Python that hashes the ids of devices. Neither hides anybody.",
+        "paho, aiomqtt: a client's loop in Python that hashes the ids of devices; none hides them.",
         "relays publish every message, the gateway one for each group; nobody reads the former.",
         (
             "probe p50, p99: from a device to an analyst. Through the gateway, a probe is a public "

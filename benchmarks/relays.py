@@ -3,8 +3,8 @@
 They receive what the gateway receives, publish each message under another topic, and hide nobody.
 On SIGUSR1 they print how many messages they have received. `bare` does nothing else, so it shows
 what the broker and the machine can carry. `reads` drops all but the probes: the least that any
-receiver costs. `paho` is what a user would write without a gateway: it replaces the ids of devices
-by keyed hashes.
+receiver costs. `paho` and `aiomqtt` are what a user would write without a gateway: they replace the
+ids of devices by keyed hashes.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import numpy as np
+from aiomqtt import Client as AiomqttClient
 from numpy.typing import NDArray
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion
@@ -223,6 +224,28 @@ async def paho(host: str, port: int, qos: int) -> None:
     client.loop_stop()
 
 
+async def aiomqtt(host: str, port: int, qos: int) -> None:
+    """Hash the ids of devices in the loop of an aiomqtt client until SIGTERM."""
+    key, n_messages = secrets.token_bytes(32), 0
+    ended = _until_told(lambda: n_messages)
+    async with AiomqttClient(host, port, max_inflight_messages=_MOST_MIDS) as client:
+
+        async def relay() -> None:
+            nonlocal n_messages
+            async for message in client.messages:
+                n_messages += 1
+                level, _, device = message.topic.value.partition("/")
+                name = blake2b(device.encode(), digest_size=_HASH_BYTES, key=key).hexdigest()
+                await client.publish(f"{PREFIX}{level}/{name}", message.payload, qos)
+
+        for topic in SUBSCRIBED:
+            await client.subscribe(topic, qos)
+        print(READY, flush=True)
+        relaying = asyncio.create_task(relay(), name="relay")
+        await ended.wait()
+        relaying.cancel()
+
+
 def _until_told(n_messages: Callable[[], int]) -> asyncio.Event:
     """Return an event that SIGTERM sets, and print the number of messages on SIGUSR1."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -231,7 +254,7 @@ def _until_told(n_messages: Callable[[], int]) -> asyncio.Event:
     return ended
 
 
-RELAYS = {"bare": bare, "reads": reads, "paho": paho}
+RELAYS = {"bare": bare, "reads": reads, "paho": paho, "aiomqtt": aiomqtt}
 
 
 def main(name: str, url: str, qos: str) -> None:

@@ -110,8 +110,9 @@ def adka(
 
     Writes runs.csv, summary.json, manifest.json, density_k.png, k_region_size.png,
     adaptive_fixed.png (beside one k for all) and region.png; and attacks.csv and attacks.png, the
-    success of the centre and root attacks against region size in every mode, for at most 500
-    simulated devices.
+    success of the centre and root attacks against region size in every mode, for several simulated
+    fleets of at most 500 devices, with intervals over groups. steps.jsonl keeps each fleet: when
+    interrupted, the same command goes on from there.
 
     [bold]Examples[/bold]
 
@@ -122,10 +123,11 @@ def adka(
     require("plots")
     from anonymizer.networks import load_network
     from anonymizer.settings import load_settings
-    from experiments.adka_attacks import MOST_DEVICES, attack_modes
+    from experiments.adka_attacks import MOST_DEVICES, AttackPoint, attack_modes
     from experiments.adka_experiment import Targets, run_experiment
     from experiments.adka_results import run_rows, summary, write_results
-    from experiments.result_files import network_files
+    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.result_files import manifest, network_files
 
     settings = load_settings(config)
     _make(out)
@@ -140,20 +142,27 @@ def adka(
     )
     report, rows = summary(experiment, source=network, seed=seed), run_rows(experiment)
     n_devices = min(experiment.users.n_devices, MOST_DEVICES)
-    points = []
+    inputs = [*network_files(network), *([] if config is None else [config])]
+
+    def write(points: list[AttackPoint]) -> list[Path]:
+        kinds = _kinds(formats)
+        return write_results(experiment, report, out, attacks=points, inputs=inputs, formats=kinds)
+
+    paths = write([])
     if attacks and roads.has_coordinates and n_devices >= _LEAST_ATTACKED:
-        with _progress() as progress:
+        of_files = manifest({}, inputs)["input"]
+        kept = KeptSteps(out, {"network": network, "input": of_files, "of": [n_devices, seed]})
+        with _progress() as progress, PartialResults(write) as partial_results:
             points = attack_modes(
-                roads, settings, n_devices=n_devices, seed=seed, progress=progress
+                roads,
+                settings,
+                n_devices=n_devices,
+                seed=seed,
+                kept=kept,
+                progress=progress,
+                partial_results=partial_results,
             )
-    paths = write_results(
-        experiment,
-        report,
-        out,
-        attacks=points,
-        inputs=[*network_files(network), *([] if config is None else [config])],
-        formats=_kinds(formats),
-    )
+        paths = write(points)
     if as_json:
         typer.echo(json.dumps({**report, "runs": rows}))
     else:
@@ -199,14 +208,15 @@ def multisource(
         int, typer.Option(min=1, max=10_000_000, help="Records of the generated table.")
     ] = 32_561,
     census_rows: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             max=10_000_000,
             help="Records of a second, generated table in the shape of the Census of 1990; "
             "0: none.",
+            show_default="50000; with --full 2458285",
         ),
-    ] = 2_458_285,
+    ] = None,
     census: Annotated[
         Path | None,
         typer.Option(
@@ -215,12 +225,24 @@ def multisource(
             "(USCensus1990.data.txt), also .csv, .gz or .parquet, in place of the generated one.",
         ),
     ] = None,
+    full: Annotated[bool, typer.Option("--full", help="The sizes of the paper: hours.")] = False,  # noqa: FBT002  typer's
     repeats: Annotated[
-        int, typer.Option(min=1, max=1000, help="Runs of each trial, all but one in random order.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            min=1,
+            max=1000,
+            help="Runs of each trial, all but one in random order.",
+            show_default="3; with --full 10",
+        ),
+    ] = None,
     best_s: Annotated[
-        float, typer.Option(min=0, help="CPU time of each search, in seconds; 0: no search.")
-    ] = 2.0,
+        float | None,
+        typer.Option(
+            min=0,
+            help="CPU time of each search, in seconds; 0: no search.",
+            show_default="0.5; with --full 2",
+        ),
+    ] = None,
     k: Annotated[
         str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; where it is fixed, 20.")
     ] = "10:50:10",
@@ -255,20 +277,29 @@ def multisource(
 
     Writes runs.csv and times.csv (over k, d, l, quasi-identifiers and records), leaks.csv and
     leaks.tex (tables 4 to 7 of the paper beside ours), inferences.csv (every value that the
-    adversary of Algorithm 1 learns), summary.json, manifest.json and the plots. With the defaults
-    and Adult it takes about 20 minutes.
+    adversary of Algorithm 1 learns), summary.json, manifest.json and the plots, time and again
+    while it runs. steps.jsonl keeps each step: when interrupted, the same command goes on from
+    there, also with more repeats. The defaults take some minutes of CPU.
 
     [bold]Examples[/bold]
 
-        anonymizer experiment multisource --repeats 2 --census-rows 0 --out multisource
+        anonymizer experiment multisource --out multisource
 
         anonymizer experiment multisource --adult adult.csv --taxonomy taxonomy.json
             --order order.json --format svg --out multisource-adult
     """
     require("tables", "plots")
-    from experiments.multisource_experiment import SHARES, Plan, Ranges, run_multisource
+    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.multisource_experiment import (
+        SHARES,
+        Multisource,
+        Plan,
+        Ranges,
+        run_multisource,
+    )
     from experiments.multisource_results import summary, time_rows, write_results
     from experiments.multisource_tables import (
+        CENSUS_ROWS,
         StudyFiles,
         made_census,
         made_study,
@@ -276,7 +307,9 @@ def multisource(
         read_study,
     )
     from experiments.printed_figures import ADULT, CENSUS
+    from experiments.result_files import manifest
 
+    n_census = census_rows if census_rows is not None else CENSUS_ROWS if full else 50_000
     ranges = Ranges(
         ks={ADULT: _from("k", k, 2), CENSUS: _from("census-k", census_k, 2)},
         ds=_from("d", d, 1),
@@ -299,19 +332,36 @@ def multisource(
     studies = {ADULT: study}
     if census is not None:
         studies[CENSUS] = read_census(census)
-    elif census_rows:
-        studies[CENSUS] = made_census(census_rows, seed=seed)
-    plan = Plan(repeats=repeats, best_s=best_s, seed=seed, ranges=ranges)
-    with _progress() as progress:
-        experiment = run_multisource(studies, plan, progress=progress)
-    report, times = summary(experiment), time_rows(experiment)
-    paths = write_results(
-        experiment,
-        report,
-        out,
-        inputs=[file for file in (table, taxonomy, order, census) if file is not None],
-        formats=_kinds(formats),
+    elif n_census:
+        studies[CENSUS] = made_census(n_census, seed=seed)
+    plan = Plan(
+        repeats=repeats or (10 if full else 3),
+        best_s=best_s if best_s is not None else 2.0 if full else 0.5,
+        seed=seed,
+        ranges=ranges,
     )
+    inputs = [file for file in (table, taxonomy, order, census) if file is not None]
+    depends_on = {
+        "best_s": plan.best_s,
+        "seed": seed,
+        "tables": [[each.name, each.n, each.is_made] for each in studies.values()],
+        "declared": [source, sa],
+        "input": manifest({}, inputs)["input"],
+    }
+
+    def write(found: Multisource) -> list[Path]:
+        return write_results(found, summary(found), out, inputs=inputs, formats=_kinds(formats))
+
+    with _progress() as progress, PartialResults(write) as partial_results:
+        experiment = run_multisource(
+            studies,
+            plan,
+            kept=KeptSteps(out, depends_on),
+            progress=progress,
+            partial_results=partial_results,
+        )
+    paths = write(experiment)
+    report, times = summary(experiment), time_rows(experiment)
     if as_json:
         typer.echo(json.dumps({**report, "times": times}))
         return
@@ -578,7 +628,15 @@ def kaca(
     k: Annotated[
         str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; over the records, it is 5.")
     ] = "2,5,10,20,50",
-    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Tables of each size.")] = 10,
+    full: Annotated[  # noqa: FBT002  typer's
+        bool, typer.Option("--full", help="Ten tables of each size.")
+    ] = False,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, help="Tables of each size.", show_default="3; with --full 10"
+        ),
+    ] = None,
     formats: Formats = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal classes.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
@@ -586,29 +644,95 @@ def kaca(
     """Form classes of generated toll exits by K-Means, as published, and by the fast method.
 
     Over k, with 2,000 records, and over records, with k = 5. Writes runs.csv, summary.json,
-    manifest.json, over_k.png and over_records.png. K-Means is quadratic: the defaults take some
-    minutes.
+    manifest.json, over_k.png and over_records.png, time and again while it runs. steps.jsonl keeps
+    each table: when interrupted, the same command goes on from there, also with more repeats.
 
     [bold]Example[/bold]
 
         anonymizer experiment kaca --records 500 --records 1000 --repeats 2 --out kaca
     """
     require("learn", "plots")
-    from experiments.kaca_experiment import RECORDS, mean_rows, run_kaca, write_kaca
+    from experiments.kaca_experiment import RECORDS, KacaRun, mean_rows, run_kaca, write_kaca
+    from experiments.kept_steps import KeptSteps, PartialResults
 
     asked = {"ks": _from("k", k, 2), "records": records or list(RECORDS)}
     _make(out)
-    with _progress() as progress:
-        runs = run_kaca(**asked, repeats=repeats, seed=seed, progress=progress)
-    options: Row = {"repeats": repeats, "seed": seed}
+    options: Row = {"repeats": repeats or (10 if full else 3), "seed": seed}
+
+    def write(runs: list[KacaRun]) -> list[Path]:
+        report = {**options, "means": mean_rows(runs)}
+        return write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
+
+    with _progress() as progress, PartialResults(write) as partial_results:
+        runs = run_kaca(
+            **asked,
+            repeats=options["repeats"],
+            seed=seed,
+            kept=KeptSteps(out, {"seed": seed}),
+            progress=progress,
+            partial_results=partial_results,
+        )
+    paths = write(runs)
     report: Row = {**options, "means": mean_rows(runs)}
-    paths = write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
     if as_json:
         typer.echo(json.dumps(report))
         return
     console = Console(markup=False, highlight=False)
     columns = ("method", "k", "records", "classes", "gcp", "squares", "seconds")
     print_rows(console, "K-Means and the fast method, means", report["means"], columns)
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+@app.command()
+def cells(
+    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
+    k: Annotated[str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try.")] = "2:20",
+    l: Annotated[str, typer.Option("-l", "--l", metavar=_RANGE, help="l to try.")] = "1:4",  # noqa: E741
+    full: Annotated[bool, typer.Option("--full", help="Ten splits of the table.")] = False,  # noqa: FBT002  typer's
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, help="Splits of the table.", show_default="3; with --full 10"
+        ),
+    ] = None,
+    formats: Formats = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Cut a table of tumours into the cells of a tree, as published and ours, and minimize rows.
+
+    Over k and l: the accuracy of a model that learns from the cells, and the share of rows that are
+    deleted. Then the minimizer, over the share of a model's score that it is to keep. Writes
+    runs.csv, minimizer.csv, summary.json, manifest.json, over_k.png, search.png and minimizer.png,
+    time and again while it runs. steps.jsonl keeps each step: when interrupted, the same command
+    goes on from there, also with more repeats.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment cells --out cells
+    """
+    require("learn", "plots")
+    from experiments.cells_experiment import CellsResults, mean_rows, run_cells, write_cells
+    from experiments.kept_steps import KeptSteps, PartialResults
+
+    asked = {"ks": _from("k", k, 1), "ls": _from("l", l, 1)}
+    _make(out)
+    options: Row = {**asked, "repeats": repeats or (10 if full else 3)}
+
+    def write(found: CellsResults) -> list[Path]:
+        return write_cells(found, out, options=options, formats=_kinds(formats))
+
+    with _progress() as progress, PartialResults(write) as partial_results:
+        found = run_cells(
+            **options, kept=KeptSteps(out, {}), progress=progress, partial_results=partial_results
+        )
+    paths = write(found)
+    report: Row = {**options, "means": mean_rows(found)}
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    console = Console(markup=False, highlight=False)
+    columns = ("method", "k", "l", "cells", "deleted", "score", "original", "seconds")
+    print_rows(console, "Cells as published and ours, means", report["means"], columns)
     console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
 
 

@@ -6,6 +6,7 @@ The source shows no figures. A generated day of toll exits stands for its record
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.plots import BLUE, LIGHT, ORANGE, RED, plot
 from anonymizer.domain.promises import Promise
+from experiments.kept_steps import KeptSteps, Progress
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 from experiments.toll_table import HOW, toll_exits
 
@@ -44,7 +46,7 @@ class KacaRun:
     classes, gcp, squares
         Number of classes, mean width of their ranges, and sum of squares of the features.
     seconds
-        Time to form the classes.
+        CPU time to form the classes.
     """
 
     method: str
@@ -63,17 +65,27 @@ def run_kaca(
     records: Sequence[int] = RECORDS,
     repeats: int = 10,
     seed: int = 1,
-    progress: Callable[[float, str], None] = lambda _done, _what: None,
+    kept: KeptSteps | None = None,
+    progress: Progress = lambda _done, _what: None,
+    partial_results: Callable[[list[KacaRun]], None] = lambda _so_far: None,
 ) -> list[KacaRun]:
-    """Form classes of generated days of toll exits by each method, over k and over records."""
+    """Form classes of generated days of toll exits by each method, over k and over records.
+
+    A step is a table and a method: `kept` has what is known from before, and `partial_results` is
+    called after each one with the runs so far.
+    """
+    kept = kept or KeptSteps(None, {})
     cases = dict.fromkeys([*((k, N) for k in ks), *((K, n) for n in records)])
     steps = [(repeat, *case, name) for repeat in range(repeats) for case in cases for name in _WAYS]
     for name in _WAYS:
         _run(name, K, 50, repeat=0, seed=seed)  # compiles, and imports scikit-learn
     runs = []
     for step, (repeat, k, n, name) in enumerate(steps):
-        progress(step / len(steps), f"{name}, k = {k}, {n:,} records")
-        runs.append(_run(name, k, n, repeat=repeat, seed=seed))
+        what = f"{name}, k = {k}, {n:,} records, repeat {repeat + 1}"
+        progress(step / len(steps), what)
+        find = partial(_run, name, k, n, repeat=repeat, seed=seed)
+        runs.append(kept.result(KacaRun, what, find))
+        partial_results(runs)
     progress(1.0, "done")
     return runs
 
@@ -137,11 +149,11 @@ def _run(name: str, k: int, n: int, *, repeat: int, seed: int) -> KacaRun:
     table, schema, _ = toll_exits(n, seed=seed + repeat)
     how = HOW[: len(schema.qis)]
     method, n_init = _WAYS[name]
-    began = time.perf_counter()
+    began = time.process_time()
     class_of = kaca(
         table, schema, Promise(k=k), method=method, how=how, seed=seed + repeat, n_init=n_init
     )
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     measured = measure(table, schema, class_of)
     return KacaRun(
         method=name,
@@ -157,13 +169,13 @@ def _run(name: str, k: int, n: int, *, repeat: int, seed: int) -> KacaRun:
 
 def _draw(path: Path, runs: Sequence[KacaRun], over: str) -> None:
     """Draw loss, sum of squares and time: the mean over the repeats, and a band over all."""
-    panels = (("GCP (range)", "gcp"), ("sum of squares", "squares"), ("s", "seconds"))
+    panels = (("GCP (range)", "gcp"), ("sum of squares", "squares"), ("CPU time, s", "seconds"))
     fixed = f"{N:,} records" if over == "k" else f"k = {K}"
     with plot(path, width_in=11, height_in=3.8) as figure:
         every = figure.subplots(1, len(panels))
         for axes, (title, name) in zip(every, panels, strict=True):
             for method, colour in _COLOUR.items():
-                x = sorted({getattr(run, over) for run in runs})
+                x = sorted({getattr(run, over) for run in runs if run.method == method})
                 found = [
                     np.array([getattr(r, name) for r in runs if _is(r, method, over, at)])
                     for at in x
@@ -174,12 +186,12 @@ def _draw(path: Path, runs: Sequence[KacaRun], over: str) -> None:
                 axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
             axes.set_title(title)
             axes.set_xlabel(over)
-            if name == "seconds":
+            if name == "seconds" and axes.dataLim.y1 > 0:
                 axes.set_yscale("log")
             else:
                 axes.set_ylim(0, axes.get_ylim()[1])
             axes.grid(color=LIGHT, linewidth=0.5)
-        figure.suptitle(f"Generated toll exits, {fixed}")
+        figure.suptitle(f"Made up: generated toll exits, {fixed}. The source shows no figures.")
         handles, labels = every[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
 

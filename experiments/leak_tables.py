@@ -5,8 +5,9 @@ the leaks of a source are the sum over its attributes. Beside that count stand t
 Algorithm 1, the adversary himself, learns of the release.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -35,6 +36,9 @@ from experiments.rivals import (
     top_down,
 )
 
+_LISTED = {4, 5}
+"""Tables whose inferred cells are listed one by one; of the large table, they are counted."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inferred:
@@ -45,12 +49,12 @@ class Inferred:
     known
         Index of the source that he knows.
     record, qi
-        Record and quasi-identifier of each cell, both shape (cells,).
+        Record and quasi-identifier of each cell.
     """
 
     known: int
-    record: IntArray
-    qi: IntArray
+    record: tuple[int, ...]
+    qi: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,8 +75,10 @@ class LeakRow:
         Classes, and records in none; of printed rows, the latter is not known (None).
     leaks
         Leaks of each source: the sum of `uniform` over its attributes.
+    n_inferred
+        Cells that Algorithm 1 learns, over both sources; None in printed rows.
     inferred
-        What Algorithm 1 learns from each source about the other one; empty in printed rows.
+        What he learns from each source about the other one, of tables 4 and 5.
     """
 
     table: int
@@ -84,105 +90,134 @@ class LeakRow:
     n_classes: int
     n_suppressed: int | None
     leaks: tuple[int, ...]
+    n_inferred: int | None = None
     inferred: tuple[Inferred, ...] = ()
-
-    @property
-    def n_inferred(self) -> int | None:
-        """Cells that Algorithm 1 learns, over both sources; None in printed rows."""
-        return None if self.by_the_paper else sum(len(each.record) for each in self.inferred)
 
 
 def leak_rows(study: Study, shape: str, *, best_s: float, seed: int) -> Iterator[LeakRow]:
-    """Yield the rows of tables 4 and 5 (`ADULT`) or 6 and 7 (`CENSUS`), the printed ones first.
+    """Yield the rows of tables 4 and 5 (`ADULT`) or 6 and 7 (`CENSUS`), the printed ones first."""
+    yield from printed_rows(study, shape)
+    for _, find in releases(study, shape, best_s=best_s, seed=seed):
+        yield find()
 
-    Printed rows stand beside the paper's own tables alone, not beside made ones of their shape.
-    """
+
+def printed_rows(study: Study, shape: str) -> list[LeakRow]:
+    """Return the rows that the paper prints: of its own tables, not of made ones of their shape."""
+    if not (study.is_adult or study.is_census):
+        return []
+    return [
+        LeakRow(
+            row.table,
+            row.promise,
+            row.data,
+            row.algorithm,
+            by_the_paper=True,
+            uniform=row.uniform,
+            n_classes=row.n_classes,
+            n_suppressed=None,
+            leaks=row.leaks,
+        )
+        for row in TABLES
+        if row.data == shape
+    ]
+
+
+def releases(
+    study: Study, shape: str, *, best_s: float, seed: int
+) -> Iterator[tuple[str, Callable[[], LeakRow]]]:
+    """Yield the table and algorithm of each row of ours, and what finds it."""
     records, schema = study.of[Reading.PAPER]
     first = 4 if shape == ADULT else 6
-    if study.is_adult or study.is_census:
-        for row in TABLES:
-            if row.data == shape:
-                yield LeakRow(
-                    row.table,
-                    row.promise,
-                    row.data,
-                    row.algorithm,
-                    by_the_paper=True,
-                    uniform=row.uniform,
-                    n_classes=row.n_classes,
-                    n_suppressed=None,
-                    leaks=row.leaks,
-                )
-    k = K_OF[shape]
-    for release in _plain(study, shape, k, best_s=best_s, seed=seed):
-        yield _row(study, first, K_ANONYMITY, release)
+    of = _Rivals(records, schema, K_OF[shape], best_s, seed)
+    every = [(first, K_ANONYMITY, each) for each in of.plain(with_top_down=shape == ADULT)]
     values = [len(np.unique(column)) for column in records.sensitive.T]
     if schema.sensitive and min(values) >= L:
-        for release in _diverse(study, k, best_s=best_s, seed=seed):
-            yield _row(study, first + 1, L_DIVERSITY, release)
+        every += [(first + 1, L_DIVERSITY, each) for each in of.diverse()]
+    for table, promise, (algorithm, form) in every:
+        name = f"table {table}, {algorithm}"
+        yield name, partial(_row, study, table, promise, algorithm, form)
 
 
-_Release: TypeAlias = tuple[str, Int32Array, Published]
-"""Algorithm, class of each record, and labels."""
+_Form: TypeAlias = Callable[[], tuple[Int32Array, Published]]
+"""Forms a release: the class of each record, and the labels."""
 
 
-def _plain(study: Study, shape: str, k: int, *, best_s: float, seed: int) -> Iterator[_Release]:
-    """Yield k-anonymity by the rivals, and (k,d)-anonymity."""
-    records, schema = study.of[Reading.PAPER]
-    if shape == ADULT:
-        yield _local("Top-down", records, schema, top_down(records, schema, k, seed=seed))
-    alone = Promise(k=k)
-    mondrian = form_classes(records, schema, alone, Method.MONDRIAN)
-    yield _local("Mondrian", records, schema, mondrian)
-    yield from _full_domain(records, schema, k, l=1)
-    for method in _methods(Method.HILBERT, best_s=best_s):
-        promise = Promise(k=k, d=D)
-        class_of = form_classes(records, schema, promise, method, best_s=best_s, seed=seed)
-        yield _local(f"(k,d)-anonymity, {method}", records, schema, class_of)
+@dataclass(frozen=True, eq=False, repr=False)
+class _Rivals:
+    """The algorithms that are compared, each with what forms its release of one table."""
+
+    records: Records
+    schema: Schema
+    k: int
+    best_s: float
+    seed: int
+
+    def plain(self, *, with_top_down: bool) -> Iterator[tuple[str, _Form]]:
+        """Yield k-anonymity by the rivals, and (k,d)-anonymity."""
+        if with_top_down:
+            yield "Top-down", self._top_down
+        yield "Mondrian", partial(self._local, Promise(k=self.k), Method.MONDRIAN)
+        yield from self._full_domain(1)
+        for method in self._methods(Method.HILBERT):
+            promise = Promise(k=self.k, d=D)
+            yield f"(k,d)-anonymity, {method}", partial(self._local, promise, method)
+
+    def diverse(self) -> Iterator[tuple[str, _Form]]:
+        """Yield l-diversity by the rivals, and (k,l,d)-diversity."""
+        yield from self._full_domain(L)
+        for method in self._methods(Method.HILBERT, Method.PRINTED):
+            promise = Promise(k=self.k, d=D, l=L)
+            yield f"(k,l,d)-diversity, {method}", partial(self._local, promise, method)
+
+    def _methods(self, *methods: Method) -> tuple[Method, ...]:
+        return (*methods, Method.BEST) if self.best_s > 0 else methods
+
+    def _top_down(self) -> tuple[Int32Array, Published]:
+        class_of = top_down(self.records, self.schema, self.k, seed=self.seed)
+        return class_of, publish(self.records, self.schema, class_of)
+
+    def _local(self, promise: Promise, method: Method) -> tuple[Int32Array, Published]:
+        class_of = form_classes(
+            self.records, self.schema, promise, method, best_s=self.best_s, seed=self.seed
+        )
+        return class_of, publish(self.records, self.schema, class_of)
+
+    def _full_domain(self, l: int) -> Iterator[tuple[str, _Form]]:  # noqa: E741  the field's name
+        """Yield the result of Incognito of least height, and that of least loss, as Flash returns.
+
+        The last level of each attribute holds everything, so that there is a result wherever the
+        whole table keeps the promise.
+        """
+        values = [len(np.unique(column)) for column in self.records.sensitive.T]
+        if self.records.n < self.k or min(values, default=l) < l:
+            return
+
+        @cache
+        def minimal() -> list[FullDomain]:
+            return full_domain(self.records, self.schema, self.k, l=l)
+
+        def formed(loss: bool) -> tuple[Int32Array, Published]:  # noqa: FBT001
+            found = min(minimal(), key=lambda each: each.loss) if loss else minimal()[0]
+            class_of = full_domain_classes(self.records, self.schema, found)
+            return class_of, full_domain_labels(self.records, self.schema, found, class_of)
+
+        yield "Incognito", partial(formed, loss=False)
+        yield "Flash", partial(formed, loss=True)
 
 
-def _diverse(study: Study, k: int, *, best_s: float, seed: int) -> Iterator[_Release]:
-    """Yield l-diversity by the rivals, and (k,l,d)-diversity."""
-    records, schema = study.of[Reading.PAPER]
-    yield from _full_domain(records, schema, k, l=L)
-    for method in _methods(Method.HILBERT, Method.PRINTED, best_s=best_s):
-        promise = Promise(k=k, d=D, l=L)
-        class_of = form_classes(records, schema, promise, method, best_s=best_s, seed=seed)
-        yield _local(f"(k,l,d)-diversity, {method}", records, schema, class_of)
-
-
-def _methods(*methods: Method, best_s: float) -> tuple[Method, ...]:
-    return (*methods, Method.BEST) if best_s > 0 else methods
-
-
-def _local(algorithm: str, records: Records, schema: Schema, class_of: Int32Array) -> _Release:
-    return algorithm, class_of, publish(records, schema, class_of)
-
-
-def _full_domain(records: Records, schema: Schema, k: int, *, l: int) -> Iterator[_Release]:  # noqa: E741
-    """Yield the result of Incognito of least height, and that of least loss, as Flash returns."""
-    minimal = full_domain(records, schema, k, l=l)
-    if not minimal:
-        return
-    chosen: list[tuple[str, FullDomain]] = [
-        ("Incognito", minimal[0]),
-        ("Flash", min(minimal, key=lambda found: found.loss)),
-    ]
-    for algorithm, found in chosen:
-        class_of = full_domain_classes(records, schema, found)
-        yield algorithm, class_of, full_domain_labels(records, schema, found, class_of)
-
-
-def _row(study: Study, table: int, promise: str, release: _Release) -> LeakRow:
-    algorithm, class_of, published = release
+def _row(study: Study, table: int, promise: str, algorithm: str, form: _Form) -> LeakRow:
+    class_of, published = form()
     records, schema = study.of[Reading.PAPER]
     uniform = uniform_classes(records, class_of)
     kept = np.flatnonzero(class_of >= 0)
-    inferred = []
+    inferred, n_inferred = [], 0
     for each in infer(published, schema, records, class_of):
         if each.knows is Knowledge.LABELS:
             row, column = np.nonzero(each.learns[:, : len(schema.qis)])
-            inferred.append(Inferred(each.known, kept[row], column))
+            n_inferred += len(row)
+            if table in _LISTED:
+                found = tuple(kept[row].tolist()), tuple(column.tolist())
+                inferred.append(Inferred(each.known, *found))
     return LeakRow(
         table,
         promise,
@@ -193,6 +228,7 @@ def _row(study: Study, table: int, promise: str, release: _Release) -> LeakRow:
         n_classes=published.n_classes,
         n_suppressed=int((class_of < 0).sum()),
         leaks=tuple(int(uniform[list(source)].sum()) for source in schema.sources),
+        n_inferred=n_inferred,
         inferred=tuple(inferred),
     )
 

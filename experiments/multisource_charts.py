@@ -2,7 +2,7 @@
 
 A line is the mean over the repeats, and the band around it goes from the least to the greatest.
 Ranges that the paper's text gives for Adult are drawn as such; its curves are not printed as
-numbers.
+numbers. Each picture says whether its table is the paper's or made up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
 from experiments.compared_methods import Method
 from experiments.multisource_experiment import Multisource, Run, varied
 from experiments.multisource_tables import Reading
-from experiments.printed_figures import ADULT, CENSUS, K_OF, RANGES, D, L
+from experiments.printed_figures import ADULT, K_OF, RANGES, D, L
 
 _FAR_APART = 30
 """Values that differ by less are drawn from 0: a logarithmic axis would make much of little."""
@@ -40,55 +40,45 @@ _LOOK: dict[Method, dict[str, Any]] = {
 """Markers are hollow and of different sizes, so that equal points do not hide each other."""
 _GCP: tuple[str, Value] = ("GCP (range)", lambda run: run.measures.gcp[Cost.RANGE])
 _DM: tuple[str, Value] = ("DM", lambda run: run.measures.dm)
+_CM: tuple[str, Value] = ("CM (misclassified)", lambda run: run.misclassified or 0.0)
 _CLASSES: tuple[str, Value] = ("classes", lambda run: run.measures.n_classes)
 _MS: tuple[str, Value] = ("CPU time, ms", lambda run: 1e3 * run.seconds)
 _MODELS = ((1, "(k,d)-anonymity"), (L, f"(k,l,d)-diversity, l = {L}"))
 
 
-def draw_over_k(experiment: Multisource, path: Path) -> None:
-    """Draw loss, DM and classes over k, for both models."""
-    _draw(experiment, path, "k", (_GCP, _DM, _CLASSES))
-
-
-def draw_over_k_census(experiment: Multisource, path: Path) -> None:
-    """Draw the same for the large table."""
-    _draw(experiment, path, "k", (_GCP, _DM, _CLASSES), shape=CENSUS)
+def draw_over_k(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
+    """Draw GCP, DM, CM and classes over k, for both models."""
+    _draw(experiment, path, "k", (_GCP, _DM, _CM, _CLASSES), shape=shape)
 
 
 def draw_over_d(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
-    """Draw loss, DM and classes over d, with what the paper's text gives."""
-    _draw(experiment, path, "d", (_GCP, _DM, _CLASSES), shape=shape)
+    """Draw the same over d, with what the paper's text gives."""
+    _draw(experiment, path, "d", (_GCP, _DM, _CM, _CLASSES), shape=shape)
 
 
 def draw_over_l(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
-    """Draw loss, DM and classes over l, for (k,l,d)-diversity."""
-    with plot(path, width_in=11, height_in=3.8) as figure:
-        panels = figure.subplots(1, 3)
-        for axes, panel in zip(panels, (_GCP, _DM, _CLASSES), strict=True):
+    """Draw the same over l, for (k,l,d)-diversity."""
+    every = (_GCP, _DM, _CM, _CLASSES)
+    with plot(path, width_in=3.4 * len(every), height_in=4) as figure:
+        panels = figure.subplots(1, len(every))
+        for axes, panel in zip(panels, every, strict=True):
             for method in (Method.HILBERT, Method.PRINTED, Method.BEST):
                 runs = [r for r in _of(experiment, shape, method) if r.trial.l > 1]
                 at = varied(runs, "l", k=K_OF[shape])
                 _line(axes, method, _LOOK[method], at, panel[1])
             _finish(axes, panel[0], "l", log=panel is _DM)
-        title = (
-            f"{experiment.studies[shape].name}: (k,l,d)-diversity over l, k = {K_OF[shape]}, d = 2"
-        )
-        _close(figure, title, panels[0])
+        title = f"(k,l,d)-diversity over l, k = {K_OF[shape]}, d = 2"
+        _close(figure, _title(experiment, shape, title), panels[0])
 
 
 def draw_over_qis(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
-    """Draw loss and time over the number of quasi-identifiers, for both models."""
-    _draw(experiment, path, "n_qis", (_GCP, _MS), shape=shape)
+    """Draw GCP, DM, CM and time over the number of quasi-identifiers, for both models."""
+    _draw(experiment, path, "n_qis", (_GCP, _DM, _CM, _MS), shape=shape)
 
 
-def draw_over_records(experiment: Multisource, path: Path) -> None:
-    """Draw loss and time over the number of records, for both models."""
-    _draw(experiment, path, "share", (_GCP, _MS))
-
-
-def draw_over_records_census(experiment: Multisource, path: Path) -> None:
-    """Draw the same for the large table."""
-    _draw(experiment, path, "share", (_GCP, _MS), shape=CENSUS)
+def draw_over_records(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
+    """Draw the same over the number of records."""
+    _draw(experiment, path, "share", (_GCP, _DM, _CM, _MS), shape=shape)
 
 
 def draw_readings(experiment: Multisource, path: Path) -> None:
@@ -101,7 +91,7 @@ def draw_readings(experiment: Multisource, path: Path) -> None:
                 at = varied(_of(experiment, ADULT, method), "d", reading=reading, k=K_OF[ADULT])
                 _line(axes, f"{method}, {reading}", look, at, panel[1])
             _finish(axes, panel[0], "d")
-        title = f"{experiment.studies[ADULT].name}: missing values, as published and not counted"
+        title = _title(experiment, ADULT, "missing values, as published and not counted")
         _close(figure, title, panels[0], columns=2)
 
 
@@ -120,7 +110,7 @@ def draw_leaks(experiment: Multisource, path: Path) -> None:
         for axes in panels:  # they share an axis, so all lines must be there
             _finish(axes, None, "k")
         panels[0].set_ylabel("people about whom a value is learned")
-        _close(figure, experiment.studies[ADULT].name, panels[0])
+        _close(figure, _title(experiment, ADULT, "leaks over k"), panels[0])
 
 
 def _people(known: int) -> Value:
@@ -146,7 +136,7 @@ def _draw(
     kept = {name: value for name, value in (("k", K_OF[shape]), ("d", D)) if name != over}
     name = {"n_qis": "quasi-identifiers", "share": "records"}.get(over, over)
     title = ", ".join(f"{name} = {value}" for name, value in kept.items())
-    with plot(path, width_in=3.7 * len(values), height_in=6.8) as figure:
+    with plot(path, width_in=3.4 * len(values), height_in=6.8) as figure:
         rows = figure.subplots(2, len(values), squeeze=False, sharex=True)
         for (l, model), row in zip(_MODELS, rows, strict=True):  # noqa: E741
             for axes, (label, value) in zip(row, values, strict=True):
@@ -161,7 +151,19 @@ def _draw(
                     _stated(axes, l)
                 _finish(axes, label, name, log=value in {_DM[1], _MS[1]})
             row[0].set_ylabel(model)
-        _close(figure, f"{study.name}, {title}", *rows[:, 0])
+        _close(figure, _title(experiment, shape, title), *rows[:, 0])
+
+
+def _title(experiment: Multisource, shape: str, what: str) -> str:
+    """Return a title that says whose table it is, and of how many steps."""
+    study = experiment.studies[shape]
+    origin = f"{study.n:,} records, not a table of the paper"
+    if study.is_made:
+        origin = f"made up: {study.n:,} generated records, no table of the paper"
+    elif study.is_adult or study.is_census:
+        origin = "reproduced: our programs on the table of the paper"
+    so_far = "" if experiment.done >= 1 else f" (so far: {experiment.done:.0%} of the steps)"
+    return f"{study.name}: {what}{so_far}\n{origin}"
 
 
 def _stated(axes: Axes, l: int) -> None:  # noqa: E741  the field's name for it

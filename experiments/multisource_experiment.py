@@ -10,7 +10,7 @@ References
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -25,7 +25,8 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from experiments.compared_methods import Method, compile_methods, form_classes
-from experiments.leak_tables import LeakRow, leak_rows
+from experiments.kept_steps import KeptSteps, Progress
+from experiments.leak_tables import LeakRow, printed_rows, releases
 from experiments.multisource_tables import Reading, Study
 from experiments.printed_figures import ADULT, CENSUS, K_OF, D, L
 
@@ -33,9 +34,6 @@ KS = MappingProxyType({ADULT: (10, 20, 30, 40, 50), CENSUS: (100, 125, 150, 175,
 DS = (1, 2, 3, 4, 5)
 LS = (2, 3, 4, 5)
 SHARES = (0.25, 0.5, 0.75, 1.0)
-
-Progress = Callable[[float, str], None]
-"""Called with the share that is done, 0 to 1, and the name of the current step."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,6 +57,15 @@ class Trial:
     d: int = D
     l: int = 1  # noqa: E741  the field's name for it
     share: float = 1.0
+
+    def __str__(self) -> str:
+        """Name it by all that it depends on."""
+        of = "" if self.share == 1.0 else f", {self.share:g} of the records"
+        missing = "" if self.reading is Reading.PAPER else f", {self.reading}"
+        return (
+            f"{self.shape}: {self.method}, k = {self.k}, d = {self.d}, l = {self.l}, "
+            f"{self.n_qis} quasi-identifiers{of}{missing}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +145,22 @@ class Multisource:
     ----------
     studies
         The tables, by shape.
+    done
+        Share of the steps that are done, 0 to 1.
     """
 
     studies: dict[str, Study]
     plan: Plan
     runs: tuple[Run, ...]
     leak_rows: tuple[LeakRow, ...]
+    done: float = 1.0
 
 
 def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None) -> list[Trial]:
     """Return the trials of a table: over k, d, l, quasi-identifiers and records.
 
-    Trials of l are left out as far as there are not enough sensitive values. A made table in the
-    shape of the Census is tried over k and the records only; Mondrian on neither Census.
+    Trials of l are left out as far as there are not enough sensitive values. Mondrian is not tried
+    on the Census.
 
     Parameters
     ----------
@@ -166,17 +176,13 @@ def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None
     plain = [Method.HILBERT, *searches, *([Method.MONDRIAN] if shape == ADULT else [])]
     diverse = [Method.HILBERT, Method.PRINTED, *searches]
     base = partial(Trial, shape, Reading.PAPER)
-    is_whole = shape == ADULT or not study.is_made
-    found = set()
+    found = {base(m, n_qis, k, l=each) for m in diverse for each in ranges.ls}
     for method, diversity in [*((m, 1) for m in plain), *((m, L) for m in diverse)]:
         of = partial(base, method, l=diversity)
         found |= {of(n_qis, each) for each in ks}
         found |= {of(n_qis, k, share=share) for share in ranges.shares}
-        if is_whole:
-            found |= {of(n_qis, k, d) for d in ranges.ds}
-            found |= {of(n, k) for n in range(2, n_qis + 1)}
-    if is_whole:
-        found |= {base(m, n_qis, k, l=each) for m in diverse for each in ranges.ls}
+        found |= {of(n_qis, k, d) for d in ranges.ds}
+        found |= {of(n, k) for n in range(2, n_qis + 1)}
     if shape == ADULT:
         found |= {base(m, n_qis, each, 1) for m in plain for each in ks}
         for method in (Method.HILBERT, *searches):
@@ -186,36 +192,58 @@ def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None
 
 
 def run_multisource(
-    studies: dict[str, Study], plan: Plan, *, progress: Progress = lambda _done, _what: None
+    studies: dict[str, Study],
+    plan: Plan,
+    *,
+    kept: KeptSteps | None = None,
+    progress: Progress = lambda _done, _what: None,
+    partial_results: Callable[[Multisource], None] = lambda _so_far: None,
 ) -> Multisource:
     """Form, measure and attack the classes of every trial, and of the rivals.
+
+    One repeat of every trial and the rivals come first, so that every line of every plot has its
+    points before further repeats only narrow its band.
 
     Parameters
     ----------
     studies
         Tables of two sources, by shape: `ADULT`, and `CENSUS` if wanted.
+    kept
+        What is known from before; None: nothing. A step is a trial and repeat, or a rival.
+    partial_results
+        Called after each step with the results so far.
     """
-    steps = [
-        (trial, repeat)
-        for shape, study in studies.items()
-        for trial in trials(study, shape, best=plan.best_s > 0, ranges=plan.ranges)
-        for repeat in range(plan.repeats)
-    ]
+    kept = kept or KeptSteps(None, {})
+    steps = list(_steps(studies, plan))
     for study in studies.values():
         compile_methods(*study.of[Reading.PAPER])
-    runs = []
-    for step, (trial, repeat) in enumerate(steps):
-        what = f"{trial.shape}: {trial.method}, k = {trial.k}, d = {trial.d}, l = {trial.l}"
-        progress(step / (len(steps) + 1), what)
-        runs.append(_run(studies[trial.shape], trial, repeat, plan))
-    progress(len(steps) / (len(steps) + 1), "rivals")
-    rows = tuple(
-        row
-        for shape, study in studies.items()
-        for row in leak_rows(study, shape, best_s=plan.best_s, seed=plan.seed)
-    )
+    runs: list[Run] = []
+    rows = [row for shape, study in studies.items() for row in printed_rows(study, shape)]
+    for step, (kind, what, find) in enumerate(steps):
+        progress(step / len(steps), what)
+        found = kept.result(kind, what, find)
+        (runs if isinstance(found, Run) else rows).append(found)  # type: ignore[arg-type]
+        done = (step + 1) / len(steps)
+        ordered = sorted(rows, key=lambda row: (row.table, not row.by_the_paper))
+        so_far = Multisource(studies, plan, tuple(runs), tuple(ordered), done)
+        partial_results(so_far)
     progress(1.0, "done")
-    return Multisource(studies, plan, tuple(runs), rows)
+    return so_far
+
+
+_Step = tuple[type[Run] | type[LeakRow], str, Callable[[], Run | LeakRow]]
+"""Kind of the result, what it is of, and what finds it."""
+
+
+def _steps(studies: dict[str, Study], plan: Plan) -> Iterator[_Step]:
+    for repeat in range(plan.repeats):
+        for shape, study in studies.items():
+            for trial in trials(study, shape, best=plan.best_s > 0, ranges=plan.ranges):
+                run = partial(_run, study, trial, repeat, plan)
+                yield Run, f"{trial}, repeat {repeat + 1}", run
+            if repeat == 0:
+                for name, find in releases(study, shape, best_s=plan.best_s, seed=plan.seed):
+                    yield LeakRow, f"{shape}: {name}", find
 
 
 def varied(runs: Sequence[Run], over: str, **kept: object) -> list[tuple[float, list[Run]]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.records import Schema
+from anonymizer.files.latex import latex_table
 from experiments import multisource_charts as charts
 from experiments.compared_methods import Method
 from experiments.leak_tables import LeakRow
@@ -16,30 +17,24 @@ from experiments.multisource_experiment import Multisource, Run, Trial
 from experiments.multisource_tables import Reading, Study
 from experiments.printed_figures import ADULT, CENSUS, K_OF, SECONDS, D
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
+from experiments.worked_example import draw_example, example_rows, worked_example
 
 NOTE = (
     "Rows and columns called the paper's hold the figures that it prints, and nothing else. All "
     "others are what our programs find; of the paper's algorithms, a reproduction."
 )
-_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
+_CHARTS: dict[str, Callable[..., None]] = {
     "over_k": charts.draw_over_k,
     "over_d": charts.draw_over_d,
     "over_l": charts.draw_over_l,
     "over_qis": charts.draw_over_qis,
     "over_records": charts.draw_over_records,
+}
+"""Figures 8 to 12, of each table."""
+_ADULT_CHARTS: dict[str, Callable[..., None]] = {
     "readings": charts.draw_readings,
     "leaks": charts.draw_leaks,
 }
-_CENSUS_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
-    "over_k_census": charts.draw_over_k_census,
-    "over_records_census": charts.draw_over_records_census,
-}
-_READ_CENSUS_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
-    "over_d_census": partial(charts.draw_over_d, shape=CENSUS),
-    "over_l_census": partial(charts.draw_over_l, shape=CENSUS),
-    "over_qis_census": partial(charts.draw_over_qis, shape=CENSUS),
-}
-"""Of a file alone: a made table is tried over k and records only."""
 
 
 def run_rows(experiment: Multisource) -> list[Row]:
@@ -91,8 +86,8 @@ def inference_rows(experiment: Multisource) -> Iterator[Row]:
         for attribute in schema.qis
     ]
     for row in experiment.leak_rows:
-        for inferred in row.inferred if row.table in {4, 5} else ():
-            for record, qi in zip(inferred.record.tolist(), inferred.qi.tolist(), strict=True):
+        for inferred in row.inferred:
+            for record, qi in zip(inferred.record, inferred.qi, strict=True):
                 yield {
                     "table": row.table,
                     "algorithm": row.algorithm,
@@ -118,6 +113,7 @@ def summary(experiment: Multisource) -> Row:
         )
     return {
         "tables": tables,
+        "done": experiment.done,
         "repeats": experiment.plan.repeats,
         "best_s": experiment.plan.best_s,
         "seed": experiment.plan.seed,
@@ -150,7 +146,7 @@ def write_results(
     inputs: Sequence[Path] = (),
     formats: Sequence[str] = ("png",),
 ) -> list[Path]:
-    """Write tables and plots.
+    """Write tables and plots, also of an experiment that is not at its end.
 
     Parameters
     ----------
@@ -170,48 +166,30 @@ def write_results(
     InputError
         If a file cannot be written.
     """
-    leaks = leak_table_rows(experiment)
+    leaks, steps = leak_table_rows(experiment), worked_example()
     write_of: dict[str, Callable[[Path], object]] = {
         "runs.csv": lambda path: write_csv(report["runs"], path),
         "times.csv": lambda path: write_csv(time_rows(experiment), path),
         "leaks.csv": lambda path: write_csv(leaks, path),
         "leaks.tex": lambda path: path.write_text(latex(leaks), "utf-8"),
         "inferences.csv": lambda path: write_csv(list(inference_rows(experiment)), path),
+        "example.csv": lambda path: write_csv(example_rows(steps), path),
         "summary.json": lambda path: write_json(report, path),
         "manifest.json": lambda path: write_json(manifest(options_of(experiment), inputs), path),
     }
-    drawn = dict(_CHARTS)
-    if (census := experiment.studies.get(CENSUS)) is not None:
-        drawn |= _CENSUS_CHARTS | ({} if census.is_made else _READ_CENSUS_CHARTS)
+    drawn = _CHARTS | _ADULT_CHARTS
+    if CENSUS in experiment.studies:
+        drawn |= {f"{name}_census": partial(draw, shape=CENSUS) for name, draw in _CHARTS.items()}
     for kind in formats:
         for name, draw in drawn.items():
             write_of[f"{name}.{kind}"] = lambda path, draw=draw: draw(experiment, path)  # type: ignore[misc]
+        write_of[f"example.{kind}"] = lambda path: draw_example(steps, path)
     return write_files(out, write_of)
 
 
 def latex(rows: Sequence[Row]) -> str:
-    """Return rows of tables 4 to 7 as a LaTeX table, for the package booktabs."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    shown = [name for name in names if any(row.get(name) is not None for row in rows)]
-    head = " & ".join(_escaped(name.replace("_", " ")) for name in shown)
-    lines = [
-        r"\begin{tabular}{" + "l" * 5 + "r" * (len(shown) - 5) + "}",
-        r"\toprule",
-        head + r" \\",
-    ]
-    last = None
-    for row in rows:
-        lines += [r"\midrule"] if row["table"] != last else []
-        lines.append(" & ".join(_escaped(row.get(name)) for name in shown) + r" \\")
-        last = row["table"]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _escaped(value: object) -> str:
-    text = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-    for character in "&%#_":
-        text = text.replace(character, "\\" + character)
-    return text
+    """Return rows of tables 4 to 7 as a LaTeX table."""
+    return latex_table(rows, n_text=5, rule="table")
 
 
 def _run_row(experiment: Multisource, run: Run) -> Row:

@@ -60,6 +60,10 @@ def test_every_command_and_example_of_a_page_does_what_it_says(page: Path, runne
         runner.run(block)
 
 
+def test_the_pages_that_are_generated_are_those_that_are_kept() -> None:
+    assert {name for name in manual.kept() if name.endswith(".md")} == manual.GENERATED
+
+
 def test_what_is_generated_is_what_the_code_says() -> None:
     for name, text in manual.kept().items():
         assert (ROOT / "docs" / name).read_text() == text, f"docs/{name} is out of date: make docs"
@@ -126,3 +130,15 @@ def test_where_newcomers_look_it_says_how_often_a_device_is_published_in_the_sam
 ) -> None:
     text = " ".join((ROOT / page).read_text().replace("`", "").split())
     assert BEAT in text
+
+
+def test_every_link_of_the_repository_leads_to_a_file_of_it() -> None:
+    written = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "notes").rglob("*.md")]
+    found = [
+        (page, target)
+        for page in written
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+        if "://" not in target and not target.startswith("mailto:")
+    ]
+    assert len(found) > 100
+    assert [(page.name, to) for page, to in found if not (page.parent / to).exists()] == []

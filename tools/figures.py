@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 
 from anonymizer.cli.main import app
 from anonymizer.settings.json_schema import json_schema, tables
-from tools.manual import metrics_page
+from tools.manual import GENERATED, metrics_page
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "anonymizer"
@@ -86,8 +86,9 @@ def figures() -> Iterator[tuple[str, str]]:
 
 
 def pages() -> list[Path]:
-    """Return the pages for readers that are kept, without those made with the site."""
-    return [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    """Return the pages for readers that somebody writes: those that are generated grow by code."""
+    written = (page for page in (ROOT / "docs").rglob("*.md") if page.name not in GENERATED)
+    return [*written, *ROOT.glob("*.md")]
 
 
 def n_bytes_of_pages() -> int:

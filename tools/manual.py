@@ -1,8 +1,8 @@
 """Generated pages of the documentation: settings, metrics and alerts.
 
-`make docs` puts them into the site, and writes the schema of the settings and the contract of the
-topics into `docs`; a test fails when one of these two differs from what the code would generate.
-`python -m tools.manual alerts` prints a page.
+`make docs` writes them into `docs`, with the schema of the settings and the contract of the topics:
+the repository and its readers have them, too. A test fails when one of them differs from what the
+code would generate. `python -m tools.manual alerts` prints a page.
 """
 
 import json
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
@@ -111,30 +109,26 @@ What to do when an alert fires: the `description` of the rules in `deploy/alerts
 [How to report a defect](security.md#report-a-weakness).
 """
 _DEPLOY = Path(__file__).parents[1] / "deploy"
+GENERATED = frozenset({"settings.md", "metrics.md", "alerts.md"})
+"""The pages of `docs` that nobody writes by hand."""
 
 
 def kept() -> dict[str, str]:
-    """Return the generated files that are kept beside the pages, by name."""
+    """Return the generated files that are kept in `docs`, by name."""
     return {
+        **{f"{name}.md": text for name, text in pages().items()},
         "settings.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         "asyncapi.json": json.dumps(asyncapi(Settings()), indent=2) + "\n",
     }
 
 
 def pages() -> dict[str, str]:
-    """Return the generated pages, which are in the site alone, by name."""
+    """Return the generated pages, by name."""
     return {
         "settings": settings_page(json_schema()),
         "metrics": metrics_page(),
         "alerts": alerts_page(),
     }
-
-
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Put the pages into the site: a hook of mkdocs."""
-    for name, text in pages().items():
-        files.append(File.generated(config, f"{name}.md", content=text))
-    return files
 
 
 def settings_page(schema: Mapping[str, Any]) -> str:

@@ -205,6 +205,7 @@ def audit_stream(
     settings: Settings | None = None,
     earlier: CloakedTrace | DataFrame | FilePath | None = None,
     placebo: CloakedTrace | DataFrame | FilePath | None = None,
+    every_attack: bool = True,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AuditReport:
     """Attack a release of cloaked positions.
@@ -235,6 +236,8 @@ def audit_stream(
     placebo
         A release of other devices on the same network, as long as this one and with the same
         settings: whatever the tracking attack tells from it is chance.
+    every_attack
+        False: only those that the mode promises to resist, and a short tracking attack.
     progress
         Called with the name of each step before it begins.
 
@@ -297,6 +300,7 @@ def audit_stream(
         seed=whole_number("seed", seed, 0),
         earlier=None if earlier is None else _released(earlier, roads).observed,
         placebo=None if placebo is None else _released(placebo, roads),
+        every_attack=every_attack,
         progress=progress,
     )
 

@@ -14,7 +14,9 @@ from anonymizer.app.table_options import AuditOptions, names_of
 from anonymizer.cli.audit_tables import (
     columns_table,
     findings_table,
+    rows_table,
     stream_summary,
+    summary_latex,
     table_summary,
     utility_table,
 )
@@ -125,9 +127,23 @@ def stream(
             show_default="speeds are measured between positions",
         ),
     ] = None,
+    every_attack: Annotated[  # noqa: FBT002  typer's
+        bool,
+        typer.Option(
+            "--all",
+            help="Mount every attack, also those that the mode does not promise to resist, and "
+            "print all their figures: several times as long. --page does so, too.",
+        ),
+    ] = False,
+    latex: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the summary as a LaTeX table (booktabs)."),
+    ] = None,
     config: ConfigFile = None,
 ) -> None:
     """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
+
+    Prints a summary: each promise, who and where, beside guessing, with intervals of 95 %.
 
     [bold]Example[/bold]
 
@@ -137,14 +153,16 @@ def stream(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from anonymizer.api.cloaking import audit_stream, measure_utility
-    from anonymizer.app.audit import ATTACKS
+    from anonymizer.app.audit.stream_audit import ATTACKS, SUMMARY
+    from anonymizer.app.audit.stream_summary import summary_rows
 
     settings = settings_of(config)
-    _check_reports(json_out, page, read=[trace, release, auditor_map, earlier, config])
+    _check_reports(json_out, page, latex, read=[trace, release, auditor_map, earlier, config])
+    every_attack = every_attack or page is not None
     console = Terminal(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=len(ATTACKS) + 3)
+        task = bar.add_task("", total=len(ATTACKS if every_attack else SUMMARY) + 3)
         report = audit_stream(
             release,
             trace,
@@ -157,6 +175,7 @@ def stream(
             seed=seed,
             earlier=earlier,
             placebo=placebo,
+            every_attack=every_attack,
             progress=lambda name: bar.update(task, description=name, advance=1),
         )
     figures: tuple[UtilityFigures, ...] = ()
@@ -176,10 +195,12 @@ def stream(
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page, of=release)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
-    beside.print(
-        stream_summary(report, str(release), why_left_out=reason),
-        findings_table(report.findings, width=beside.width),
-    )
+    rows = summary_rows(report)
+    if latex is not None:
+        _write_text(summary_latex(rows), latex)
+    beside.print(rows_table(rows, str(release)), stream_summary(report, "", why_left_out=reason))
+    if every_attack:
+        beside.print(findings_table(report.findings, width=beside.width))
     if figures:
         beside.print(utility_table(figures))
     if not report.holds:
@@ -460,11 +481,11 @@ def windows(
 
 
 def _check_reports(
-    json_out: Path | None, page: Path | None, *, read: Sequence[Path | None]
+    json_out: Path | None, page: Path | None, *others: Path | None, read: Sequence[Path | None]
 ) -> None:
     """Check, before the attacks, that no report would be written over a file that is read."""
     beside = None if page is None else page.with_suffix(".json")
-    check_distinct([json_out, page, beside], read=read)
+    check_distinct([json_out, page, beside, *others], read=read)
 
 
 def write_json(
@@ -489,11 +510,15 @@ def write_json(
         typer.echo(text, nl=False)
         return Terminal(stderr=True)
     if path is not None:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        _write_text(text, path)
     return Terminal()
+
+
+def _write_text(text: str, path: Path) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Column, Table
 
+from anonymizer.files.latex import latex_table
+
 if TYPE_CHECKING:
     from anonymizer.app.audit import AuditReport, Finding
     from anonymizer.app.audit.findings import ColumnUtility, TableAuditReport
+    from anonymizer.app.audit.stream_summary import SummaryRow
     from anonymizer.app.audit.utility import UtilityFigures
 
 _LEAST_WIDTH = 80
@@ -37,7 +40,55 @@ def stream_summary(report: "AuditReport", title: str, *, why_left_out: str) -> T
         table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
     if report.failed:
         table.add_row("failed", escape(", ".join(report.failed)))
+    if report.not_asked:
+        table.add_row("with --all", escape(", ".join(report.not_asked)))
     return table
+
+
+def rows_table(rows: "Iterable[SummaryRow]", title: str) -> Table:
+    """Return the summary of an audit of positions: a row for each question, with its interval."""
+    table = Table(
+        *("", "attack"),
+        *(Column(name, justify="right", no_wrap=True) for name in _SHOWN),
+        Column("verdict", no_wrap=True),
+        title=escape(title),
+    )
+    last = ""
+    for row in rows:
+        shown = _shown(row)
+        asked = "" if row.question == last else row.question
+        colour = {"holds": "green", "fails": "bold red"}.get(row.verdict)
+        verdict = row.verdict if colour is None else f"[{colour}]{row.verdict}[/]"
+        table.add_row(asked, row.attack, *(shown[name] for name in _SHOWN), verdict)
+        last = row.question
+    return table
+
+
+def summary_latex(rows: "Iterable[SummaryRow]") -> str:
+    """Return the same as a LaTeX table, with the bars."""
+    return latex_table(
+        [
+            {"question": row.question, "attack": row.attack}
+            | _shown(row)
+            | {"bar": row.bar, "verdict": row.verdict}
+            for row in rows
+        ],
+        n_text=2,
+        rule="question",
+    )
+
+
+_SHOWN = ("found", "95 %", "control", "n")
+
+
+def _shown(row: "SummaryRow") -> dict[str, str]:
+    ends = "" if row.low is None or row.high is None else f"{row.low:.3f}-{row.high:.3f}"
+    return {
+        "found": _decimals(row.found, 3),
+        "95 %": ends,
+        "control": _decimals(row.control, 3),
+        "n": f"{row.n:,}",
+    }
 
 
 def utility_table(figures: "Iterable[UtilityFigures]") -> Table:

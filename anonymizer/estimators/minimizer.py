@@ -24,7 +24,7 @@ from anonymizer.algorithms.cells.tree import grow, pruning_path
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.problem import make_problem
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.estimators.data_frames import (
@@ -38,6 +38,7 @@ from anonymizer.estimators.data_frames import (
     seed_of,
 )
 from anonymizer.estimators.frame_columns import code_rows, some_of
+from anonymizer.estimators.model_borders import ModelBorders, fewest_borders, keeps, own_borders
 
 _MAX_LEVELS = 24
 """Number of trees of the pruning path; more would differ too little."""
@@ -60,6 +61,15 @@ class Level:
     cells: TreeCells
     representative: FloatArray
     losses: FloatArray
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.cells.n_classes
+
+    def places(self, values: FloatArray) -> tuple[Int32Array, FloatArray]:
+        """Return the class of each row, and the representatives of the classes."""
+        return self.cells.assign(values), self.representative
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -305,6 +315,9 @@ class Minimizer(RowTransformer):
     The idea is that of [1]_. Unlike there, a representative consists of the medians and most
     frequent categories of a cell, not of one row, and levels are searched with the releases.
 
+    Of a model that is made of decision trees over plain numbers, its own borders are tried, too:
+    numbers between two of its thresholds are one to it. What leaves fewer distinct rows is kept.
+
     The score is that of the test rows, which also chose the level: on further rows it is somewhat
     lower. A released column of numbers leaves about as many distinct rows as there are rows.
 
@@ -400,8 +413,7 @@ class Minimizer(RowTransformer):
         levels = GeneralizationLevels(
             records, schema, promise, predicted[train], bool(is_regressor(self.estimator_)), seed
         )
-        choice = self._search(X, rows[test], truth[test], levels)
-        self._set_results(choice, levels[choice.level])
+        self._set_results(*self._search(X, rows[test], truth[test], levels, rows[train]))
         self.learned_rows_ = train
         return self
 
@@ -436,16 +448,21 @@ class Minimizer(RowTransformer):
         rows: ColumnArray,
         truth: ColumnArray,
         levels: GeneralizationLevels,
-    ) -> Choice:
+        learned: ColumnArray,
+    ) -> tuple[Choice, Level | ModelBorders]:
+        """Return the choice of fewest distinct rows: of a level, or of the model's own borders."""
         scorer = check_scoring(self.estimator_, scoring=self.scoring)
         qis = self.columns_.qi_columns
         judged: dict[tuple[int, Released], tuple[float, int]] = {}
 
+        def shown_as(way: Level | ModelBorders, released: Released) -> tuple[float, int]:
+            shown = self._generalized(rows, way, released)
+            score = float(scorer(self.estimator_, as_given(shown, X), truth))
+            return score, len(set(map(tuple, shown[:, qis].tolist())))
+
         def judge(level: int, released: Released) -> tuple[float, int]:
             if (level, released) not in judged:
-                shown = self._generalized(rows, levels[level], released)
-                score = float(scorer(self.estimator_, as_given(shown, X), truth))
-                judged[level, released] = score, len(set(map(tuple, shown[:, qis].tolist())))
+                judged[level, released] = shown_as(levels[level], released)
             return judged[level, released]
 
         everything = frozenset(range(len(qis)))
@@ -457,25 +474,51 @@ class Minimizer(RowTransformer):
             n_levels=len(levels),
             target=self.original_score_ - tolerated,
         )
+        none: Released = frozenset()
+
+        def reaches(borders: ModelBorders) -> bool:
+            return shown_as(borders, none)[0] >= search.target and keeps(
+                borders, levels.records, levels.schema, levels.promise
+            )
+
+        own = own_borders(self.estimator_, self.columns_)
+        values = self.columns_.values(learned)
+        borders = None if own is None else fewest_borders(own, values, reaches)
+        if borders is not None:
+            found = Choice(len(levels), none, *shown_as(borders, none), float(borders.losses.sum()))
+            of_level = search.without_release() or (
+                search.with_releases() if self.release else None
+            )
+            if of_level is None or found.rank() < of_level.rank():
+                return found, borders
+            return of_level, levels[of_level.level]
         if not self.release and search.without_release() is None:
             best = max(search.score(level, frozenset()) for level in range(len(levels)))
             raise ValueError(
                 f"no level of generalization keeps a score of {search.target:.3g}, the best has "
                 f"{best:.3g}: lower target_score, or let columns keep their values (release=True)"
             )
-        return search.coarsest()
+        choice = search.coarsest()
+        return choice, levels[choice.level]
 
-    def _set_results(self, choice: Choice, level: Level) -> None:
+    def _set_results(self, choice: Choice, level: Level | ModelBorders) -> None:
         self.level_, self.released_ = level, choice.released
         self.score_ = choice.score
         self.distinct_rows_ = choice.n_distinct
-        self.n_cells_ = level.cells.n_classes
-        self.deletion_ratio_ = level.cells.deletion_ratio
+        self.n_cells_ = level.n_cells
+        self.deletion_ratio_ = (
+            0.0 if isinstance(level, ModelBorders) else level.cells.deletion_ratio
+        )
         qis = self.columns_.schema.qis
         self.ncp_ = choice.loss / max(len(qis), 1)
         columns = enumerate(self.columns_.qi_columns)
         names = [self.columns_.names[j] for at, j in columns if at not in self.released_]
-        distinction = dict(zip((qi.name for qi in qis), distinctions(level.cells), strict=True))
+        told = (
+            [tuple(cut.tolist()) for cut in level.cuts]
+            if isinstance(level, ModelBorders)
+            else distinctions(level.cells)
+        )
+        distinction = dict(zip((qi.name for qi in qis), told, strict=True))
         generalized = [qi for qi in qis if qi.name in names]
         self.generalizations_: dict[str, Any] = {
             "ranges": {qi.name: distinction[qi.name] for qi in generalized if qi.numeric},
@@ -483,9 +526,11 @@ class Minimizer(RowTransformer):
             "untouched": [name for name in self.columns_.names if name not in names],
         }
 
-    def _generalized(self, rows: ColumnArray, level: Level, released: Released) -> ColumnArray:
-        class_of = level.cells.assign(self.columns_.values(rows))
-        generalized = self.columns_.published(rows, class_of, level.representative)
+    def _generalized(
+        self, rows: ColumnArray, level: Level | ModelBorders, released: Released
+    ) -> ColumnArray:
+        class_of, representative = level.places(self.columns_.values(rows))
+        generalized = self.columns_.published(rows, class_of, representative)
         original = [self.columns_.qi_columns[at] for at in sorted(released)]
         generalized[:, original] = rows[:, original]
         return generalized

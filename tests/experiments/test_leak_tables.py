@@ -61,7 +61,7 @@ def test_plain_anonymity_leaks_and_k_d_does_not_as_in_the_paper() -> None:
 def test_what_is_inferred_is_of_the_other_source() -> None:
     for row in leak_rows(made_study(600, seed=1), ADULT, best_s=0, seed=1):
         for inferred in row.inferred:
-            assert set(inferred.qi.tolist()) <= set(((3, 4, 5), (0, 1, 2))[inferred.known])
+            assert set(inferred.qi) <= set(((3, 4, 5), (0, 1, 2))[inferred.known])
             assert len(inferred.record) == len(inferred.qi)
 
 

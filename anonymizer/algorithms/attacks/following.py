@@ -229,6 +229,8 @@ class _Crowd:
     def move(self, over: BoolArray) -> None:
         """Let a step pass, in which some lives are over."""
         masses, _ = freed(self.masses, over)
+        # The step before is over: three copies of all tracks at once would be most of the memory.
+        self.masses, self._held = _EMPTY, MassesByLife(_EMPTY, 0)
         masses = Masses(*moved_on(self._motion, masses, np.ones(self.n_tracks, np.bool_)))
         self._held = MassesByLife(masses, self.n_tracks)
 

@@ -101,6 +101,9 @@ class AuditReport(_Part):
         settings do not declare the attribute or the trace lacks its readings.
     failed
         Attacks that ended with an error, or were not reached, and why: nothing is known of them.
+    not_asked
+        Attacks that were not mounted, as the mode does not promise to resist them and only a
+        summary was asked for.
     """
 
     mode: Annotated[Mode, BeforeValidator(mode_named)]
@@ -116,6 +119,7 @@ class AuditReport(_Part):
     findings: tuple[Finding, ...]
     left_out: tuple[str, ...]
     failed: tuple[str, ...] = ()
+    not_asked: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,7 @@ EARLIER_S = 150.0
 HINDSIGHT_S = 120.0
 """Who looks back knows the release until so long after the last horizon: two of the longest beats
 of the default settings."""
+N_DRAWS = 500
 EXPOSED = 0.5
 """Belief above which a device counts as exposed."""
 
@@ -124,7 +125,22 @@ class Beliefs:
             found[f"belief_moving_{name}_{last}min"] = of_any(np.mean, column)
             found[f"tenth_moving_{name}_{last}min"] = of_any(most_exposed_tenth, column)
         found["moving_share"] = of_any(np.mean, self.moves)
+        for minute in self.minutes[-1:]:
+            for what, of in (("belief", np.mean), ("tenth", most_exposed_tenth)):
+                column = self.at("followed", minute)
+                ends = interval(column, of) if len(column) else (None, None)
+                name = f"{what}_followed_{minute}min"
+                found[f"{name}_low"], found[f"{name}_high"] = ends
         return found
+
+
+def interval(
+    belief: FloatArray, of: Callable[[FloatArray], float | np.floating[Any]]
+) -> tuple[float, float]:
+    """Return the interval of 95 % of a figure of at least one belief, over resampled targets."""
+    drawn = np.random.default_rng(0).integers(len(belief), size=(N_DRAWS, len(belief)))
+    low, high = np.quantile([float(of(belief[some])) for some in drawn], (0.025, 0.975)).tolist()
+    return low, high
 
 
 def most_exposed_tenth(belief: FloatArray) -> float:
@@ -137,14 +153,21 @@ def exposed(belief: FloatArray) -> float:
     return float((belief > EXPOSED).mean())
 
 
-def tracking(case: Case) -> list[Finding]:
-    """Track devices from one known position; report the belief in the true place."""
+def tracking(
+    case: Case, *, n_starts: int = N_STARTS, adversaries: Sequence[str] = ADVERSARIES
+) -> list[Finding]:
+    """Track devices from one known position; report the belief in the true place.
+
+    `n_starts` and `adversaries` as in `beliefs`: the default is all that the report tells.
+    """
     found = beliefs(
         HeardRelease(case.observed, case.class_of, case.until),
         case.truth,
         case.network,
         case.piece_of,
         interval_s=case.reports.interval_s,
+        n_starts=n_starts,
+        adversaries=adversaries,
         placebo=case.placebo
         and HeardRelease(
             case.placebo.observed,
@@ -154,10 +177,11 @@ def tracking(case: Case) -> list[Finding]:
         seed=case.seed,
     )
     figures = found.figures()
+    asked = [name for name in ("followed", "hindsight") if name in adversaries]
     times = [
         MOST_TIMES_NONE * none - after
         for what in ("belief", "tenth")
-        for name in ("followed", "hindsight")
+        for name in asked
         for minute in HORIZONS_MIN
         if (none := figures[f"{what}_none_{minute}min"])
         and (after := figures[f"{what}_{name}_{minute}min"]) is not None
@@ -166,7 +190,7 @@ def tracking(case: Case) -> list[Finding]:
         Finding(
             attack="tracking",
             figures={**figures, **_pieces(case)},
-            bar=f"belief and tenth of followed and hindsight <= {MOST_TIMES_NONE:g} none",
+            bar=f"belief and tenth of {' and '.join(asked)} <= {MOST_TIMES_NONE:g} none",
             holds=min(times) >= 0 if times else None,
         )
     ]

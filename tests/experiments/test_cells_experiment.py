@@ -1,0 +1,61 @@
+import csv
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from experiments.cells_experiment import (
+    OURS,
+    PUBLISHED,
+    TARGETS,
+    CellsResults,
+    run_cells,
+    write_cells,
+)
+from experiments.kept_steps import KeptSteps
+
+
+@pytest.fixture(scope="module")
+def found() -> CellsResults:
+    return run_cells(ks=(3, 10), ls=(1, 3), repeats=1)
+
+
+def test_every_promise_is_tried_by_both_procedures(found: CellsResults) -> None:
+    tried = {(run.k, run.l, run.method) for run in found.runs}
+    assert tried == set(product((3, 10), (1, 3), (PUBLISHED, OURS)))
+    assert [run.target for run in found.minimized] == list(TARGETS)
+
+
+def test_ours_deletes_nothing_and_the_published_procedure_some(found: CellsResults) -> None:
+    of = {(run.k, run.l, run.method): run for run in found.runs}
+    assert all(run.deleted == 0 for run in found.runs if run.method == OURS)
+    assert of[3, 3, PUBLISHED].deleted > 0
+    assert all(0.3 < run.score <= 1 for run in found.runs)
+
+
+def test_what_is_interrupted_goes_on_and_ends_alike(found: CellsResults, tmp_path: Path) -> None:
+    def interrupt(so_far: CellsResults) -> None:
+        write_cells(so_far, tmp_path, options={}, formats=("png",))
+        if so_far.done > 0.3:
+            raise KeyboardInterrupt
+
+    what = {"ks": (3, 10), "ls": (1, 3), "repeats": 1}
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(**what, kept=KeptSteps(tmp_path, {}), partial_results=interrupt)  # type: ignore[arg-type]
+    assert (tmp_path / "over_k.png").stat().st_size
+    kept = KeptSteps(tmp_path, {})
+    assert kept.n_kept > 3
+    whole = run_cells(**what, kept=kept)  # type: ignore[arg-type]
+    assert [(r.score, r.deleted) for r in whole.runs] == [(r.score, r.deleted) for r in found.runs]
+    assert whole.minimized == found.minimized
+
+
+def test_the_files_hold_all_runs(found: CellsResults, tmp_path: Path) -> None:
+    names = [path.name for path in write_cells(found, tmp_path, options={})]
+    assert names == [
+        "runs.csv", "minimizer.csv", "summary.json", "manifest.json",
+        "over_k.png", "search.png", "minimizer.png",
+    ]  # fmt: skip
+    assert len(list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))) == len(
+        found.runs
+    )
