@@ -176,8 +176,10 @@ def test_the_density_map_says_at_each_junction_what_k_is_and_why(viewer: Viewer)
     viewer.until(lambda: viewer.texts(junctions), lambda n: n[0].isdigit() and int(n[0]) > 10)
     viewer.until(lambda: viewer.colours(1), lambda n: n > 1)
     viewer.element("#map").send_keys(Keys.ENTER)
-    said = viewer.until(lambda: viewer.text("#junction"), lambda said: said.startswith("Here"))
-    found = re.fullmatch(r"Here: density (\d+), (?:below|at least) (\d+), so k = (\d+)\.", said)
+    said = viewer.until(lambda: viewer.text("#junction"), lambda said: "so k =" in said)
+    found = re.fullmatch(
+        r"The junction in the ring: density (\d+), (?:below|at least) (\d+), so k = (\d+)\.", said
+    )
     assert found is not None, said
     density, told_k = int(found[1]), int(found[3])
     assert told_k == (10 if density < 4 else 5)

@@ -46,8 +46,8 @@ const CHARTS = () => [
 
 /** Whole units alone: where less than one device is expected at a junction, so many share one. */
 const perJunction = (top) => Math.round(1 / top) < 2
-  ? `devices on these roads: up to ${Math.round(top) || 1} at each junction`
-  : `devices on these roads: up to one for every ${Math.round(1 / top)} junctions`;
+  ? `devices on these roads; most: ${Math.round(top) || 1} at each junction`
+  : `devices on these roads; most: 1 at every ${Math.round(1 / top)} junctions`;
 
 const $ = (id) => document.getElementById(id);
 const seconds = (s) => (s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`);
@@ -81,7 +81,7 @@ class Page {
     fold();
     $("streets-toggle").hidden = !streets;
     this.layOutModes(this.about.modes);
-    $("truth-toggle").hidden = !raw;
+    $("truth-toggle").hidden = $("about-truth").hidden = !raw;
     $("truth").checked = raw && demo;
     $("truth-whose").textContent = demo ? "simulated" : "for the auditor";
     $("about-flow").textContent = demo ? "Demo: simulated devices. " : "";

@@ -83,6 +83,6 @@ export class Density {
     const band = this.bandOf(density);
     const { below, k } = this.rule[band];
     const why = below === null ? `density ${density}, at least ${this.rule[band - 1]?.below ?? 0}` : `density ${density}, below ${below}`;
-    $("junction").textContent = `Here: ${why}, so k = ${k}.`;
+    $("junction").textContent = `The junction in the ring: ${why}, so k = ${k}.`;
   }
 }
