@@ -298,7 +298,7 @@ def test_a_trace_and_its_audit_are_those_of_the_commands(tmp_path: Path) -> None
     assert lines == [without_nulls(row) for row in made.frame.to_dicts()]
     assert any("readings" in line and "values" in line for line in lines)
     told = run_command(
-        "audit", "stream", file, out, "--network", NETWORK, "--auditor-map", where,
+        "audit", "stream", file, out, "--network", NETWORK, "--auditor-map", where, "--all",
         "--mode", "adka", "--config", config, "--json", "-",
     )  # fmt: skip
     assert told.returncode == 0, told.stderr

@@ -199,8 +199,9 @@ def stream(
     if latex is not None:
         _write_text(summary_latex(rows), latex)
     beside.print(rows_table(rows, str(release)), stream_summary(report, "", why_left_out=reason))
-    if every_attack:
-        beside.print(findings_table(report.findings, width=beside.width))
+    # What fails is told whole: not every promise has a row in the summary.
+    if shown := report.findings if every_attack else report.failures:
+        beside.print(findings_table(shown, width=beside.width))
     if figures:
         beside.print(utility_table(figures))
     if not report.holds:

@@ -24,7 +24,7 @@ def audit(
     release, auditor_map = paper.write(folder)
     trace = WORLD.write_trace(folder / "trace.csv")
     options = ["--network", f"grid:{SIDE}x{SIDE}", "--auditor-map", auditor_map, "-c", config]
-    command = ["stream", trace, release, *options, *words]
+    command = ["stream", trace, release, *options, "--all", *words]
     return CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(word) for word in command])
 
 
@@ -48,6 +48,23 @@ def test_a_broken_promise_ends_in_an_error_that_names_the_attacks(
     assert "session, intersection, matching" in str(result.exception)
     assert json.loads(result.stdout)["holds"] is False
     assert "FAILS" in result.stderr
+
+
+def test_a_summary_shows_whatever_fails_and_names_what_was_not_tried(
+    tmp_path: Path, config: Path
+) -> None:
+    release, auditor_map = fixed_pseudonyms(WORLD).write(tmp_path)
+    trace = WORLD.write_trace(tmp_path / "trace.csv")
+    options = ["--network", f"grid:{SIDE}x{SIDE}", "--auditor-map", auditor_map, "-c", config]
+    command = ["stream", trace, release, *options, "--json", tmp_path / "out.json"]
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*map(str, command)])
+    assert isinstance(result.exception, GuaranteeError)
+    assert "session, intersection, matching" in str(result.exception)
+    report = json.loads((tmp_path / "out.json").read_text())
+    failed = {f["attack"] for f in report["findings"] if f["required"] and f["holds"] is False}
+    for attack in (*failed, "velocity", "timing"):
+        assert attack in " ".join(result.stdout.split())
+    assert len(failed) > 2
 
 
 def test_a_narrow_terminal_shows_every_attack_and_verdict(tmp_path: Path, config: Path) -> None:
@@ -97,7 +114,14 @@ def test_what_values_cost_is_told_and_breaks_no_promise(tmp_path: Path, config: 
     paper = with_speeds(tmp_path)
     config.write_text(config.read_text() + SPEED)
     release, auditor_map = paper.write(tmp_path)
-    words = ["stream", tmp_path / "speeds.csv", release, "--network", f"grid:{SIDE}x{SIDE}"]
+    words = [
+        "stream",
+        tmp_path / "speeds.csv",
+        release,
+        "--network",
+        f"grid:{SIDE}x{SIDE}",
+        "--all",
+    ]
     words += ["-c", config, "--auditor-map", auditor_map, "--json", tmp_path / "out.json"]
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*map(str, words)])
     assert result.exit_code == 0, result.output

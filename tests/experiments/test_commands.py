@@ -249,7 +249,7 @@ def test_plots_are_written_in_the_formats_and_ranges_asked_for_and_the_json_hold
     assert manifest["ks"]["Adult"] == [5, 15]
     assert [manifest[name] for name in ("ds", "ls", "shares")] == [[1, 3], [2], [0.5, 1.0]]
     kinds = {path.suffix for path in tmp_path.iterdir()}
-    assert kinds == {".csv", ".tex", ".json", ".pdf"}
+    assert kinds == {".csv", ".tex", ".json", ".jsonl", ".pdf"}
     assert {row["records"] for row in report["times"]} == {50, 100}
     assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
 

@@ -70,7 +70,8 @@ def _positions(folder: Path, name: str, trace: Path, network: str, mode: str) ->
         _run("cloak", trace, "--region", mode, "--out", out[0], *seeded)
     if not out[2].exists():
         _run(
-            *("audit", "stream", trace, out[0], "--network", network, "--auditor-map", out[1]),
+            *("audit", "stream", trace, out[0], "--all", "--network", network),
+            *("--auditor-map", out[1]),
             *("--mode", mode, "--json", out[2]),
         )
     return Show(name, [out[2]])
