@@ -82,10 +82,11 @@ class PublicLedger:
         n_devices = 0
         for i, tick in enumerate(ticks):
             member = tick.release.member
-            self._until_of[i] = with_room(self._until_of[i], int(member.max(initial=-1)) + 1)
-            sizes = np.diff(tick.release.first_member_of)
-            self._until_of[i][member] = np.repeat(tick.until_s, sizes)
-            n_devices += int((self._until_of[i] > tick.event_s).sum())
+            if len(member):
+                self._until_of[i] = with_room(self._until_of[i], int(member.max()) + 1)
+                sizes = np.diff(tick.release.first_member_of)
+                self._until_of[i][member] = np.repeat(tick.until_s, sizes)
+            n_devices += int(np.count_nonzero(self._until_of[i] > tick.event_s))
         while self._told and self._told[-1][1] <= n_devices:
             self._told.pop()
         self._told.append((now, n_devices))
