@@ -100,10 +100,9 @@ class PublicLedger:
         thresholds = SecretThresholds(
             self._secret if self._k_extra else None, interval=self._turned or 0
         )
-        moves = thresholds.passes([(each,) for each in counters], n, self.step).tolist()
-        moved = {each for each, moves_on in zip(counters, moves, strict=True) if moves_on}
-        for counter in moved:
-            self._counted[counter] += self._down(n_of[counter])
+        moves = thresholds.advances([(each,) for each in counters], n, self.step).tolist()
+        moved = {each: by for each, by in zip(counters, moves, strict=True) if by}
+        self._counted.update(moved)
         for contributors in self._contributors:
             contributors.forget(moved, now=now)
         while self._told and self._told[0][0] < now - self._ttl_s:
