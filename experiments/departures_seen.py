@@ -56,7 +56,18 @@ def of_trips(area: IntArray, k: int, thresholds: SecretThresholds) -> tuple[int,
     return tuple(n for each in found for n in (*each.origin, *each.destination, each.n_devices))
 
 
-FIGURES: dict[str, Figure] = {"counts": of_counts, "streets": of_streets, "trips": of_trips}
+def of_counters(area: IntArray, k: int, thresholds: SecretThresholds) -> tuple[int, ...]:
+    """Public counters: one for each area, to which its devices contribute."""
+    n = np.bincount(area, minlength=N_AREAS)
+    return tuple(thresholds.advances([(each,) for each in range(N_AREAS)], n, k).tolist())
+
+
+FIGURES: dict[str, Figure] = {
+    "counts": of_counts,
+    "streets": of_streets,
+    "trips": of_trips,
+    "counters": of_counters,
+}
 
 
 def departures_seen(

@@ -1,7 +1,8 @@
 """Parts of records: JSON objects with a time and attributes, decoded to the codes of their values.
 
-Attributes that are not declared are dropped. The time is unix seconds, milliseconds, or ISO 8601
-text; without an offset, text is local time. About 1.5 µs, and 0.3 µs an attribute.
+Attributes that are not declared are dropped. The time is unix seconds or a smaller unit, told by
+its size, or ISO 8601 text; without an offset, text is local time. About 1.5 µs, and 0.3 µs an
+attribute.
 
 A value of an open domain has no code before the window is complete: it stays text until then.
 """
@@ -19,7 +20,7 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import DeviceId, numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
-from anonymizer.codecs.times import unix_s
+from anonymizer.codecs.times import MOST_S, unix_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.records import Attribute
@@ -37,8 +38,9 @@ _VEHICLE, _TIME = -2, -1
 """Where the vehicle and the time of a part are among its values."""
 _TS = JsonPath(("ts",))
 _NO_CODE_YET = 0
-_LEAST_MILLISECONDS = 1e11
-"""A time as large as this, of 1973 in milliseconds, would be of the year 5138 in seconds."""
+_UNITS = ((MOST_S * 1e6, 1e9), (MOST_S * 1e3, 1e6), (MOST_S, 1e3))
+"""Sizes from which on a time is in a smaller unit, and how many of it are a second: 1e11 s are of
+the year 5138, so many milliseconds of 1973."""
 _Coder: TypeAlias = Callable[[Any], int | str | Outcome | None]
 """From a stated value to its code, or to the text of an open domain; None: it has no value."""
 
@@ -81,7 +83,8 @@ class PartFormat:
     Attributes
     ----------
     time
-        Where the time is: text, or a number of seconds, or of milliseconds from 1e11 on.
+        Where the time is: text, or a number of seconds, of milliseconds from 1e11 on, of
+        microseconds from 1e14 and of nanoseconds from 1e17.
     utc_offset_s
         How far local time is ahead of UTC.
     where
@@ -190,7 +193,8 @@ class PartReader:
             stated = found
         if stated is UNSET or stated is None or not isfinite(stated):
             return None
-        seconds: float = stated / 1000 if stated >= _LEAST_MILLISECONDS else stated
+        per_second = next((n for least, n in _UNITS if stated >= least), 1.0)
+        seconds: float = stated / per_second
         return seconds
 
 

@@ -322,7 +322,7 @@ class Accounts:
             Members of the release, and devices that will not be grouped where they were last.
         """
         newest = ~NOT_THE_NEWEST[outcome]
-        displaced, _ = self._waiting.leave(np.unique(slot[newest]))
+        displaced, _ = self._waiting.leave(slot[newest])
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD
         self._waiting.enter(slot[waits], tag[waits])
@@ -372,9 +372,11 @@ class _WaitingRoom:
             self.n += len(slot)
 
     def leave(self, slot: Int32Array) -> tuple[Int32Array, FloatArray]:
-        """Remove the waiting positions of these devices; return their devices and tags."""
+        """Remove the waiting positions of these devices; return their devices, rising, and tags."""
+        if not self.n:
+            return slot[:0], self.tag_of[:0]
         known = slot[slot < len(self.tag_of)]
-        waiting = known[~np.isnan(self.tag_of[known])]
+        waiting = np.unique(known[~np.isnan(self.tag_of[known])])
         tag = self.tag_of[waiting]
         self.tag_of[waiting] = np.nan
         self.n -= len(waiting)

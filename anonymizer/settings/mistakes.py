@@ -234,7 +234,7 @@ REMOVED = {
     "streams.sources.kafka": 'write topic = "kafka:NAME"',
     "streams.sources.qos": "it is 1: delete it",
     "streams.sources.text_numbers": "numbers may be written as text: delete it",
-    "streams.sources.time_unit": "seconds and milliseconds are told apart: delete it",
+    "streams.sources.time_unit": "units of numbers are told apart by their size: delete it",
     "streams.attributes.periods": "the parts of the day are four of six hours: delete it",
     "streams.attributes.prefix_chars": "the whole common prefix is told: delete it",
     "streams.forget_after": "it is 1000: delete it",

@@ -49,8 +49,8 @@ class SourceSettings(Group):
     A broker's ACL can enforce a topic; nothing can enforce a payload. In Kafka also `header:NAME`,
     a header of the messages. None: it is in the topic, or the key."""
     time: PayloadPath = "ts"
-    """Where the time is in the payload, `exit.at`: a number of seconds or milliseconds since 1970,
-    or ISO 8601 text."""
+    """Where the time is in the payload, `exit.at`: a number since 1970, in s, ms, us or ns by its
+    size, or ISO 8601 text."""
     where: Where = Field(default={})
     """Only messages with these values count, by path: `{ "vehicle.type" = ["truck", "bus"] }`. The
     others are counted as `not_selected`."""

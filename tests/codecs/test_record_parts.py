@@ -2,6 +2,7 @@
 
 import json
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,17 @@ def test_time_is_unix_seconds_or_iso_8601() -> None:
     assert read(PROFILE, ts="1970-01-01T00:01:00Z") == (60.0, (73,))
     assert read(PROFILE, ts="1970-01-01T08:01:00+08:00") == (60.0, (73,))
     assert read(PROFILE, ts="1970-01-01 00:01:00") == (60.0, (73,))
+
+
+@pytest.mark.parametrize("per_second", [1, 1_000, 1_000_000, 1_000_000_000])
+@pytest.mark.parametrize("form", [int, float, str])
+@pytest.mark.parametrize("seconds", [100_000_000, 1_800_000_060, 99_999_999_960])
+def test_a_number_is_in_the_unit_that_its_size_tells(
+    seconds: int, form: Callable[[int], object], per_second: int
+) -> None:
+    part = read(PROFILE, ts=form(seconds * per_second))
+    assert not isinstance(part, Outcome)
+    assert part[0] == pytest.approx(seconds, abs=1e-3)
 
 
 def test_attributes_that_are_not_declared_are_dropped() -> None:

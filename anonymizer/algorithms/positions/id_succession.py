@@ -104,8 +104,9 @@ class Succession:
             new = unknown[np.unique(slot[unknown], return_index=True)[1]]
             self._began = self._began.joined(_Events(ts[new], lat[new], lon[new]))
         newer = ts >= self._ts[slot]
-        slot = slot[newer]
-        self._ts[slot], self._lat[slot], self._lon[slot] = ts[newer], lat[newer], lon[newer]
+        if not newer.all():
+            slot, ts, lat, lon = slot[newer], ts[newer], lat[newer], lon[newer]
+        self._ts[slot], self._lat[slot], self._lon[slot] = ts, lat, lon
         if not 0 <= now - self._looked_at < _LOOK_EVERY_S:
             self._looked_at = now
             self._judge(now - known_after_s - WITHIN_S)

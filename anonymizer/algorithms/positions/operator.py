@@ -324,6 +324,8 @@ def take_newest(
 
 def moving(ts: FloatArray, node: Int32Array) -> FloatArray:
     """Return the times by which positions move their devices, same shape; `UNMOVED`: not at all."""
+    if node.min(initial=0) >= UNMOVED:
+        return ts
     return np.where(node < UNMOVED, -np.inf, ts)
 
 
@@ -339,14 +341,14 @@ def newest_of(
 
     `outcome` is as `DensityMap.advance` returns it, and refined in place.
     """
+    if node.min(initial=0) >= 0:
+        return Newest(outcome, np.flatnonzero(outcome == Outcome.HELD), slot[:0], node[:0])
     outcome[node == UNMOVED + OFF_GRAPH] = Outcome.SUPPRESSED__OFF_GRAPH
     outcome[node == UNMOVED + IN_ZONE] = Outcome.SUPPRESSED__PRIVACY_ZONE
     moved = np.flatnonzero(outcome == Outcome.HELD)
     on_graph = node[moved] >= 0
     outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH
     outcome[moved[node[moved] == IN_ZONE]] = Outcome.SUPPRESSED__PRIVACY_ZONE
-    if on_graph.all():
-        return Newest(outcome, moved, slot[:0], node[:0])
     left, left_from = _last_seen(slot, ts, node, moved[~on_graph], outcome)
     if stand_in is not None:
         inside = moved[~on_graph & (stand_in[moved] >= 0)]

@@ -75,6 +75,11 @@ class SecretThresholds:
         level: IntArray = np.maximum((n - offset) // k * k, k)
         return level
 
+    def advances(self, keys: Sequence[Key], n: IntArray, k: int) -> IntArray:
+        """Return by how much figures that begin anew move on, multiples of k, shape (keys,)."""
+        moves: IntArray = np.where(self.passes(keys, n, k), self.levels(keys, n, k), 0)
+        return moves
+
     def most_more(self, k: int) -> int:
         """Return how many more devices there may be than a level says, or below a figure at all."""
         return k - 1 if self._key is None else 2 * k - 2

@@ -12,7 +12,7 @@ from anonymizer.algorithms.attacks.pieces import PieceRegions, read_pieces
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.positions.protection import Circle
 from anonymizer.app.audit.findings import Figure
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
 from anonymizer.domain.readings import ReadingAttribute
@@ -38,6 +38,10 @@ class Reports(NamedTuple):
     device: IntArray
     ts: FloatArray
     node: Int32Array
+
+    def only(self, rows: BoolArray) -> "Reports":
+        """Return some of the reports."""
+        return Reports(self.device[rows], self.ts[rows], self.node[rows])
 
     @property
     def interval_s(self) -> float:
@@ -86,6 +90,9 @@ class Case:
     local
         The truth as districts know it, see `follow_in_districts`. It is what regions promise, and
         what an adversary assumes who knows the districts. `truth` itself if there are none.
+    counted
+        The same as k counts devices: one that leaves the roads, or claims to be where it cannot be,
+        is where it was, as if it were silent.
     piece_of
         Public piece of each node of which regions are made, negative if it is in none, shape
         (levels, nodes), the smallest pieces first; None: they are not made of such pieces.
@@ -116,6 +123,7 @@ class Case:
     observed: Observed
     truth: Truth
     local: Truth
+    counted: Truth
     network: RoadNetwork
     class_of: IntArray
     sampled: IntArray

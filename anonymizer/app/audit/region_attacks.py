@@ -45,7 +45,7 @@ def k_reached(case: Case) -> list[Finding]:
     instants = instants_of(case.observed)
     n = devices_inside(
         case.observed,
-        case.local,
+        case.counted,
         tick=instants.tick,
         region=instants.region,
         n_nodes=case.network.n_nodes,

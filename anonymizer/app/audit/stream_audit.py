@@ -14,6 +14,7 @@ from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.algorithms.positions.trip_classes import n_cells_of
+from anonymizer.algorithms.positions.trust import Claims, Trust
 from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues, TripsCase
 from anonymizer.app.audit.counts_attack import positions_with_counts
 from anonymizer.app.audit.days_attack import homes, leaving
@@ -42,7 +43,7 @@ from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.pipeline.positions.out.trips import promised_k, published_rule
-from anonymizer.pipeline.positions.tick.factory import districts_of, public_places
+from anonymizer.pipeline.positions.tick.factory import districts_of, pace_of, public_places
 from anonymizer.settings import CountSettings, Settings, zones_of
 
 _ADKA = frozenset({"soundness", "k", "trip owner"})
@@ -215,35 +216,39 @@ def case_of(
     observed = released.observed
     reports = reports_of(trace, network, settings)
     far = far_from_trip_ends(trace, network, settings, tick_s=tick_s)[is_valid(trace)]
-    truth = follow_devices(
+    follow = partial(
+        follow_devices,
         observed,
-        device=reports.device[far],
-        ts=reports.ts[far],
-        node=reports.node[far],
         n_devices=trace.n_devices,
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
-    local = truth
+    far_reports = reports.only(far)
+    truth = local = follow(**far_reports._asdict())
     if settings.region.districts > 1:
-        local = follow_in_districts(
+        follow = partial(
+            follow_in_districts,
             observed,
-            device=reports.device[far],
-            ts=reports.ts[far],
-            node=reports.node[far],
             district_of_node=districts_of(settings, network).of_node,
             ttl_s=settings.presence.ttl_s,
             device_of=device_of,
         )
+        local = follow(**far_reports._asdict())
+    counted = local
+    counts = (far_reports.node >= 0) & _believed(trace, settings, tick_s=tick_s)[far]
+    if not counts.all():
+        counted = follow(**far_reports.only(counts)._asdict())
     if settings.zones and network.has_coordinates:
-        zoned = with_zones(network, zones_of(settings.zones))
-        truth = covered_in_zones(truth, observed, network, zoned.zone_of)
-        local = covered_in_zones(local, observed, network, zoned.zone_of)
+        zone_of = with_zones(network, zones_of(settings.zones)).zone_of
+        truth, local, counted = (
+            covered_in_zones(each, observed, network, zone_of) for each in (truth, local, counted)
+        )
     drawn = np.random.default_rng(seed).permutation(observed.n_pseudonyms)[: sample or None]
     return Case(
         observed=observed,
         truth=truth,
         local=local,
+        counted=counted,
         network=network,
         class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
@@ -260,6 +265,23 @@ def case_of(
         counts=_safe_counts(settings),
         trips=_published_trips(settings, network, reports, far),
     )
+
+
+def _believed(trace: Trace, settings: Settings, *, tick_s: float) -> BoolArray:
+    """Return which valid positions are near enough to those before to be believed, shape (n,)."""
+    valid = np.flatnonzero(is_valid(trace))
+    believed = np.ones(len(valid), np.bool_)
+    if trace.node is not None or not settings.inputs:
+        return believed
+    order = np.argsort(np.ceil(trace.ts[valid] / tick_s), kind="stable")
+    rows = valid[order]
+    slot, dated = trace.device_of[rows].astype(np.int32), np.zeros(len(rows), np.bool_)
+    place = trace.ts[rows], trace.lat[rows], trace.lon[rows]
+    trust = Trust(kept_s=pace_of(settings).longest_ttl_s + settings.tick.interval_s)
+    max_mps = np.full(len(rows), settings.inputs[0].max_speed_mps)
+    outcome = trust.judge(Claims(slot, *place, dated, None, rows), max_mps=max_mps, now=0.0)
+    believed[order] = outcome == Outcome.HELD
+    return believed
 
 
 def _safe_counts(settings: Settings) -> CountSettings | None:

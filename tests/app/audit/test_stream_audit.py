@@ -381,6 +381,7 @@ def test_who_is_who_is_not_answered_without_the_map() -> None:
         observed=made.observed,
         truth=replace(made.truth, device_of=None),
         local=replace(made.truth, device_of=None),
+        counted=replace(made.truth, device_of=None),
         network=WORLD.network,
         class_of=np.zeros(1, np.int64),
         sampled=np.zeros(1, np.int64),
@@ -528,6 +529,45 @@ def test_company_that_stands_still_is_subtracted_where_every_group_publishes_onc
         "throughout_one_in_n": pytest.approx(1 / n) if long_enough else None,
         "throughout_n_records": len(published_at) if long_enough else 0,
     }
+
+
+@pytest.mark.parametrize("goes", ["off the roads", "where it cannot be"])
+def test_who_goes_where_nothing_counts_is_where_it_was_as_if_silent(
+    goes: str, tmp_path: Path
+) -> None:
+    network = load_network("city:2000")
+    far = int(np.argmax(np.abs(network.lat - network.lat[0])))
+    home = network.lat[0], network.lon[0]
+    place_of = {
+        "off the roads": lambda second: (home[0] - 0.002 * (second >= 20), home[1]),
+        "where it cannot be": lambda second: (
+            (network.lat[far], network.lon[far]) if second % 2 else home
+        ),
+    }
+    rows = [  # four of five stay at a junction
+        (f"car-{i}", second + 0.5, *(place_of[goes](second) if i == 4 else home))
+        for second in range(60)
+        for i in range(5)
+    ]
+    columns = pl.DataFrame(rows, schema=["device_id", "ts", "lat", "lon"], orient="row")
+    columns.write_csv(tmp_path / "trace.csv")
+    trace = read_trace(tmp_path / "trace.csv")
+    tables = {"adka": {"density_steps": [], "k_values": [5]}, "network": {"snap_limit_m": 50}}
+    settings = Settings.model_validate({"region": {"mode": "bfs"}, **tables})
+    cloak_trace(
+        trace,
+        network,
+        settings,
+        tick_s=1.0,
+        seed=0,
+        out=tmp_path / "PUB.jsonl",
+        auditor_map=tmp_path / "MAP.jsonl",
+    )
+    report = audited(tmp_path, trace, network, mode="bfs", settings=settings)
+    assert report.n_records > 4 * 40
+    [k] = [each for each in report.findings if each.attack == "k"]
+    assert k.holds
+    assert k.figures["devices_min"] == 5
 
 
 @pytest.mark.data

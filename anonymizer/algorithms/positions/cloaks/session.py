@@ -390,7 +390,8 @@ class SessionCloak:
         of_group[np.flatnonzero(due)[whole]] = Outcome.PUBLISHED
         outcome = of_group[group_of]
         alone = np.flatnonzero(group_of == _UNGROUPED)
-        outcome[alone] = self._why_alone(density, density.node_of[slot[alone]])
+        if len(alone):
+            outcome[alone] = self._why_alone(density, density.node_of[slot[alone]])
         if not whole.all():
             self._silence(np.flatnonzero(due)[~whole])
             release = release.only(whole)

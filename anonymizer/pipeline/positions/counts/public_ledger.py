@@ -82,10 +82,11 @@ class PublicLedger:
         n_devices = 0
         for i, tick in enumerate(ticks):
             member = tick.release.member
-            self._until_of[i] = with_room(self._until_of[i], int(member.max(initial=-1)) + 1)
-            sizes = np.diff(tick.release.first_member_of)
-            self._until_of[i][member] = np.repeat(tick.until_s, sizes)
-            n_devices += int((self._until_of[i] > tick.event_s).sum())
+            if len(member):
+                self._until_of[i] = with_room(self._until_of[i], int(member.max()) + 1)
+                sizes = np.diff(tick.release.first_member_of)
+                self._until_of[i][member] = np.repeat(tick.until_s, sizes)
+            n_devices += int(np.count_nonzero(self._until_of[i] > tick.event_s))
         while self._told and self._told[-1][1] <= n_devices:
             self._told.pop()
         self._told.append((now, n_devices))
@@ -99,10 +100,9 @@ class PublicLedger:
         thresholds = SecretThresholds(
             self._secret if self._k_extra else None, interval=self._turned or 0
         )
-        moves = thresholds.passes([(each,) for each in counters], n, self.step).tolist()
-        moved = {each for each, moves_on in zip(counters, moves, strict=True) if moves_on}
-        for counter in moved:
-            self._counted[counter] += self._down(n_of[counter])
+        moves = thresholds.advances([(each,) for each in counters], n, self.step).tolist()
+        moved = {each: by for each, by in zip(counters, moves, strict=True) if by}
+        self._counted.update(moved)
         for contributors in self._contributors:
             contributors.forget(moved, now=now)
         while self._told and self._told[0][0] < now - self._ttl_s:

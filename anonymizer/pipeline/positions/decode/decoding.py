@@ -73,6 +73,8 @@ _N_OF_POSITIONS = _Rows._fields.index("reading_row")
 
 def _joined(parts: Sequence[_Rows]) -> _Rows:
     """Return the rows of all parts, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
     first = np.cumsum([0, *(len(part.message) for part in parts)]).tolist()
     shifted = [
         part._replace(reading_row=part.reading_row + n)
@@ -106,6 +108,9 @@ class _Lists:
         types = (*of_positions, *_READING_TYPES)
         columns = (getattr(self, name) for name in _Rows._fields)
         return _Rows._make(np.array(items, of) for items, of in zip(columns, types, strict=True))
+
+
+_NO_ROWS = _Lists().rows()
 
 
 class Refused(NamedTuple):
@@ -174,12 +179,13 @@ class Decoder:
         self._refused.clear()
         self.senders.forget(at_s=at_s, kept_s=kept_s)
 
-    def take_refused(self) -> list[Refused]:
-        """Return, by treatment, whose messages were refused since the previous call."""
+    def take_refused(self) -> dict[Treatment, Refused]:
+        """Return whose messages were refused since the previous call, by treatment, if any were."""
         refused, self._refused = self._refused, set()
-        found = [Refused([], [], [], []) for _ in Treatment]
+        found: dict[Treatment, Refused] = {}
         for by, input_, outcome in refused:
-            of = found[self._treatment_of[input_]]
+            treatment = Treatment(self._treatment_of[input_])
+            of = found.setdefault(treatment, Refused([], [], [], []))
             if isinstance(by, str):
                 of.names.append(by)
                 by = -len(of.names)  # noqa: PLW2901  the number of a name
@@ -207,43 +213,52 @@ class Decoder:
         names: list[str] = []
         receipts: list[int] = []
         n_messages = 0
-        parts = [_Lists().rows()]
-        times_s = [np.zeros(0)]
+        parts, times_s = [], []
         arrived_s = np.array([batch.at_s for batch in batches], np.float64)
         for messages, batch_of in in_groups([batch.deliveries for batch in batches]):
             receipts += receipts_of(messages)
             rows = self._rows(messages, arrived_s[batch_of], names)
             times_s.append(arrived_s[batch_of[rows.message]])
-            parts.append(rows._replace(message=rows.message + n_messages))
+            parts.append(rows._replace(message=rows.message + n_messages) if n_messages else rows)
             n_messages += len(batch_of)
+        if not parts:
+            return DecodedTick([self._decoded(_NO_ROWS, np.zeros(0), names) for _ in Treatment], [])
         everything, at_s = self._with_numbers(_joined(parts)), np.concatenate(times_s)
         treatment = self._treatment_of[everything.input]
         of = []
         for each in Treatment:
             index = np.flatnonzero(treatment == each)
-            rows = everything if len(index) == len(treatment) else everything.taken(index)
-            columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
-            row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
-            toward = accuracy_m = None
-            if each is Treatment.MOBILE and len(row):
-                of_rows = (row, attribute, value)
-                toward = headings(*of_rows, n=len(index), index_of=self._attribute_of)
-                accuracy_m = accuracies(*of_rows, n=len(index), index_of=self._attribute_of)
-            declared = attribute < self._n_declared
-            readings = (row[declared], attribute[declared], value[declared])
-            decoded = Decoded(self.senders, *columns, *readings, names, toward)
-            decoded.input, decoded.message = rows.input, rows.message
-            decoded.accuracy_m = accuracy_m
-            decoded.hearsay = rows.is_claim if rows.is_claim.any() else None
-            if rows.zoneless.any():
-                decoded.zoneless = rows.zoneless
-            if self._ids_change.any():
-                decoded.id_changes = self._ids_change[rows.input]
-            of.append(decoded)
+            rows = _NO_ROWS if not len(index) else everything
+            if 0 < len(index) < len(treatment):
+                rows = everything.taken(index)
+            of.append(self._decoded(rows, at_s[index], names))
+            if each is Treatment.MOBILE and len(rows.reading_row):
+                of_rows = (rows.reading_row, rows.reading_attribute, rows.reading_value)
+                n, index_of = len(index), self._attribute_of
+                of[-1].heading = headings(*of_rows, n=n, index_of=index_of)
+                of[-1].accuracy_m = accuracies(*of_rows, n=n, index_of=index_of)
         return DecodedTick(of, receipts)
+
+    def _decoded(self, rows: _Rows, at_s: FloatArray, names: list[str]) -> Decoded:
+        """Return rows as positions, with the readings that are declared."""
+        readings = (rows.reading_row, rows.reading_attribute, rows.reading_value)
+        if len(rows.reading_row):
+            declared = rows.reading_attribute < self._n_declared
+            readings = (readings[0][declared], readings[1][declared], readings[2][declared])
+        columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s, *readings, names)
+        decoded = Decoded(self.senders, *columns, input=rows.input, message=rows.message)
+        if rows.is_claim.any():
+            decoded.hearsay = rows.is_claim
+        if rows.zoneless.any():
+            decoded.zoneless = rows.zoneless
+        if self._ids_change.any():
+            decoded.id_changes = self._ids_change[rows.input]
+        return decoded
 
     def _with_numbers(self, rows: _Rows) -> _Rows:
         """Return rows without the readings that are no numbers; count these."""
+        if not len(rows.reading_value):
+            return rows
         usable = ~np.isnan(rows.reading_value)
         if usable.all():
             return rows
@@ -295,10 +310,11 @@ class Decoder:
         sender = topic[at["message"]]
         input_ = self.senders.input_of(sender)
         is_claim = self.senders.n_chars_of(sender) == OF_PAYLOAD
+        ts, lat, lon = (np.ascontiguousarray(at[name]) for name in ("ts", "lat", "lon"))
         zoneless = np.zeros(len(at), np.bool_)  # numbers have no zone
         rows = _Rows(
-            at["message"].astype(np.int64), input_, is_claim, sender, at["ts"], at["lat"],
-            at["lon"], zoneless, *(found.readings[name] for name in READING.names or ()),
+            at["message"].astype(np.int64), input_, is_claim, sender, ts, lat, lon, zoneless,
+            *(np.ascontiguousarray(found.readings[name]) for name in READING.names or ()),
         )  # fmt: skip
         if not is_claim.any():
             return rows

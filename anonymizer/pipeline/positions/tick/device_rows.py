@@ -107,10 +107,12 @@ class DeviceRows:
     def of(self, slot: Int32Array) -> Int32Array:
         """Return the row of the device in each slot, shape (n,); new devices get one."""
         self._make_room(slot)
-        unknown = np.unique(slot[self._after_row_of_slot[slot] <= 0])
-        if len(unknown):
+        after = self._after_row_of_slot[slot]
+        if after.min(initial=1) <= 0:
+            unknown = np.unique(slot[after <= 0])
             self._after_row_of_slot[unknown] = self._rows.of(self._keys(unknown)) + np.int32(1)
-        rows: Int32Array = self._after_row_of_slot[slot] - np.int32(1)
+            after = self._after_row_of_slot[slot]
+        rows: Int32Array = after - np.int32(1)
         return rows
 
     def find(self, slot: Int32Array) -> Int32Array:

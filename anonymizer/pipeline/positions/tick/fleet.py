@@ -86,8 +86,7 @@ class Admission:
     """Gives devices their slots, notes what they say, and passes their positions to an intake.
 
     `ledger` is where positions are settled that do not get through, `lasting` the operator that
-    will cloak the others; `leave`: see `DeviceLayers`. `presence` says which times are plausible,
-    and may be set between two ticks.
+    will cloak the others; `leave`: see `DeviceLayers`.
     """
 
     def __init__(
@@ -103,11 +102,11 @@ class Admission:
         contributors: Contributors | None = None,
         leave: Callable[[Int32Array], BoolArray] | None = None,
     ) -> None:
-        self.presence, self._ledger = parameters.presence, ledger
+        self._ledger = ledger
         self._contributors = contributors
         self._devices, self._readings = devices, readings
         self._inputs = None if inputs is None else LocatedInputs(inputs)
-        self._limits = MoverLimits(parameters.inputs)
+        self._limits = MoverLimits(parameters.inputs, parameters.presence)
         self._layer_of_input = np.array(parameters.layer_of_input, np.int8)
         zones = parameters.device_zones
         self.device_zones = (
@@ -130,6 +129,10 @@ class Admission:
             device_zones=self.device_zones,
             leave=leave,
         )
+
+    def adopt(self, presence: "PresenceSettings") -> None:
+        """Judge by these settings from now on which times are plausible; between two ticks."""
+        self._limits.adopt(presence)
 
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
         """Admit and locate the positions of a tick.
@@ -161,7 +164,7 @@ class Admission:
 
         And the slot and time of each position, `NO_SLOT` for those that are not admitted.
         """
-        outcome = self._limits.plausible(decoded, self.presence, now=now)
+        outcome = self._limits.plausible(decoded, now=now)
         slot = np.full(len(outcome), NO_SLOT, np.int32)
         timely = np.flatnonzero(outcome == Outcome.HELD)
         # Only accepted positions may take a slot: a rejected message must leave no trace.
@@ -225,13 +228,15 @@ class Admission:
         undated = np.isnan(decoded.ts)
         place = decoded.lat, decoded.lon
         claims = Claims(slot, ts, *place, undated, decoded.hearsay, message)
-        max_mps, rows = self._limits.max_mps(decoded.input, n), np.arange(n)
-        if (slot == NO_SLOT).any():
+        max_mps, rows = self._limits.max_mps(decoded.input, n), None
+        if slot.min(initial=0) == NO_SLOT:
             rows = np.flatnonzero(slot != NO_SLOT)
             claims, max_mps = claims.only(rows), max_mps[rows]
         found = self.intake.trust.judge(claims, max_mps=max_mps, now=now)
-        refused = np.flatnonzero(found != Outcome.HELD)
-        outcome[rows[refused]], slot[rows[refused]] = found[refused], NO_SLOT
+        if found.any():
+            refused = np.flatnonzero(found)
+            at = refused if rows is None else rows[refused]
+            outcome[at], slot[at] = found[refused], NO_SLOT
 
     def forget(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
         """Forget devices that are gone, see `Intake.forget`; return their slots."""
@@ -334,7 +339,7 @@ class Fleet:
 
     def adopt(self, presence: "PresenceSettings", rule: "DensityRule", *, k_extra: int) -> None:
         """Use these from now on, the rule for k for groups that are formed from now on."""
-        self._admission.presence = presence
+        self._admission.adopt(presence)
         self.engine.operator.set_rule(rule, k_extra=k_extra)
 
     def locate(self, decoded: Decoded, *, since: float, now: float) -> LocatedPositions:
@@ -368,7 +373,8 @@ class Fleet:
         """Let the devices of a tick contribute to public counters; before `forget`."""
         if self.contributors is not None:
             old = np.flatnonzero(_IS_OLD[tick.outcome])
-            self.contributors.note(located.positions.slot[old], counter_of(tick.outcome[old]))
+            if len(old):
+                self.contributors.note(located.positions.slot[old], counter_of(tick.outcome[old]))
             self.contributors.tick(located)
 
     def forget(self, tick: TickRelease, *, now: float) -> Int32Array:

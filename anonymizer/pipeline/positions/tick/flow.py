@@ -452,8 +452,8 @@ class PositionFlow:
         """Let the devices of a tick contribute to public counters."""
         refused = self._decoder.take_refused()
         for each, fleet in self._fleets.items():
-            sender, input_, outcome, names = refused[each]
-            if fleet.contributors is not None and sender:
+            if fleet.contributors is not None and each in refused:
+                sender, input_, outcome, names = refused[each]
                 counter = counter_of(np.array(outcome, np.uint8), np.array(input_, np.int32))
                 fleet.contributors.note_senders(
                     self._decoder.senders, np.array(sender), counter, names

@@ -88,8 +88,10 @@ class FlowStats:
             self.region_metres.observe(_metres_across(release, network))
             self.k_asked.observe(release.k)
             self.k_reached.observe(set_size)
-            least, first, median = np.percentile(set_size, (0, 1, 50)).tolist()
-            self.k_reached_last = (least, first, median)
+            # As `np.percentile`, which takes ten times as long for so few.
+            at = np.array((0.0, 0.01, 0.5)) * (len(set_size) - 1)
+            least, first, median = np.interp(at, np.arange(len(set_size)), np.sort(set_size))
+            self.k_reached_last = (float(least), float(first), float(median))
 
 
 @dataclass(slots=True, eq=False)
@@ -121,7 +123,8 @@ class LightAudit:
     """
 
     def __init__(self, slots: IntArray) -> None:
-        self._slots = frozenset(slots.tolist())
+        self._is_followed = np.zeros(int(slots.max(initial=-1)) + 1, bool)
+        self._is_followed[slots] = True
         self._watched: dict[int, _Watched] = {}
 
     def see(self, release: Release, place_of: Int32Array, *, n_nodes: int) -> None:
@@ -136,9 +139,11 @@ class LightAudit:
         n_nodes
             Number of nodes in the network.
         """
-        group_of = np.repeat(np.arange(release.n_groups), np.diff(release.first_member_of))
-        for i in np.flatnonzero(np.isin(release.member, list(self._slots))).tolist():
-            g, slot, version = int(group_of[i]), int(release.member[i]), int(release.version[i])
+        rows = np.flatnonzero(release.member < len(self._is_followed))
+        rows = rows[self._is_followed[release.member[rows]]]
+        groups = np.searchsorted(release.first_member_of, rows, "right") - 1
+        for i, g in zip(rows.tolist(), groups.tolist(), strict=True):
+            slot, version = int(release.member[i]), int(release.version[i])
             inside = np.zeros(n_nodes + 1, bool)  # the last entry stands for no node
             inside[release.node[release.first_node_of[g] : release.first_node_of[g + 1]]] = True
             candidates = inside[np.where(place_of < 0, n_nodes, place_of)]

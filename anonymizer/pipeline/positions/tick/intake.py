@@ -309,14 +309,11 @@ class Intake:
         shape (slots,); `now`: unix seconds.
         """
         if self.trust is not None:
-            unheard = self.trust.unheard(before=now - self._ttl_s)
-            stays = np.zeros(len(unheard), np.bool_)
-            known = unheard < len(present)
-            stays[known] = present[unheard[known]]
-            if not stays.all():
-                freed = np.union1d(freed, unheard[~stays]).astype(np.int32)
+            freed = self._with_unheard(self.trust, freed, now=now, present=present)
         if self._trips is not None:
             freed = self._trips.freed(freed, now=now, present=present)
+        if not len(freed):
+            return freed
         if self.ids.any_change:
             self.ids.forget(freed)
         if self._watches_ids:
@@ -330,6 +327,18 @@ class Intake:
         if self._stops is not None:
             self._stops.free(freed)
         return freed
+
+    def _with_unheard(
+        self, trust: TrustedDevices, freed: Int32Array, *, now: float, present: BoolArray
+    ) -> Int32Array:
+        """Return the freed slots, and those of devices that only trust has ever heard of."""
+        unheard = trust.unheard(before=now - self._ttl_s)
+        if not len(unheard):
+            return freed
+        stays = np.zeros(len(unheard), np.bool_)
+        known = unheard < len(present)
+        stays[known] = present[unheard[known]]
+        return np.union1d(freed, unheard[~stays]).astype(np.int32)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
@@ -398,6 +407,9 @@ def timeliness(
 
     `ts`, `now`: unix seconds; `behind_s`: how old positions may be; `zoneless`: see `Decoded`.
     """
+    least_s = behind_s if isinstance(behind_s, float) else behind_s.min(initial=np.inf)
+    if ts.min(initial=now) >= now - least_s and ts.max(initial=now) <= now + _MAX_AHEAD_S:
+        return np.full(len(ts), Outcome.HELD, np.uint8)
     stated = np.where(np.isnan(ts), now, ts)
     outcome = classify_time(stated, now, ahead_s=_MAX_AHEAD_S, behind_s=behind_s)
     if zoneless is not None:

@@ -40,9 +40,10 @@ class LastOnRoad:
         if more > 0:
             room = np.full(max(more, len(self._heard_at)), -np.inf)
             self._heard_at = np.concatenate([self._heard_at, room])
-        np.maximum.at(self._heard_at, slot[counted_at >= 0], ts[counted_at >= 0])
-        if not leaves.any():
+        if counted_at.min(initial=0) >= 0:
+            np.maximum.at(self._heard_at, slot, ts)
             return counted_at
+        np.maximum.at(self._heard_at, slot[counted_at >= 0], ts[counted_at >= 0])
         present = leaves & (now - self._heard_at[slot] <= self._present_s)
         return np.where(present, counted_at + UNMOVED, counted_at).astype(np.int32)
 

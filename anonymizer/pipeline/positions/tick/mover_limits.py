@@ -17,20 +17,24 @@ if TYPE_CHECKING:
 class MoverLimits:
     """The limits of some inputs, as columns by the index of the input."""
 
-    def __init__(self, inputs: "Sequence[InputSettings]") -> None:
+    def __init__(self, inputs: "Sequence[InputSettings]", presence: "PresenceSettings") -> None:
         self._inputs = inputs
         self._max_mps = np.array([each.max_speed_mps for each in inputs], np.float64)
         self._max_accuracy_m = np.array([each.max_accuracy_m for each in inputs], np.float64)
+        self.adopt(presence)
 
-    def plausible(
-        self, decoded: Decoded, presence: "PresenceSettings", *, now: float
-    ) -> UInt8Array:
+    def adopt(self, presence: "PresenceSettings") -> None:
+        """Use these settings from now on."""
+        self._usual_s, ttl_s = presence.max_behind_s, presence.ttl_s
+        ages = [each.oldest_s(self._usual_s, ttl_s=ttl_s) for each in self._inputs]
+        self._behind_s = np.array(ages, np.float64)
+        self._is_usual = bool((self._behind_s == self._usual_s).all())
+
+    def plausible(self, decoded: Decoded, *, now: float) -> UInt8Array:
         """Return `HELD`, or why what a position states of itself refuses it, shape (n,)."""
-        usual_s = presence.max_behind_s
-        behind_s: FloatArray | float = usual_s
-        ages = [each.oldest_s(usual_s, ttl_s=presence.ttl_s) for each in self._inputs]
-        if decoded.input is not None and any(age_s != usual_s for age_s in ages):
-            behind_s = np.array(ages)[decoded.input]
+        behind_s: FloatArray | float = self._usual_s
+        if decoded.input is not None and not self._is_usual:
+            behind_s = self._behind_s[decoded.input]
         outcome = timeliness(decoded.ts, behind_s=behind_s, now=now, zoneless=decoded.zoneless)
         if decoded.accuracy_m is not None and decoded.input is not None:
             vague = decoded.accuracy_m > self._max_accuracy_m[decoded.input]

@@ -21,8 +21,9 @@ class TrustedDevices:
         self._rows, self._trust = DeviceRows(keys), Trust(kept_s=kept_s)
         self._kept_s = kept_s
         self._slot_heard_s: FloatArray = np.zeros(0)
-        self._all_heard_s = -np.inf
-        """Since when all devices have claimed something: until then, none is looked for."""
+        self._all_heard_s = self._slots_heard_s = -np.inf
+        """Since when all devices, and those with slots, have claimed something, or before: until
+        then, none is looked for."""
 
     def judge(self, claims: Claims, *, max_mps: FloatArray, now: float) -> UInt8Array:
         """Return `HELD` or why each position is refused, shape (n,); see `Trust.judge`."""
@@ -33,19 +34,25 @@ class TrustedDevices:
             self._trust.free(gone)
             self._rows.drop(gone)
             self._all_heard_s = min(self._trust.all_heard_s(), now)
-        n_slots = int(claims.slot.max(initial=-1)) + 1
+        slot, *others = claims
+        n_slots = int(slot.max(initial=-1)) + 1
         if n_slots > len(self._slot_heard_s):
             room = np.full(max(n_slots, 2 * len(self._slot_heard_s)), -np.inf)
             room[: len(self._slot_heard_s)] = self._slot_heard_s
             self._slot_heard_s = room
-        self._slot_heard_s[claims.slot] = now
-        by_device = claims._replace(slot=self._rows.of(claims.slot))
+        self._slot_heard_s[slot] = now
+        self._slots_heard_s = min(self._slots_heard_s, now)
+        by_device = Claims._make((self._rows.of(slot), *others))
         return self._trust.judge(by_device, max_mps=max_mps, now=now)
 
     def unheard(self, *, before: float) -> Int32Array:
         """Return the slots of devices that have claimed something, but nothing since a time."""
+        if before <= self._slots_heard_s:
+            return np.zeros(0, np.int32)
         heard = self._slot_heard_s
-        return np.flatnonzero((heard > -np.inf) & (heard < before)).astype(np.int32)
+        claimed = heard > -np.inf
+        self._slots_heard_s = float(heard[claimed].min(initial=np.inf))
+        return np.flatnonzero(claimed & (heard < before)).astype(np.int32)
 
     def forget(self, slot: Int32Array) -> None:
         """Take in that these slots may pass to other devices."""
@@ -65,4 +72,4 @@ class TrustedDevices:
         self._rows.restore(state["rows"])
         self._trust.restore(state["trust"])
         self._slot_heard_s = state["slot_heard_s"].copy()
-        self._all_heard_s = -np.inf
+        self._all_heard_s = self._slots_heard_s = -np.inf
