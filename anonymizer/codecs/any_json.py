@@ -21,6 +21,7 @@ from anonymizer.codecs._fields import (
     StatedId,
     device_id,
     is_no_value,
+    number,
     numeral,
     read,
     read_part,
@@ -28,12 +29,12 @@ from anonymizer.codecs._fields import (
 )
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
 from anonymizer.codecs.mending import starts_array
-from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector, written
+from anonymizer.codecs.paths import ArraySearch, Conditions, JsonPath, PathReader, Selector, written
 from anonymizer.codecs.times import (
     PER_SECOND,
     StatedInstant,
     TimeUnit,
-    calendar_digits,
+    calendar_number,
     in_seconds,
     stated_time,
 )
@@ -43,8 +44,16 @@ from anonymizer.domain.outcomes import Outcome
 DEVICE_LEVEL = "{device}"
 """In a path of positions: the key of an object is the id of a device."""
 
+_ANY = Decoder(Raw)
+_TEXT = Decoder(str)
 _PARTS = Decoder(list[Raw])
 _N_CALENDAR_DIGITS = len("YYYYMMDDhhmmss")
+_QUOTE = ord('"')
+_BEGIN_NUMERAL = frozenset(b"+-0123456789\\")
+_LEAST_OF_NAMES = 4
+_LEAST_BYTES, _LEAST_OF_ID, _LEAST_OF_CALENDAR, _LEAST_OF_SEARCH = 20, 12, 32, 24
+"""Of a position among many, or of a device: two coordinates of five decimals are no less. An id,
+times of the calendar, each search, and names have further ones."""
 _BY_KEY = Decoder(dict[str, Raw])
 _Time: TypeAlias = StatedInstant | Outcome | None
 
@@ -168,21 +177,14 @@ def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
     return unix_s if unit == "s" else round(unix_s * PER_SECOND[unit])
 
 
-def _least_bytes(paths: PositionPaths) -> int:
-    """Return the fewest bytes of a position, with a comma behind it."""
-    steps = [path.parts[-1] for path in (paths.lat, paths.lon) if path and not path.of_message]
-    members = [len(f'"{step}":1,') if isinstance(step, str) else len("1,") for step in steps]
-    return len("{}") + (min(members, default=0) if paths.halves else sum(members))
-
-
 def _whole_codec(position: "_Position") -> Codec:
     def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         if not starts_array(payload):
             return [position.read(payload)]
-        parts = read(_PARTS, payload)
-        if isinstance(parts, Outcome):
-            return [parts]
-        return position.read_all(parts, len(payload))
+        array = read(_ANY, payload)
+        if isinstance(array, Outcome):
+            return [array]
+        return position.read_array(array) or [Outcome.INVALID__EMPTY]
 
     return decode
 
@@ -195,14 +197,24 @@ def _array_codec(paths: PositionPaths, positions: JsonPath) -> Codec:
         message = shared.values(payload)
         if isinstance(message, Outcome):
             return [message]
-        parts = message[-1]
-        if parts is UNSET:
-            return [Outcome.INVALID__SCHEMA]
-        if parts is None:
-            return [Outcome.INVALID__NO_FIX]
-        return position.read_all(parts, len(payload), known=message)
+        array = message[-1]
+        if (refused := _no_positions(array)) is not None:
+            return [refused]
+        known = message if shared.has_paths else None
+        return position.read_array(array, known=known) or [Outcome.INVALID__EMPTY]
 
     return decode
+
+
+def _no_positions(part: Any) -> Outcome | None:  # noqa: ANN401  Raw, UNSET or None
+    """Return why there are none in a part of a message: it is missing, or null."""
+    if part is UNSET:
+        return Outcome.INVALID__SCHEMA
+    return Outcome.INVALID__NO_FIX if part is None or _begin(part) == b"n" else None
+
+
+def _begin(part: Raw) -> bytes:
+    return bytes(memoryview(part)[:1])
 
 
 class _Keyed:
@@ -219,6 +231,7 @@ class _Keyed:
             paths, of_message=True, also=self._around, also_kind=dict[str, Raw]
         )
         self._inside = PathReader([(JsonPath(below), Raw)]) if below else None
+        self._least_bytes = _LEAST_BYTES + _LEAST_OF_NAMES + _LEAST_OF_ID
 
     def decode(self, payload: bytes) -> Sequence[Fix | Outcome]:
         """Decode the positions of each device; a bad one spoils no other."""
@@ -232,35 +245,29 @@ class _Keyed:
             return [Outcome.INVALID__NO_FIX if devices is None else Outcome.INVALID__SCHEMA]
         if isinstance(devices, Outcome):
             return [devices]
-        if too_many(len(devices), len(payload), least=self._position.least_bytes):
+        if too_many(len(devices), len(payload), least=self._least_bytes):
             return [Outcome.INVALID__SCHEMA]
+        known = message if self._shared.has_paths else None
         found: list[Fix | Outcome] = []
         for device, below in devices.items():
-            parts = self._parts_of(below)
-            if isinstance(parts, Outcome):
-                found.append(parts)
-                continue
-            n_bytes = len(memoryview(below))
-            if parts:
-                found += self._position.read_all(parts, n_bytes, known=message, device=device)
+            part = self._part_of(below)
+            if isinstance(part, Outcome):
+                found.append(part)
+            elif _begin(part) == b"[":
+                found += self._position.read_array(part, known=known, device=device)
+            else:
+                found.append(self._position.read_part(part, known=known, device=device))
         return found or [Outcome.INVALID__EMPTY]
 
-    def _parts_of(self, part: Any) -> Sequence[Raw] | Outcome:  # noqa: ANN401  Raw, UNSET or None
-        """Return the positions of one device."""
+    def _part_of(self, part: Any) -> Raw | Outcome:  # noqa: ANN401  Raw, UNSET or None
+        """Return what has the positions of one device."""
         if self._inside is not None:
             values = self._inside.read_part(part)
             if isinstance(values, Outcome):
                 return values
             part = values[0]
-        if part is UNSET:
-            return Outcome.INVALID__SCHEMA
-        begin = b"n" if part is None else bytes(memoryview(part)[:1])
-        if begin == b"n":
-            return Outcome.INVALID__NO_FIX
-        if begin != b"[":
-            return [part]
-        found: list[Raw] | Outcome = read_part(_PARTS, part)
-        return found
+        refused = _no_positions(part)
+        return part if refused is None else refused
 
 
 class _Position:
@@ -280,16 +287,16 @@ class _Position:
         *,
         of_message: bool | None,
         also: JsonPath | None = None,
-        also_kind: Any = list[Raw],  # noqa: ANN401  a type
+        also_kind: Any = Raw,  # noqa: ANN401  a type
     ) -> None:
-        number: Any = float | str
+        number_or_text: Any = float | str
         sensed = dict(paths.readings)
         if paths.accuracy is not None:
             sensed.setdefault(ACCURACY, paths.accuracy)
         named: list[tuple[JsonPath | None, Any]] = [
-            (paths.lat, number),
-            (paths.lon, number),
-            (paths.time, number),
+            (paths.lat, number_or_text),
+            (paths.lon, number_or_text),
+            (paths.time, number_or_text),
             (paths.device, StatedId),
             *((path, Raw) for path in sensed.values()),
         ]
@@ -307,9 +314,16 @@ class _Position:
         self._has_place = paths.lat is not None and paths.lon is not None
         self._halves = paths.halves
         self._names = tuple(sensed)
-        self.least_bytes = _least_bytes(paths)
+        steps = {part for path, _ in wanted if path is not None for part in path.parts}
+        n_searches = sum(isinstance(part, ArraySearch) for part in steps)
+        self._least_bytes = (
+            _LEAST_BYTES
+            + n_searches * _LEAST_OF_SEARCH
+            + (_LEAST_OF_NAMES if paths.lat and isinstance(paths.lat.parts[0], str) else 0)
+            + (_LEAST_OF_CALENDAR if paths.time and paths.time_unit == "iso8601" else 0)
+        )
+        self.has_paths = any(path is not None for path, _ in wanted)
         self._per_degree = per_degree_of(paths.scale)
-        self._reading: Decoder[Any] = Decoder(number)
         self._time = _time_reader(paths.time_unit, paths.time_zone)
 
     def values(self, payload: bytes) -> list[Any] | Outcome:
@@ -323,11 +337,33 @@ class _Position:
         values = self.values(payload)
         return values if isinstance(values, Outcome) else self._fix(values)
 
-    def read_all(self, parts: Sequence[Raw], n_bytes: int, **known: Any) -> Sequence[Fix | Outcome]:  # noqa: ANN401  see `read_part`
-        """Return the positions in the items of an array of so many bytes."""
-        if too_many(len(parts), n_bytes, least=self.least_bytes):
+    def read_array(
+        self, array: Raw, *, known: list[Any] | None = None, device: str | None = None
+    ) -> Sequence[Fix | Outcome]:
+        """Return the positions in the items of an array; a bad one spoils no other."""
+        of_item: Callable[..., Fix | Outcome] = self._read_item
+        items: list[Any] | Outcome = Outcome.INVALID__SCHEMA
+        if self._selector is None:
+            items = self._reader.read_items(array)
+        if items is Outcome.INVALID__SCHEMA:  # of an item, if not of all
+            of_item = self.read_part
+            parts: list[Raw] | Outcome = read_part(_PARTS, array)
+            items = parts
+        if isinstance(items, Outcome):
+            return [items]
+        if too_many(len(items), len(memoryview(array)), least=self._least_bytes):
             return [Outcome.INVALID__SCHEMA]
-        return [self.read_part(each, **known) for each in parts] or [Outcome.INVALID__EMPTY]
+        return [of_item(each, known=known, device=device) for each in items]
+
+    def _read_item(
+        self,
+        item: Any,  # noqa: ANN401  of a type made there
+        *,
+        known: list[Any] | None = None,
+        device: str | None = None,
+    ) -> Fix | Outcome:
+        values = self._reader.values_of(item, known=known)
+        return values if isinstance(values, Outcome) else self._fix(values, device)
 
     def read_part(
         self, part: Raw, *, known: list[Any] | None = None, device: str | None = None
@@ -344,30 +380,29 @@ class _Position:
         if isinstance(when, Outcome):
             return when
         ts, zoneless = when or (None, False)
+        stated_id = id_ if of is None else of
+        device = None if stated_id is UNSET else device_id(stated_id)
         named = self._readings(readings) if self._names else None
-        numbers, lost = usable(named)
-        fix = Fix(nan, nan, ts, device_id(id_ if of is None else of), numbers, zoneless, lost)
-        if self._has_place:
-            return self._placed(lat, lon, fix)
-        return Outcome.INVALID__NO_FIX if fix.readings is None else fix
-
-    def _placed(self, lat: Any, lon: Any, fix: Fix) -> Fix | Outcome:  # noqa: ANN401  as decoded
-        """Return a fix at the stated place; NaN is a half that is not stated, where it may be."""
-        lacks_lat, lacks_lon = (self._halves and each is UNSET for each in (lat, lon))
-        if lacks_lat and lacks_lon:
+        if not self._has_place:
+            numbers, lost = usable(named)
+            fix = Fix(nan, nan, ts, device, numbers, zoneless, lost)
+            return Outcome.INVALID__NO_FIX if numbers is None else fix
+        no_lat, no_lon = self._halves and lat is UNSET, self._halves and lon is UNSET
+        if no_lat and no_lon:
             return Outcome.INVALID__SCHEMA
-        lat = 0.0 if lacks_lat else self._coordinate(lat)
-        lon = 0.0 if lacks_lon else self._coordinate(lon)
+        lat = 0.0 if no_lat else self._coordinate(lat)
+        lon = 0.0 if no_lon else self._coordinate(lon)
         for each in (lat, lon):
             if isinstance(each, Outcome):
                 return each
-        found = checked_fix(lat, lon)
-        if isinstance(found, Outcome):
+        found = checked_fix(lat, lon, ts, device, named, zoneless=zoneless)
+        if isinstance(found, Outcome) or not (no_lat or no_lon):
             return found
-        lat, lon = nan if lacks_lat else lat, nan if lacks_lon else lon
-        return structs.replace(fix, lat=lat, lon=lon)
+        return structs.replace(found, **{"lat" if no_lat else "lon": nan})
 
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
+        if type(stated) is float:
+            return stated / self._per_degree
         if stated is None or (isinstance(stated, str) and is_no_value(stated)):
             return Outcome.INVALID__NO_FIX
         value = None if stated is UNSET else _number(stated)
@@ -378,10 +413,18 @@ class _Position:
         for name, part in zip(self._names, parts, strict=True):
             if part is UNSET or part is None:
                 continue
-            value = read_part(self._reading, part)
-            number = None if isinstance(value, Outcome) else _number(value)
-            readings[name] = nan if number is None else number
+            text = memoryview(part)
+            if text[0] != _QUOTE:
+                readings[name] = number(part)
+            else:
+                readings[name] = _text_number(part) if text[1] in _BEGIN_NUMERAL else nan
         return readings or None
+
+
+def _text_number(part: Raw) -> float:
+    text: str | Outcome = read_part(_TEXT, part)
+    value = None if isinstance(text, Outcome) else numeral(text)
+    return nan if value is None else value
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
@@ -394,10 +437,10 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
         return lambda value: _calendar_time(value, zone)
 
     def from_number(value: float | str) -> _Time:
-        number = _number(value)
-        if number is None:
+        stated = _number(value)
+        if stated is None:
             return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
-        seconds = in_seconds(number, unit)
+        seconds = in_seconds(stated, unit)
         return StatedInstant(seconds) if isinstance(seconds, float) else seconds
 
     return from_number
@@ -408,12 +451,12 @@ def _calendar_time(value: float | str, zone: tzinfo | None) -> _Time:
     if isinstance(value, str):
         if is_no_value(value):
             return None
-        number = numeral(value) if len(value) != _N_CALENDAR_DIGITS else None
-        if number is None:
+        stated = numeral(value) if len(value) != _N_CALENDAR_DIGITS else None
+        if stated is None:
             return stated_time(value, zone)
-        value = number
-    digits = calendar_digits(value)
-    if digits is not None:
-        return stated_time(digits, zone)
+        value = stated
+    found = calendar_number(value, zone)
+    if found is not None:
+        return found if found.unix_s > 0 else None
     seconds = in_seconds(value)
     return Outcome.INVALID__TIME_IN_S if isinstance(seconds, float) else seconds

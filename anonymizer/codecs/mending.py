@@ -35,7 +35,7 @@ _WORD = re.compile(
     """,
     re.VERBOSE,
 )
-_MOST_WORDS = 10_000
+_MOST_WORDS = 4_000
 _BACKSLASH, _QUOTE, _TEXT = b"\1", b"\2", b"\3"
 """Stand for an escaped backslash, an escaped quote, and a text: there are no control characters."""
 

@@ -1,15 +1,15 @@
 """Paths into JSON: chosen values of an object, read by a decoder that is compiled once."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder
-from msgspec.structs import astuple
 
-from anonymizer.codecs._fields import Stated, read, read_part
+from anonymizer.codecs._fields import Stated, read, read_part, too_many
 from anonymizer.domain.outcomes import Outcome
 
 Scalar: TypeAlias = str | bool | int | float
@@ -18,6 +18,12 @@ Conditions: TypeAlias = Mapping["JsonPath", Sequence[Scalar]]
 
 _WHOLE_MESSAGE = "$"
 _MOST_WRITTEN = 1000
+_NOWHERE = "nowhere"
+"""Field of a slot without a path."""
+_STRING = Decoder(str)
+_MOST_DIGITS = 64
+_LEAST_BYTES = 20
+"""Of an object among many that are searched."""
 _OBJECTS: Decoder[Any] = Decoder(list[Raw] | None)
 _INDEX = re.compile(r"[0-9]{1,6}")
 _SEARCH = re.compile(r"([^\[\]]+)\[([^\[\]=]+)=([^\[\]]+)\]")
@@ -112,8 +118,9 @@ class PathReader:
                 _plant(tree, path, slot, kind)
         self._blank: list[Any] = [UNSET] * len(wanted)
         self._root = _node(tree)
-        self._is_flat = _is_flat(self._root, len(wanted))
+        self._flat = _flat_getter(self._root, len(wanted))
         self._decoder: Decoder[Any] = Decoder(self._root.kind)
+        self._decoder_of_all: Decoder[Any] = Decoder(list[self._root.kind])  # type: ignore[name-defined]
 
     def read(self, payload: bytes) -> list[Any] | Outcome:
         """Return the values of a whole payload, or why there are none. Never raises.
@@ -129,11 +136,19 @@ class PathReader:
         """
         return self._values(read_part(self._decoder, part), known or self._blank)
 
+    def read_items(self, array: Raw) -> list[Any] | Outcome:
+        """Return all items of an array for `values_of`, or why not all of them can be decoded."""
+        return read_part(self._decoder_of_all, array)
+
+    def values_of(self, item: Any, *, known: list[Any] | None = None) -> list[Any] | Outcome:  # noqa: ANN401  of a type made here
+        """Return the values of an item, see `read_part`."""
+        return self._values(item, known or self._blank)
+
     def _values(self, root: Any, blank: list[Any]) -> list[Any] | Outcome:  # noqa: ANN401  of a type made here
         if isinstance(root, Outcome):
             return root
-        if self._is_flat and blank is self._blank:
-            return list(astuple(root))
+        if self._flat is not None and blank is self._blank:
+            return list(self._flat(root))
         values = blank.copy()
         wrong = self._root.fill(root, values)
         return values if wrong is None else wrong
@@ -199,11 +214,16 @@ class _Array(NamedTuple):
 
 
 class _Searched(NamedTuple):
-    """An array on the way to wanted values, in which only objects with a certain value count."""
+    """An array on the way to wanted values, in which only objects with a certain value count.
+
+    `keys` decodes all keys that are searched for into `fields`, named with their keys.
+    """
 
     kind: Any
     slots: list[int]
-    children: Sequence[tuple[ArraySearch, Decoder[Any], Decoder[Any], "_Node"]]
+    keys: Decoder[Any]
+    fields: Sequence[tuple[str, str]]
+    children: Sequence[tuple[ArraySearch, Decoder[Any], "_Node"]]
 
     def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  Raw
         begin = bytes(memoryview(value)[:1])
@@ -214,8 +234,11 @@ class _Searched(NamedTuple):
             for slot in self.slots:
                 values[slot] = None
             return None
-        for search, key_decoder, decoder, child in self.children:
-            part = next((each for each in parts if _has(each, search, key_decoder)), None)
+        if too_many(len(parts), len(memoryview(value)), least=_LEAST_BYTES):
+            return Outcome.INVALID__SCHEMA
+        part_of = self._first_parts(parts)
+        for search, decoder, child in self.children:
+            part = part_of.get(search)
             if part is None:
                 continue
             found = read_part(decoder, part)
@@ -225,21 +248,40 @@ class _Searched(NamedTuple):
                 return wrong
         return None
 
+    def _first_parts(self, parts: Sequence[Raw]) -> dict[ArraySearch, Raw]:
+        """Return the first object that has a value under a key; each is decoded once."""
+        found: dict[ArraySearch, Raw] = {}
+        for part in parts:
+            if bytes(memoryview(part)[:1]) != b"{":
+                continue
+            members = read_part(self.keys, part)
+            if isinstance(members, Outcome):
+                continue
+            for field, key in self.fields:
+                member = getattr(members, field)
+                if member is not UNSET and (value := _searched_value(member)) is not None:
+                    found.setdefault(ArraySearch(key, value), part)
+        return found
 
-def _has(part: Raw, search: ArraySearch, decoder: Decoder[Any]) -> bool:
-    """Return whether a part of an array is an object with the value that is searched for."""
-    found = read_part(decoder, part)
-    return not isinstance(found, Outcome) and str(found.key) == search.value
+
+def _searched_value(part: Raw) -> str | None:
+    """Return a text, or the digits of a whole number; None for anything else."""
+    if bytes(memoryview(part)[:1]) == b'"':
+        text = read_part(_STRING, part)
+        return text if isinstance(text, str) else None
+    digits = bytes(memoryview(part)[:_MOST_DIGITS])
+    return digits.decode() if digits.removeprefix(b"-").isdigit() else None
 
 
 _Node: TypeAlias = _Leaf | _Object | _Array | _Searched
 
 
-def _is_flat(root: _Node, n_slots: int) -> bool:
-    """Return whether the fields of an object are the slots, in their order."""
-    if not isinstance(root, _Object) or root.children:
-        return False
-    return [slot for _, slot in root.leaves] == list(range(n_slots))
+def _flat_getter(root: _Node, n_slots: int) -> Callable[[Any], Iterable[Any]] | None:
+    """Return what takes the values of all slots from an object without further levels at once."""
+    if not isinstance(root, _Object) or root.children or n_slots < 2:  # of one it takes no tuple
+        return None
+    field_of = {slot: field for field, slot in root.leaves}
+    return attrgetter(*(field_of.get(slot, _NOWHERE) for slot in range(n_slots)))
 
 
 def _plant(tree: dict[Step, Any], path: JsonPath, slot: int, kind: Any) -> None:  # noqa: ANN401  a type
@@ -268,8 +310,9 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
             if isinstance(key, int)
         ]
         return _Array(list[Raw], slots, elements)
-    if children and all(isinstance(key, ArraySearch) for key, _ in children):
-        return _Searched(Raw, slots, [_searched(key, child) for key, child in children])
+    searches = {key: child for key, child in children if isinstance(key, ArraySearch)}
+    if children and len(searches) == len(children):
+        return _searched(searches, slots)
     if not all(isinstance(key, str) for key, _ in children):
         raise ValueError("a part of the message cannot be an object and an array")
     names = {f"f{i}": str(key) for i, (key, _) in enumerate(children)}
@@ -280,6 +323,7 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
             for name, (_, child) in zip(names, children, strict=True)
         ],
         bases=(Stated,),
+        namespace={_NOWHERE: UNSET},
         rename=names,
         gc=False,
     )
@@ -290,10 +334,14 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
     return _Object(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
 
 
-def _searched(key: Any, child: _Node) -> tuple[ArraySearch, Decoder[Any], Decoder[Any], _Node]:  # noqa: ANN401  a search
-    fields: list[Any] = [("key", str | int)]
-    keyed = msgspec.defstruct("Keyed", fields, bases=(Stated,), rename={"key": key.key}, gc=False)
-    return key, Decoder(keyed), Decoder(child.kind), child
+def _searched(children: Mapping[ArraySearch, _Node], slots: list[int]) -> _Searched:
+    keys = sorted({search.key for search in children})
+    names = {f"f{i}": key for i, key in enumerate(keys)}
+    kind = msgspec.defstruct(
+        "Keyed", [(name, Raw, UNSET) for name in names], bases=(Stated,), rename=names, gc=False
+    )
+    found = [(search, Decoder(child.kind), child) for search, child in children.items()]
+    return _Searched(Raw, slots, Decoder(kind), list(names.items()), found)
 
 
 def _or_null(kind: Any) -> Any:  # noqa: ANN401  a type

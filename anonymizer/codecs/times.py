@@ -32,6 +32,8 @@ _REASON: Mapping[NumberUnit, Outcome] = {
     "ns": Outcome.INVALID__TIME_IN_NS,
 }
 _DAY_S = 86_400
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  of times without a zone, which are in UTC
+_N_DIGITS = len("YYYYMMDDhhmmss")
 _ODD = re.compile(
     r"(\d{4})[-/.]?(\d\d)[-/.]?(\d\d)[T _]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?"
     r" ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?(?: (?:UTC|GMT)|\[[A-Z0-9/_+-]+\])?",
@@ -54,8 +56,9 @@ def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
     that clocks repeat in autumn, a local time is its first occurrence.
     """
     more_s = 0
+    bare = len(text) == _N_DIGITS and text.isascii() and text.isdigit()
     try:
-        stated = datetime.fromisoformat(text)
+        stated = datetime.fromisoformat(f"{text[:8]}T{text[8:]}" if bare else text)
     except ValueError:
         found = _ODD.fullmatch(text.strip())
         if found is None:
@@ -65,12 +68,13 @@ def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
             stated = datetime.fromisoformat(iso)
         except ValueError:
             return None
-    zoneless = stated.tzinfo is None and zone is None
+    if stated.tzinfo is None and zone is None:
+        return StatedInstant((stated - _EPOCH).total_seconds() + more_s, zoneless=True)
     if stated.tzinfo is None:
-        stated = stated.replace(tzinfo=zone or UTC)
+        stated = stated.replace(tzinfo=zone)
     # For an aware time this is a plain difference of two instants: no platform calls, and no
     # overflow, whatever the year and the offset.
-    return StatedInstant(stated.timestamp() + more_s, zoneless)
+    return StatedInstant(stated.timestamp() + more_s)
 
 
 def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
@@ -133,7 +137,8 @@ def stated_time(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcom
     return found if found.unix_s > 0 else None
 
 
-def calendar_digits(number: float) -> str | None:
-    """Return the text of a number that is a time of the form YYYYMMDDhhmmss, None if it is none."""
-    text = str(int(number)) if 1e13 <= number < 1e14 and number == int(number) else ""
-    return text if text and instant(text) is not None else None
+def calendar_number(number: float, zone: tzinfo | None = None) -> StatedInstant | None:
+    """Return the time of a number of the form YYYYMMDDhhmmss, None if it is none; see `instant`."""
+    if not (1e13 <= number < 1e14 and number == int(number)):
+        return None
+    return instant(str(int(number)), zone)

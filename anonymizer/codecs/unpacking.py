@@ -29,6 +29,8 @@ _WINDOW_BITS = {
 }
 _MOST_DEPTH = 64
 _MOST_MEMBERS = 64
+_MANY_ITEMS, _BYTES_OF_ITEM = 3500, 100
+"""A payload of CBOR has at most these items, and one for so many of its bytes: 2 µs each."""
 _FLOATS = {25: (">e", 2), 26: (">f", 4), 27: (">d", 8)}
 _SIMPLE = {20: False, 21: True, 22: None, 23: None}
 _BREAK = 31
@@ -116,6 +118,7 @@ class _Cbor:
 
     def __init__(self, content: bytes) -> None:
         self._content = content
+        self._n_left = _MANY_ITEMS + len(content) // _BYTES_OF_ITEM
 
     def item(self, at: int, depth: int) -> tuple[Any, int]:
         """Return the item at a place, and where it ends.
@@ -125,6 +128,9 @@ class _Cbor:
         """
         if depth > _MOST_DEPTH:
             raise _UnpackingError(Outcome.INVALID__MALFORMED)
+        self._n_left -= 1
+        if self._n_left < 0:
+            raise _UnpackingError(Outcome.INVALID__TOO_LARGE)
         kind, size, at = self._head(at)
         if kind == _OTHER:
             return self._other(size, at)
@@ -172,6 +178,9 @@ class _Cbor:
             return self._content[at : at + n_bytes], at + n_bytes
         parts = []
         while not self._is_break(at):
+            self._n_left -= 1
+            if self._n_left < 0:
+                raise _UnpackingError(Outcome.INVALID__TOO_LARGE)
             part_kind, size, at = self._head(at)
             if part_kind != kind or size == _BREAK:
                 raise _UnpackingError(Outcome.INVALID__MALFORMED)

@@ -82,7 +82,7 @@ def usable(
     """Return the readings that are numbers, and the names of those that are NaN."""
     if not readings or not isnan(sum(readings.values())):
         return readings or None, ()
-    lost = tuple(name for name, value in readings.items() if isnan(value))
+    lost = tuple([name for name, value in readings.items() if isnan(value)])
     return {name: value for name, value in readings.items() if not isnan(value)} or None, lost
 
 

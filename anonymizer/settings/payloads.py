@@ -20,11 +20,16 @@ from anonymizer.codecs.times import TimeUnit, zone_of
 from anonymizer.settings.base import FieldName, Group, Positive
 
 _MOST_LEVELS = 32
+_MOST_ARRAYS = 6
+"""Each array on the way is read once more."""
 
 
 def _is_path(stated: str | tuple[str | int, ...]) -> str | tuple[str | int, ...]:
-    if len(JsonPath.of(stated).parts) > _MOST_LEVELS:
+    parts = JsonPath.of(stated).parts
+    if len(parts) > _MOST_LEVELS:
         raise ValueError(f"must have at most {_MOST_LEVELS} parts")
+    if sum(not isinstance(part, str) for part in parts) > _MOST_ARRAYS:
+        raise ValueError(f"must lead through at most {_MOST_ARRAYS} arrays")
     return stated
 
 

@@ -1,10 +1,13 @@
 """A message costs time in proportion to its size, whatever it says."""
 
 import json
+import struct
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import chain, product
 from math import inf
 
 import msgspec
@@ -86,22 +89,121 @@ def generated() -> Iterator[bytes]:
             yield b"\x0a\x05\x0a\x032.0" + one * (n // len(one))
 
 
-def configured(**paths: str) -> Codec:
-    said = {"topic": "a/{device}", "codec": "json", "payload": paths}
-    return InputSettings.model_validate(said).make_codec(())
+def configured(*unpack: str, unit: str = "s", **paths: object) -> Callable[[], Codec]:
+    """Return what makes the codec of JSON with these paths."""
+
+    def make() -> Codec:
+        says = "device" in paths or "{device}" in str(paths.get("positions"))
+        said: dict[str, object] = {"topic": "a" if says else "a/{device}", "codec": "json"}
+        said |= {"payload": paths | {"time_unit": unit}}
+        said |= {"device_from": "payload"} if says else {}
+        said |= {"unpack": unpack} if unpack else {}
+        return InputSettings.model_validate(said).make_codec(())
+
+    return make
+
+
+SEARCHES = {f"r{i}": f"d[k={i}].v" for i in range(8)}
+READERS: dict[str, Callable[[], Codec]] = {
+    **{name: partial(CODECS.__getitem__, name) for name in CODECS},
+    "json": configured(lat="lat", lon="lon", time="ts"),
+    "short": configured(lat="a", lon="o"),
+    "arrays": configured(lat="0", lon="1"),
+    "in arrays": configured(lat="0.0.0.0.0.0", lon="0.0.0.0.0.1"),
+    "calendar": configured(lat="a", lon="o", time="t", unit="iso8601"),
+    "zone": configured(lat="a", lon="o", time="t", unit="iso8601", time_zone="Europe/Helsinki"),
+    "positions": configured(lat="a", lon="o", positions="p"),
+    "shared time": configured(lat="a", lon="o", time="$.t", positions="p"),
+    "readings": configured(lat="a", lon="o", readings={each: each for each in "bcdefghi"}),
+    "where": configured(lat="a", lon="o", where={"k": 1}),
+    "where deep": configured(lat="a.a", lon="a.o", where={"k.k.k": 1, "q": ["a", "b"]}),
+    "search": configured(lat="d[k=A].v", lon="d[k=B].v"),
+    "searches": configured(lat="d[k=A].v", lon="d[k=B].v", readings=SEARCHES),
+    "devices": configured(lat="a", lon="o", positions="p.{device}"),
+    "devices below": configured(lat="a", lon="o", positions="p.{device}.q"),
+    "devices alone": configured(lat="a", lon="o", positions="{device}"),
+    "device": configured(lat="a", lon="o", device="d"),
+    "deep": configured(lat="a." * 31 + "a", lon="a." * 31 + "o"),
+    "halves": configured(lat="a", lon="o", time="t", join_s=5),
+    "cbor": configured("cbor", lat="a", lon="o"),
+    "cbor devices": configured("cbor", lat="a", lon="o", positions="p.{device}"),
+}
+MEMBERS = (
+    b'{"a":1,"o":2}', b'{"o":2}', b'{"a":null}', b'{"a":"1","o":"2"}', b'{"a":99,"o":2}', b"[1,2]",
+    b'{"a":1,"o":2,"t":"x"}', b'{"a":1,"o":2,"t":"2024-01-01"}', b'{"d":[{}]}',
+    b'{"a":1,"o":2,"t":20240101000000}',
+    b'{"a":1,"o":2,"t":"2024-01-01 00:00:00 UTC"}', b'{"a":{"k":1}}', b'{"a":1,"o":2,"d":{}}',
+    b'{"a":1,"o":2,"b":"x","c":{},"d":1e999,"e":true,"f":[]}', b'{"k":1}', b'{"k":"A","v":1}',
+    b'{"k":[]}', b'{"k":1,"a":1,"o":2}', b'{"d":[{"k":"A","v":1},{"k":"B","v":1}]}',
+    b'{"a":60.12345,"o":24.12345}', b'{"a":"60.12345","o":"24.12345"}', b"[60.12345,24.12345]",
+)  # fmt: skip
+AROUND = ((b"[", b"]"), (b'{"p":[', b"]}"), (b'{"d":[', b"]}"), (b'{"a":1,"o":2,"x":[', b"]}"),
+          (b'{"p":{"z":[', b"]}}"), (b'{"p":{"z":{"q":[', b"]}}}"))  # fmt: skip
+VALUES = (b"{}", b"null", b"0", b"[]", b"[{}]", b'[{"a":1,"o":2}]', b'{"a":1,"o":2}', b'{"q":{}}',
+          b'{"q":[{"a":1,"o":2}]}', b'{"q":0}', b'""')  # fmt: skip
+WORDS = (b"+1", b"nan", b"01", b".5", b"a", b"1_0", b"x y", b"+1e5")
+ESCAPES = (rb"\u0041", rb"\n", rb"\\", b"\xc3\xa9", rb"\ud83d\ude00")
+
+
+def generated_for_paths() -> Iterator[bytes]:
+    """Yield the worst shapes for codecs that settings make, of about 100 kB."""
+    n = N_BYTES // 4
+    yield from (repeated(member, around) for member in MEMBERS + ITEMS for around in AROUND)
+    for value, (before, after) in product(VALUES, ((b"{", b"}"), (b'{"p":{', b"}}"))):
+        keys = [b'"%x":%b' % (i, value) for i in range(n // (len(value) + 8))]
+        yield before + b",".join(keys) + after
+        yield repeated(b'"a":' + value, (before, after))
+    for depth in (60, 500, 900):
+        yield repeated(b"[" * depth + b"]" * depth)
+        yield repeated(b'{"a":' * depth + b"1" + b"}" * depth, (b'{"p":[', b"]}"))
+    for word in WORDS:
+        yield b"[" + b",".join([word] * (65_000 // (len(word) + 1))) + b"]"
+        yield b"[" + b",".join([b'{"a":%b,"o":2}' % word] * 3000) + b"]"
+    yield from (b'{"a":1,"o":2,"%b":1}' % (escape * (n // len(escape))) for escape in ESCAPES)
+    texts = [b'"' + escape * (n // len(escape)) + b'"' for escape in (*ESCAPES, b" ")]
+    for key, value in product(b"atdbkz", [*texts, b"1" * n, b"0." + b"1" * n, b"1e" + b"9" * n]):
+        yield b'{"a":1,"o":2,"%c":%b}' % (key, value)
+
+
+def as_cbor(item: object) -> bytes:
+    """Write what JSON has as CBOR."""
+
+    def head(kind: int, size: int) -> bytes:
+        return bytes([kind << 5 | size] if size < 24 else [kind << 5 | 26]) + (
+            size.to_bytes(4) if size >= 24 else b""
+        )
+
+    if isinstance(item, str):
+        text = item.encode("utf-8", "replace")
+        return head(3, len(text)) + text
+    if isinstance(item, list):
+        return head(4, len(item)) + b"".join(map(as_cbor, item))
+    if isinstance(item, dict):
+        members = (as_cbor(key) + as_cbor(value) for key, value in item.items())
+        return head(5, len(item)) + b"".join(members)
+    if item is None or isinstance(item, bool):
+        return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[item]
+    assert isinstance(item, int | float)
+    if isinstance(item, int) and 0 <= item < 24:
+        return head(0, item)
+    return b"\xfb" + struct.pack(">d", min(item, 1e300))
+
+
+def messages(reader: str) -> Iterator[bytes]:
+    """Yield all messages for a reader."""
+    of_paths = reader not in CODECS
+    for payload in chain(generated(), generated_for_paths() if of_paths else ()):
+        if not reader.startswith("cbor"):
+            yield payload
+            continue
+        with suppress(ValueError, RecursionError):  # no JSON: it says nothing that CBOR could say
+            yield as_cbor(json.loads(payload))
+    if reader.startswith("cbor"):
+        n = N_BYTES // 4
+        yield from (b"\x9f" + b"\xa0" * n + b"\xff", b"\x7f" + b"\x60" * n + b"\xff", b"\xc0" * n)
 
 
 SOUND = b"[" + b",".join([b'{"lat":1,"lon":2}'] * 5555) + b"]"
-SOUND_OF = {
-    "json in": b'{"data":%b}' % SOUND,
-    "json deep": b'{"positions":[' + b",".join([b'{"a":{"lat":1,"lon":2}}'] * 4166) + b"]}",
-}
-READERS: dict[str, Callable[[], Codec]] = {
-    **{name: partial(CODECS.__getitem__, name) for name in CODECS},
-    "json": lambda: configured(lat="lat", lon="lon", time="ts"),
-    "json in": lambda: configured(lat="lat", lon="lon", time="ts", positions="data"),
-    "json deep": lambda: configured(lat="a.lat", lon="a.lon", positions="positions"),
-}
 
 
 def seconds_of(decode: Callable[[bytes], object], payload: bytes, *, enough_s: float) -> float:
@@ -118,16 +220,32 @@ def seconds_of(decode: Callable[[bytes], object], payload: bytes, *, enough_s: f
 
 @pytest.mark.parametrize("reader", READERS)
 def test_no_generated_message_costs_more_than_10_ms_for_each_100_kb(reader: str) -> None:
-    """On a machine that is busy, than 6 times json.loads, or 1.5 times sound positions."""
+    """On a machine that is slow or busy, than 7 times json.loads."""
     decode, n = READERS[reader](), 0
-    sound = SOUND_OF.get(reader, SOUND)
-    sound_s = seconds_of(decode, sound, enough_s=0.0)
-    most_s = max(0.01, 6 * seconds_of(json.loads, SOUND, enough_s=0.0), 1.5 * sound_s)
-    for payload in generated():
+    for payload in messages(reader):
         n += 1
-        allowed_s = most_s * max(len(payload), 100_000) / 100_000
-        assert seconds_of(decode, payload, enough_s=allowed_s) <= allowed_s, payload[:60]
+        size = max(len(payload), 100_000) / 100_000
+        if seconds_of(decode, payload, enough_s=0.01 * size) > 0.01 * size:
+            allowed_s = size * max(0.01, 7 * seconds_of(json.loads, SOUND, enough_s=0.0))
+            assert seconds_of(decode, payload, enough_s=allowed_s) <= allowed_s, payload[:60]
     assert n > 200
+
+
+def test_a_batch_of_many_positions_is_read_whatever_the_paths() -> None:
+    batches: dict[str, tuple[bytes, int]] = {
+        "short": (repeated(b'{"a":60.12345,"o":24.12345}'), 3571),
+        "arrays": (repeated(b"[60.123456,24.1234567]"), 1000),
+        "positions": (repeated(b'{"a":60.123,"o":24.123}', (b'{"p":[', b"]}")), 1000),
+        "cbor": (as_cbor([{"a": 60.5, "o": 24.5, "t": 1.8e9}] * 500), 500),
+        "search": (
+            repeated(b'{"d":[{"k":"A","v":60.123456},{"k":"B","v":24.123456}],"more":"a text"}'),
+            1000,
+        ),
+    }
+    for reader, (payload, n) in batches.items():
+        found = READERS[reader]()(payload)
+        assert len(found) >= n, reader
+        assert not any(isinstance(each, Outcome) for each in found), reader
 
 
 @pytest.mark.parametrize("bomb", BOMBS)

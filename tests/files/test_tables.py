@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable, read_table, without_escapes, write_table
+from anonymizer.files.traces import read_trace
 
 ROWS = pl.DataFrame({"age": ["30", None], "work": ["a", "b, or c"], "x": ["", "y"]})
 
@@ -97,6 +99,32 @@ def test_a_row_that_is_too_short_is_refused_where_all_columns_are_read(tmp_path:
     path.write_text("work,age\na,1\nb\n")
     with pytest.raises(InputError, match="row 2: has 1 cells, and the header 2"):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [("," * 2**14, "more than 16,384 columns"), ("a" * (2**24 + 1), "longer than 16 MiB")],
+)
+def test_a_header_that_never_ends_is_refused_before_it_is_read(
+    tmp_path: Path, header: str, why: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1\n")
+    with pytest.raises(InputError, match=why):
+        read_table(path)
+    path.write_text(",".join(f"c{i}" for i in range(1000)) + "\n" + "," * 999)
+    assert len(read_table(path)) == 1
+
+
+@pytest.mark.parametrize("read", [read_table, read_trace])
+def test_millions_of_lines_without_cells_are_refused_before_they_are_read(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "a.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"device_id,ts,lat,lon\n" + b"\n" * 2**25)
+    with pytest.raises(InputError, match="too many lines without cells"):
+        read(path)
 
 
 def test_cells_are_separated_by_tabs_where_the_header_is(tmp_path: Path) -> None:
