@@ -131,7 +131,7 @@ def adka(
 
     settings = load_settings(config)
     _make(out)
-    roads = load_network(network)
+    roads = load_network(network, max_spacing_m=0)
     experiment = run_experiment(
         roads,
         settings,
@@ -467,7 +467,7 @@ def frontier(
     from experiments.tracking_experiment import drive
 
     _make(out)
-    roads = load_network(network)
+    roads = load_network(network, max_spacing_m=0)  # ADKA knows junctions alone
     if not roads.has_coordinates:
         raise InputError(f"{network}: has no coordinates")
     options: Row = {"network": network, "tick_s": tick, "seed": seed}

@@ -520,7 +520,7 @@ def test_a_declared_reading_that_the_trace_was_read_without_is_named(tmp_path: P
 @pytest.mark.data
 def test_taxis_of_san_francisco_are_cloaked_truly(tmp_path: Path) -> None:
     folder = Path(os.environ["ANONYMIZER_DATA"])
-    network = load_network(str(folder / "networks" / "san_francisco"))
+    network = load_network(str(folder / "networks" / "san_francisco"), max_spacing_m=0)
     days = read_trace(folder / "traces" / "cabspotting_sf_2008-05-19_20.parquet")
     # A minute and a half: the proof by brute force takes as long as it is obvious.
     start = days.ts[0] + 9 * 3600

@@ -413,7 +413,7 @@ def test_only_the_surroundings_are_laid_out_where_there_are_no_coordinates(
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["san_francisco", "monaco", "usa_ny_topology"])
 def test_real_networks_give_all_files_and_regions_that_hold_k(tmp_path: Path, name: str) -> None:
-    network = load_network(f"{os.environ['ANONYMIZER_DATA']}/networks/{name}")
+    network = load_network(f"{os.environ['ANONYMIZER_DATA']}/networks/{name}", max_spacing_m=0)
     experiment = experiment_on(network, n_users=round(network.n_nodes * 5 / 3), n_runs=200)
     runs = experiment.runs
     assert runs.cloaked.mean() > 0.9

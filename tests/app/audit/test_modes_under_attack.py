@@ -20,6 +20,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
+from anonymizer.networks.as_loaded import as_loaded
 from anonymizer.pipeline.positions.tick.factory import districts_of
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked as cloaked_case
@@ -279,5 +280,8 @@ def test_an_hour_of_real_taxis_holds_under_attack(tmp_path: Path) -> None:
     for mode in ("snapshot", "session"):
         report = attacked(trace, network, tmp_path, cloaked=mode, promise=mode, presence=presence)
         assert failed(report) == set()
-    adka = attacked(trace, network, tmp_path, cloaked="adka", promise="session", presence=presence)
+    junctions = as_loaded(network)
+    adka = attacked(
+        trace, junctions, tmp_path, cloaked="adka", promise="session", presence=presence
+    )
     assert failed(adka) >= BETRAYED_BY_ADKA

@@ -553,7 +553,7 @@ def test_who_goes_where_nothing_counts_is_where_it_was_as_if_silent(
     columns.write_csv(tmp_path / "trace.csv")
     trace = read_trace(tmp_path / "trace.csv")
     tables = {"adka": {"density_steps": [], "k_values": [5]}, "network": {"snap_limit_m": 50}}
-    settings = Settings.model_validate({"region": {"mode": "bfs"}, **tables})
+    settings = Settings.model_validate({"region": {"mode": "adka"}, **tables})
     cloak_trace(
         trace,
         network,
@@ -563,7 +563,7 @@ def test_who_goes_where_nothing_counts_is_where_it_was_as_if_silent(
         out=tmp_path / "PUB.jsonl",
         auditor_map=tmp_path / "MAP.jsonl",
     )
-    report = audited(tmp_path, trace, network, mode="bfs", settings=settings)
+    report = audited(tmp_path, trace, network, mode="adka", settings=settings)
     assert report.n_records > 4 * 40
     [k] = [each for each in report.findings if each.attack == "k"]
     assert k.holds
@@ -575,7 +575,7 @@ def test_who_goes_where_nothing_counts_is_where_it_was_as_if_silent(
 @pytest.mark.timeout(7200)
 def test_adka_on_real_taxis_is_sound_and_gives_its_roots_away(tmp_path: Path) -> None:
     data = Path(os.environ["ANONYMIZER_DATA"])
-    network = load_network(str(data / "networks" / "san_francisco"))
+    network = load_network(str(data / "networks" / "san_francisco"), max_spacing_m=0)
     day = pl.scan_parquet(data / "traces" / "cabspotting_sf_2008-05-19_20.parquet")
     noon = day.select(pl.col("ts").min()).collect().item() + 12 * 3600
     day.filter(pl.col("ts").is_between(noon, noon + 1200)).collect().write_parquet(
