@@ -28,8 +28,24 @@ def fault_of(error: BaseException) -> str:
     return f"{type(error).__name__}{where}"
 
 
+_MOST_CHARS = 2_000
+_KEPT_BEHIND = 300
+
+
 class AnonymizerError(Exception):
-    """Base class of everything that this package raises on purpose."""
+    """Base class of everything that this package raises on purpose.
+
+    What it says goes to terminals, logs and answers, and may quote a file or a stranger: it has at
+    most some 2,000 characters, and none that moves a cursor.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if len(text) > _MOST_CHARS:
+            left_out = len(text) - _MOST_CHARS
+            ahead = text[: _MOST_CHARS - _KEPT_BEHIND]
+            text = f"{ahead} [{left_out:,} characters] {text[-_KEPT_BEHIND:]}"
+        return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
 
 
 class SettingsError(AnonymizerError):
