@@ -9,7 +9,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from anonymizer.errors import InputError
 
@@ -23,6 +23,11 @@ _PIECE_BYTES = 256 << 20
 _MAX_FOOTER_BYTES = 16 << 20
 _MAX_BLOB_BYTES = 32 << 20
 """By the specification of the pbf format."""
+_MAX_HEADER_BYTES = 16 << 20
+_MAX_COLUMNS = 16_384
+"""As spreadsheets have: a million took 10 GiB."""
+_BYTES_OF_CELL, _MAX_BYTES_OF_BLANKS = 16, 1 << 30
+_SEPARATORS = (b",", b";", b"\t", b"|")
 _MAX_DEPTH = 16
 _BYTE_ARRAY = 6
 _WIDTH_OF = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, _BYTE_ARRAY: 16, 7: 16}
@@ -65,6 +70,36 @@ def check_unfolding(
             _check(n_bytes, max_bytes)
     if sizes is _parquet:
         _check_categories(path, columns, max_bytes)
+
+
+def check_csv(path: Path) -> None:
+    """Check the lines of a csv, which may be packed with gzip; see `check_lines`."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        check_lines(cast("BinaryIO", file))
+
+
+def check_lines(file: BinaryIO) -> None:
+    """Check that the lines of a csv take no more memory as a table than they say.
+
+    Raises
+    ------
+    UnfoldingError
+        If the first line is endless or names more columns than a spreadsheet has, or if lines with
+        fewer cells than that would take more than a GiB: each cell takes its place.
+    """
+    header = file.readline(_MAX_HEADER_BYTES)
+    if len(header) == _MAX_HEADER_BYTES:
+        raise UnfoldingError(f"has a first line longer than {_MAX_HEADER_BYTES >> 20} MiB")
+    n_columns = 1 + max(header.count(mark) for mark in _SEPARATORS)
+    if n_columns > _MAX_COLUMNS:
+        raise UnfoldingError(f"has more than {_MAX_COLUMNS:,} columns")
+    n_bytes = n_lines = 0
+    while part := file.read(_STEP_BYTES):
+        n_bytes += len(part)
+        n_lines += part.count(b"\n")
+    n_cells = n_lines * n_columns
+    if n_cells > n_bytes and n_cells * _BYTES_OF_CELL > _MAX_BYTES_OF_BLANKS:
+        raise UnfoldingError("has too many lines without cells")
 
 
 def check_frame(frame: "pl.DataFrame", *, max_bytes: int = MAX_BYTES) -> "pl.DataFrame":

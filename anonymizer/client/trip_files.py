@@ -18,6 +18,7 @@ from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
+from anonymizer.unfolding import UnfoldingError, check_csv, check_frame, check_unfolding
 
 _COLUMNS = ("start", "from_lat", "from_lon", "to_lat", "to_lon")
 
@@ -180,10 +181,14 @@ def _of_table(path: Path, network: Network) -> PublishedTrips:
 
     try:
         if path.suffix == ".parquet":
-            frame = pl.read_parquet(path)
+            check_unfolding(path)
+            frame = check_frame(pl.read_parquet(path))
         else:
+            check_csv(path)
             frame = pl.read_csv(path, infer_schema=False)
         rows = frame.group_by("class_id", *_COLUMNS).len().sort("class_id").rows()
+    except UnfoldingError as error:
+        raise InputError(f"{path}: {error}") from None
     except (OSError, pl.exceptions.PolarsError):
         raise InputError(
             f"{path}: is no table of published trips: see `anonymizer trips`"

@@ -18,15 +18,12 @@ import polars.selectors as cs
 
 from anonymizer.errors import InputError
 from anonymizer.files.csv_text import UTF_8, CsvText, csv_text
-from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
+from anonymizer.unfolding import UnfoldingError, check_frame, check_lines, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NOT_UTF_8 = "is not UTF-8 text: save it in this encoding"
 _CHUNK_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**24
-_MOST_COLUMNS = 2**14
-"""As spreadsheets have: a million took 10 GiB."""
-_BYTES_OF_CELL, _MOST_BYTES_OF_BLANKS = 16, 2**30
 _LIKENESS = 0.7
 """How like a column its name must be to be proposed."""
 _LF, _CR = 10, 13
@@ -204,8 +201,9 @@ def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
 
 
 def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
+    with _bytes_of(path, text) as file:
+        check_lines(file)
     separator = text.separator or _separator(path, text)
-    check_rows(path, separator, text)
     source = path if text.data is None else text.data
     uneven = wanted is not None and _is_uneven(path, text, separator)
     if uneven and (fault := _fault(path, text)) is not None:
@@ -232,35 +230,11 @@ def _heading(column: str) -> str:
 def _separator(path: Path, text: CsvText = UTF_8) -> str:
     with _bytes_of(path, text) as file:
         header = file.readline(_MOST_HEADER_BYTES)
-    if len(header) == _MOST_HEADER_BYTES:
-        raise InputError(f"{path}: its first line is longer than {_MOST_HEADER_BYTES >> 20} MiB")
     if b"\0" in header:
         raise InputError(f"{path}: {_NOT_UTF_8}")  # UTF-16 without a mark, or no text at all
     if b"\r" in header.rstrip(b"\r\n"):
         raise InputError(f"{path}: ends its lines with CR alone: save it with LF")
-    separator = max((",", ";", "\t", "|"), key=lambda mark: header.count(mark.encode()))
-    if header.count(separator.encode()) >= _MOST_COLUMNS:
-        raise InputError(f"{path}: has more than {_MOST_COLUMNS:,} columns")
-    return separator
-
-
-def check_rows(path: Path, separator: str = ",", text: CsvText = UTF_8) -> None:
-    """Check that no millions of lines have fewer cells than the header: each would take its place.
-
-    Raises
-    ------
-    UnfoldingError
-        If they would take more than a GiB.
-    """
-    n_bytes = n_lines = 0
-    with _bytes_of(path, text) as file:
-        n_columns = file.readline(_MOST_HEADER_BYTES).count(separator.encode()) + 1
-        while chunk := file.read(_CHUNK_BYTES):
-            n_bytes += len(chunk)
-            n_lines += chunk.count(b"\n")
-    n_cells = n_lines * n_columns
-    if n_cells > n_bytes and n_cells * _BYTES_OF_CELL > _MOST_BYTES_OF_BLANKS:
-        raise UnfoldingError("has too many lines without cells")
+    return max((",", ";", "\t", "|"), key=lambda mark: header.count(mark.encode()))
 
 
 def _is_uneven(path: Path, text: CsvText, separator: str) -> bool:

@@ -12,8 +12,14 @@ from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.tables import check_rows, reading
-from anonymizer.unfolding import UnfoldingError, check_frame, check_texts, check_unfolding
+from anonymizer.files.tables import reading
+from anonymizer.unfolding import (
+    UnfoldingError,
+    check_csv,
+    check_frame,
+    check_texts,
+    check_unfolding,
+)
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NETWORK = "network"
@@ -106,7 +112,7 @@ def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
             check_unfolding(path, wanted)
             return check_frame(pl.read_parquet(path, columns=wanted))
         check_unfolding(path)
-        check_rows(path)
+        check_csv(path)
         header = pl.read_csv(path, n_rows=0, infer_schema=False)
         wanted = _wanted(path, header.columns, readings)
         return pl.read_csv(path, columns=wanted, infer_schema=False)

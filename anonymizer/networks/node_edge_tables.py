@@ -20,7 +20,7 @@ from anonymizer.networks.drawn_roads import (
 )
 from anonymizer.networks.node_ids import text_ids
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
-from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
+from anonymizer.unfolding import UnfoldingError, check_csv, check_frame, check_unfolding
 
 _READ = {".parquet": pl.scan_parquet, ".csv": lambda path: pl.scan_csv(path, infer_schema=False)}
 _NODES = {"node_id": True, "lat": True, "lon": True, "load": False}
@@ -111,6 +111,8 @@ def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     """Return exactly the requested columns; missing optional ones are filled with nulls."""
     try:
         check_unfolding(path, columns)
+        if path.suffix == ".csv":
+            check_csv(path)
         table = _READ[path.suffix](path)
         present = table.collect_schema().names()
         missing = [name for name, required in columns.items() if required and name not in present]

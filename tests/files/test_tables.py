@@ -9,9 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from anonymizer.client.trip_files import read_trips
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable, read_table, without_escapes, write_table
 from anonymizer.files.traces import read_trace
+from anonymizer.networks import load_network
 
 ROWS = pl.DataFrame({"age": ["30", None], "work": ["a", "b, or c"], "x": ["", "y"]})
 
@@ -101,23 +103,47 @@ def test_a_row_that_is_too_short_is_refused_where_all_columns_are_read(tmp_path:
         read_table(path)
 
 
+def _of_network(path: Path) -> object:
+    edges = path.with_name("town_edges.csv")
+    edges.write_bytes(path.read_bytes())
+    return load_network(str(path.with_name("town")))
+
+
+def _of_trips(path: Path) -> object:
+    return read_trips(path, network="grid:3x3")
+
+
+READERS = [read_table, read_trace, _of_network, _of_trips]
+"""Whatever reads a csv."""
+
+
+@pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize(
-    ("header", "why"),
-    [("," * 2**14, "more than 16,384 columns"), ("a" * (2**24 + 1), "longer than 16 MiB")],
+    ("content", "why"),
+    [
+        ("," * 2**14 + "\n1\n", "more than 16,384 columns"),
+        ("a" * (2**24 + 1) + "\n1\n", "longer than 16 MiB"),
+        ("device_id,ts,lat,lon\n" + "\n" * 2**25, "too many lines without cells"),
+    ],
+    ids=["columns", "endless", "blanks"],
 )
-def test_a_header_that_never_ends_is_refused_before_it_is_read(
-    tmp_path: Path, header: str, why: str
+def test_lines_that_take_more_than_they_say_are_refused_before_they_are_read(
+    tmp_path: Path, read: Callable[[Path], object], content: str, why: str
 ) -> None:
     path = tmp_path / "a.csv"
-    path.write_text(f"{header}\n1\n")
+    path.write_text(content)
     with pytest.raises(InputError, match=why):
-        read_table(path)
+        read(path)
+
+
+def test_a_thousand_columns_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
     path.write_text(",".join(f"c{i}" for i in range(1000)) + "\n" + "," * 999)
     assert len(read_table(path)) == 1
 
 
 @pytest.mark.parametrize("read", [read_table, read_trace])
-def test_millions_of_lines_without_cells_are_refused_before_they_are_read(
+def test_blank_lines_that_are_packed_are_refused_before_they_are_read(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:
     path = tmp_path / "a.csv.gz"
