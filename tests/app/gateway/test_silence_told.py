@@ -66,8 +66,11 @@ def said_by(phone: int) -> tuple[str, bytes]:
 async def first_frame(gateway: Gateway) -> dict[str, Any]:
     url = "/map/events?mode=session"
     async with gateway._http.stream("GET", url) as answer:
+        kind = ""
         async for line in answer.aiter_lines():
-            if line.startswith("data: "):
+            if line.startswith("event: "):
+                kind = line[7:]
+            if line.startswith("data: ") and kind == "frame":
                 frame: dict[str, Any] = json.loads(line[6:])
                 return frame
     raise AssertionError("no frame")
