@@ -220,13 +220,17 @@ def seconds_of(decode: Callable[[bytes], object], payload: bytes, *, enough_s: f
 
 @pytest.mark.parametrize("reader", READERS)
 def test_no_generated_message_costs_more_than_10_ms_for_each_100_kb(reader: str) -> None:
-    """On a machine that is slow or busy, than 7 times json.loads."""
+    """On a machine that is slow or busy, than 10 times json.loads.
+
+    The dearest take 5 to 7 times as long as that, and up to 7.6 beside other tests, which share the
+    caches of the processor.
+    """
     decode, n = READERS[reader](), 0
     for payload in messages(reader):
         n += 1
         size = max(len(payload), 100_000) / 100_000
         if seconds_of(decode, payload, enough_s=0.01 * size) > 0.01 * size:
-            allowed_s = size * max(0.01, 7 * seconds_of(json.loads, SOUND, enough_s=0.0))
+            allowed_s = size * max(0.01, 10 * seconds_of(json.loads, SOUND, enough_s=0.0))
             assert seconds_of(decode, payload, enough_s=allowed_s) <= allowed_s, payload[:60]
     assert n > 200
 
