@@ -157,7 +157,7 @@ def map_router(
     source: FrameSource,
     outline: Outline,
     *,
-    rule: Sequence[KOfDensity] = (),
+    rule: Callable[[], Sequence[KOfDensity]] = list,
     first_s: float = 0.0,
     token: str | None = None,
     demo: bool = False,
@@ -173,7 +173,7 @@ def map_router(
     outline
         The road network.
     rule
-        How density decides k.
+        Returns how density decides k at present.
     first_s
         About how long it takes until the first regions are published.
     token
@@ -196,7 +196,7 @@ def map_router(
             roads="whole" if outline.is_small else "by bounds",
             streets=streets,
             records=windows is not None,
-            rule=list(rule),
+            rule=list(rule()),
             first_s=ceil(first_s),
         )
 

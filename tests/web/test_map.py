@@ -63,7 +63,12 @@ def site(show: Show, *, token: str | None = None) -> httpx.AsyncClient:
         ready=list,
         more=[
             map_router(
-                show, OUTLINE, token=token, rule=RULE, first_s=10.4, windows=lambda: [WINDOW]
+                show,
+                OUTLINE,
+                token=token,
+                rule=lambda: RULE,
+                first_s=10.4,
+                windows=lambda: [WINDOW],
             )
         ],
     )

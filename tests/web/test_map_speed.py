@@ -105,7 +105,7 @@ def served(n_devices: int) -> Iterator[str]:
     """Serve the map of a crowd on a network of as many nodes from this process."""
     network = load_network(f"city:{n_devices}")
     app = FastAPI()
-    app.include_router(map_router(Crowd(network), Outline(network), demo=True, rule=RULE))
+    app.include_router(map_router(Crowd(network), Outline(network), demo=True, rule=lambda: RULE))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

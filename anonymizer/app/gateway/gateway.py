@@ -325,6 +325,7 @@ class Gateway:
             streams,
             viewer=self._viewer,
             demo=demo,
+            current=lambda: self._settings,
             metrics=self._metrics,
             readiness=self._readiness,
             evidence=self._evidence,

@@ -28,6 +28,7 @@ def application(
     *,
     viewer: Viewer,
     demo: bool,
+    current: Callable[[], Settings],
     metrics: OwnMetrics,
     readiness: Readiness,
     evidence: "OwnEvidence | None",
@@ -44,6 +45,8 @@ def application(
         What the live map shows.
     demo
         Whether the devices are simulated.
+    current
+        Returns the settings that hold after a reload.
     metrics, readiness
         Those of the gateway.
     evidence
@@ -65,7 +68,7 @@ def application(
             from anonymizer.app.gateway.api import last_windows  # noqa: PLC0415  only for records
 
             windows = partial(last_windows, settings, streams)
-        shown = partial(map_routes, viewer, network, settings, demo=demo, windows=windows)
+        shown = partial(map_routes, viewer, network, current, demo=demo, windows=windows)
         routes.append(shown(streets=bool(streets)))
     if settings.public_network.enabled and settings.inputs:
         from anonymizer.web.network_file import network_router  # noqa: PLC0415  few ask for it

@@ -207,7 +207,7 @@ def _event(kind: str, data: bytes) -> bytes:
 def map_routes(
     viewer: Viewer,
     network: RoadNetwork,
-    settings: Settings,
+    settings: Callable[[], Settings],
     *,
     demo: bool,
     streets: bool = False,
@@ -215,7 +215,8 @@ def map_routes(
 ) -> "APIRouter":
     """Return the routes of the live map.
 
-    `streets`: whether there is traffic by street; `windows`: see `map_router`.
+    `settings`: returns those that hold at present; `streets`: whether there is traffic by street;
+    `windows`: see `map_router`.
 
     Raises
     ------
@@ -227,13 +228,14 @@ def map_routes(
     from anonymizer.web.map import map_router  # noqa: PLC0415
     from anonymizer.web.network_outline import Outline  # noqa: PLC0415
 
+    first = settings()
     return map_router(
         viewer,
         Outline(network),
-        rule=_rule(settings),
+        rule=lambda: _rule(settings()),
         # Groups form when devices have settled, and publish within a beat.
-        first_s=settings.session.settle_s + settings.session.beat_s,
-        token=read_token(settings.http),
+        first_s=first.session.settle_s + first.session.beat_s,
+        token=read_token(first.http),
         demo=demo,
         streets=streets,
         windows=windows,

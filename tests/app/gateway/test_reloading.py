@@ -4,6 +4,7 @@ import json
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 from anonymizer.app.gateway.gateway import Gateway
@@ -78,6 +79,24 @@ async def test_sighup_applies_a_file_whole_or_not_at_all(tmp_path: Path) -> None
         "log.level": {"from": "info", "to": "error"},
     }
     assert not any("s3cret" in line for line in gateway.program.lines)
+
+
+async def test_the_map_tells_the_rule_of_density_that_holds() -> None:
+    settings = Settings.model_validate({"network": {"source": "grid:10x10"}, "http": {"port": 0}})
+    gateway = Gateway(settings, NETWORK)
+    server = gateway.http
+    assert server is not None
+
+    async def rule() -> list[tuple[int | None, int, int]]:
+        async with httpx.AsyncClient() as http:
+            told = (await http.get(f"{server.url}/map/about")).json()["rule"]
+        return [(each["below"], each["k"], each["published"]) for each in told]
+
+    async with server.serving():
+        assert await rule() == [(4, 10, 10), (10, 5, 5), (None, 2, 2)]
+        stricter = {"adka": {"k_floor": 7}, "region": {"k_extra": 3}}
+        gateway.adopt(Settings.model_validate(settings.model_dump(exclude_unset=True) | stricter))
+        assert await rule() == [(7, 10, 10), (13, 7, 5), (None, 7, 2)]
 
 
 def test_a_broker_that_was_started_for_the_gateway_does_not_stand_in_the_way_of_a_reload() -> None:
