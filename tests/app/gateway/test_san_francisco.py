@@ -90,7 +90,7 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
     assert leaks(wire + [json.dumps({**line, "timestamp": ""}) for line in log], truths) == []
 
     # Who leaves the roads counts where it was, as if it had fallen silent.
-    network = load_network(source)
+    network = load_network(source, max_spacing_m=0)  # that of `adka`
     lat, lon = (np.array([getattr(each, name) for each in truths]) for name in ("lat", "lon"))
     on_road = NodeLocator(network, limit_m=150).locate(lat, lon) >= 0
     near = [truth for truth, is_near in zip(truths, on_road.tolist(), strict=True) if is_near]
