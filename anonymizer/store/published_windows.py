@@ -66,13 +66,14 @@ class ReleaseReader:
             ).fetchone()
         return int(n)
 
-    def classes(self, release: PublishedWindow) -> list[bytes]:
-        """Return the published payloads of a release; fewer if some are being erased."""
+    def classes(self, release: PublishedWindow, *, limit: int = -1) -> list[bytes]:
+        """Return the first published payloads of a release; see `ReleaseStore`."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT payload FROM classes JOIN streams ON streams.id = stream"
-                " WHERE name = ? AND window = ? AND published_at IS NOT NULL ORDER BY number",
-                (release.stream, release.window),
+                " WHERE name = ? AND window = ? AND published_at IS NOT NULL ORDER BY number"
+                " LIMIT ?",
+                (release.stream, release.window, limit),
             ).fetchall()
         return [row[0] for row in rows]
 

@@ -52,6 +52,7 @@ def test_a_window_is_a_release_once_all_its_classes_are_published(
     assert (found.stream, found.window, found.start, found.end) == ("fleet", 7, 70.0, 80.0)
     assert (found.k, found.n_classes, found.n_records, found.n_published) == (3, 2, 9, 8)
     assert reader.classes(found) == [b"a", b"b"]
+    assert reader.classes(found, limit=1) == [b"a"]
     assert reader.count(["other"]) == 0
 
 

@@ -195,8 +195,8 @@ def test_no_class_is_asked_to_be_smaller_than_it_was_released(office: Office) ->
 
 def test_a_release_of_which_a_class_is_gone_answers_nothing(office: Office) -> None:
     class HalfErased(ReleaseReader):
-        def classes(self, release: PublishedWindow) -> list[bytes]:
-            return list(super().classes(release))[1:]
+        def classes(self, release: PublishedWindow, *, limit: int = -1) -> list[bytes]:
+            return list(super().classes(release, limit=limit))[1:]
 
     store = HalfErased(office.rig.path)
     answer = Queries(office.rig.stream, store).answer(None, None, None)

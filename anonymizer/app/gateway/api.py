@@ -59,7 +59,8 @@ def last_windows(settings: Settings, streams: Sequence[Stream]) -> list[LastWind
             window.start, window.end = newest.start, newest.end
             window.n_records, window.n_published = newest.n_records, newest.n_published
             window.n_classes = newest.n_classes
-            window.classes = [json.loads(each) for each in store.classes(newest)[:_CLASSES_SHOWN]]
+            classes = store.classes(newest, limit=_CLASSES_SHOWN)
+            window.classes = [json.loads(each) for each in classes]
         found.append(window)
     return found
 

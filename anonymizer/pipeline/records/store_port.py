@@ -242,5 +242,5 @@ class ReleaseStore(Protocol):
     def count(self, streams: Sequence[str]) -> int:
         """Return the number of releases of some streams."""
 
-    def classes(self, release: PublishedWindow) -> Sequence[bytes]:
-        """Return the published payloads of a release; fewer if some are being erased."""
+    def classes(self, release: PublishedWindow, *, limit: int = -1) -> Sequence[bytes]:
+        """Return the published payloads of a release, or the first; fewer if some are erased."""
