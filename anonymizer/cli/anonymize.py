@@ -163,6 +163,8 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("GCP range", f"{loss.range:.4f}")
     table.add_row("GCP set", f"{loss.set:.4f}")
     table.add_row("GCP taxonomy", f"{loss.taxonomy:.4f}")
+    if report.least_gcp is not None:
+        table.add_row(f"  least possible, {report.settings.cost}", f"{report.least_gcp:.4f}")
     table.add_row("DM", f"{report.dm:,}")
     if len(report.sources) > 1:
         table.add_row("values linked between sources", f"{report.n_learned(sensitive=False):,}")

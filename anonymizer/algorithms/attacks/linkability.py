@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.released_classes import (
     NOTHING,
@@ -33,7 +32,7 @@ from anonymizer.algorithms.attacks.released_classes import (
     identities,
     only_values,
 )
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Records, Schema
 
@@ -122,9 +121,8 @@ def link(
     entry for each key, so among classes with equal labels the last one wins. Here a key has all
     of them. A cell whose value is missing cannot leak.
 
-    Linear in the records and labels. `Knowledge.VALUES` takes in addition a 64th of (classes
-    times distinct tuples of the source that are still undecided); the first few classes decide
-    most tuples.
+    Linear in the records and labels, and for `Knowledge.VALUES` about O(n log n) of the distinct
+    tuples and the classes.
     """
     person = records.person[class_of >= 0]
     targets: list[tuple[int | None, list[int]]] = [
@@ -160,9 +158,12 @@ def infer(
     missing = np.array([a.missing for a in (*schema.qis, *schema.sensitive)], np.int64)
     for known, source in enumerate(schema.sources):
         for knows in Knowledge:
-            learns = _learns(knows, published, list(source), revealed_by, victims.qi, of)
+            others = [a for a in range(truth.shape[1]) if a not in source]
+            learns = np.zeros(truth.shape, bool)
+            learns[:, others] = _learns(
+                knows, published, list(source), revealed_by[:, others].copy(), victims.qi, of
+            )
             learns &= truth != missing
-            learns[:, list(source)] = False
             yield Inference(knows, known, learns)
 
 
@@ -221,7 +222,7 @@ def _distinct(rows: Int32Array) -> tuple[Int32Array, IntArray]:
     return tuples, number
 
 
-@kernel
+@inner_kernel
 def _union(a: int, b: int) -> int:
     """Return what two candidates together allow: one value, `SEVERAL` or `NOTHING`."""
     if a == NOTHING:
@@ -246,17 +247,15 @@ def _revealed_by_values(
 ) -> IntArray:
     """Return what the classes that cover each tuple together allow, shape (tuples, columns)."""
     rank = np.empty(tuples.shape, np.int64)
-    first_rank, first_run, first_of, lo, hi = [0], 0, [], [], []
+    first_run, first_of, lo, hi = 0, [], [], []
     for a, labels in enumerate(known):
         codes, rank[:, a] = np.unique(tuples[:, a], return_inverse=True)
         first_of.append(labels.first_of + first_run)
         lo.append(np.searchsorted(codes, labels.lo, side="left"))
         hi.append(np.searchsorted(codes, labels.hi, side="right"))
         first_run += len(labels.lo)
-        first_rank.append(first_rank[-1] + len(codes) + 1)
     return _revealed_by_covering(
         rank,
-        np.array(first_rank),
         np.stack(first_of),
         np.concatenate(lo),
         np.concatenate(hi),
@@ -264,72 +263,147 @@ def _revealed_by_values(
     )
 
 
+_LEAF = 16
+"""Tuples that are compared with classes one by one."""
+_HALVINGS = 31
+"""Of a column, whose ranks are below 2^31; a box waits for each."""
+
+
 @kernel
 def _revealed_by_covering(
-    rank: IntArray,
-    first_rank: IntArray,
+    rank: IntArray, first_of: IntArray, lo: IntArray, hi: IntArray, revealed_by: IntArray
+) -> IntArray:
+    """Combine the classes that cover each tuple.
+
+    `rank`: distinct, shape (tuples, columns). Run r of class c in column a, from `first_of[a, c]`
+    to `first_of[a, c + 1]`, covers the ranks from `lo[r]` to `hi[r]`, exclusive.
+
+    Tuples are divided at the middle of their widest column, again and again. A box of tuples keeps
+    the classes that meet it and would add something: those that cover all of it are combined at
+    once, the others are left to its halves.
+    """
+    n_columns, n_classes = revealed_by.shape[1], len(revealed_by)
+    revealed = np.full((len(rank), n_columns), NOTHING)
+    if len(rank) == 0 or n_columns == 0:
+        return revealed
+    member = np.arange(len(rank))
+    low, high = np.empty((2, rank.shape[1]), np.int64)
+    # The classes that meet the boxes above one another, the uppermost first.
+    seats = np.arange(2 * n_classes)
+    boxes = [(0, len(rank), 0, n_classes)]
+    allowed = np.full((_HALVINGS * rank.shape[1] + 2, n_columns), NOTHING)
+    state = np.empty(n_columns, np.int64)
+    while len(boxes) > 0:
+        start, end, first, last = boxes.pop()
+        state[:] = allowed[len(boxes)]
+        box = member[start:end]
+        _bounds(box, rank, low, high)
+        if 2 * last - first > len(seats):
+            seats = np.append(seats, seats)
+        n_meeting = _combine(seats, first, last, state, low, high, first_of, lo, hi, revealed_by)
+        if len(box) > _LEAF and n_meeting > last:
+            n_low = _halve(box, rank, low, high)
+            for half in ((start, start + n_low), (start + n_low, end)):
+                allowed[len(boxes)] = state
+                boxes.append((half[0], half[1], last, n_meeting))
+            continue
+        for t in box:
+            revealed[t] = state
+            low[:], high[:] = rank[t], rank[t]
+            _combine(
+                *(seats, last, n_meeting, revealed[t], low, high, first_of, lo, hi, revealed_by)
+            )
+    return revealed
+
+
+@inner_kernel
+def _combine(
+    seats: IntArray,
+    first: int,
+    last: int,
+    allowed: IntArray,
+    low: IntArray,
+    high: IntArray,
     first_of: IntArray,
     lo: IntArray,
     hi: IntArray,
     revealed_by: IntArray,
-) -> IntArray:
-    """Combine the classes that cover each tuple, 64 classes at a time."""
-    n_classes, n_columns = revealed_by.shape
-    revealed = np.full((len(rank), n_columns), NOTHING)
-    undecided = np.arange(len(rank))
-    n_undecided = len(rank)
-    covers = np.zeros(first_rank[-1], np.uint64)
-    for first in range(0, n_classes, 64):
-        _set_covers(covers, first, min(first + 64, n_classes), first_rank, first_of, lo, hi)
-        n_left = 0
-        for t in undecided[:n_undecided]:
-            batch = covers[first_rank[0] + rank[t, 0]]
-            for a in range(1, len(first_of)):
-                batch &= covers[first_rank[a] + rank[t, a]]
-            if _combine(revealed[t], batch, revealed_by[first:]):
-                undecided[n_left] = t
-                n_left += 1
-        n_undecided = n_left
-    return revealed
+) -> int:
+    """Add the classes from seat `first` to `last` that cover a box; return the seat after the last.
 
-
-@kernel
-def _set_covers(
-    covers: NDArray[np.uint64],
-    first: int,
-    end: int,
-    first_rank: IntArray,
-    first_of: IntArray,
-    lo: IntArray,
-    hi: IntArray,
-) -> None:
-    """Set the bit of each class from `first` to `end` at the values that its labels cover.
-
-    The bit is flipped at the start of each run and after its end; a running XOR fills the run.
+    Those that cover it partly, and would add something, are seated behind the others.
     """
-    covers[:] = 0
-    for a in range(len(first_of)):
-        base = first_rank[a]
-        for c in range(first, end):
-            bit = np.uint64(1) << np.uint64(c - first)
-            for r in range(first_of[a, c], first_of[a, c + 1]):
-                covers[base + lo[r]] ^= bit
-                covers[base + hi[r]] ^= bit
-        for v in range(base + 1, first_rank[a + 1]):
-            covers[v] ^= covers[v - 1]
+    n_seats = last
+    for seat in range(first, last):
+        c = seats[seat]
+        if not _adds(allowed, revealed_by[c]):
+            continue
+        met = _met(c, low, high, first_of, lo, hi)
+        if met == _WHOLLY:
+            _add(allowed, revealed_by[c])
+        elif met == _PARTLY:
+            seats[n_seats] = c
+            n_seats += 1
+    return n_seats
 
 
-@kernel
-def _combine(revealed: IntArray, batch: np.uint64, revealed_by: IntArray) -> bool:
-    """Add the classes of the set bits in place; return whether a column is still undecided."""
-    one = np.uint64(1)
-    c, undecided = 0, True
-    while batch != 0 and undecided:
-        if batch & one:
-            undecided = False
-            for a in range(len(revealed)):
-                revealed[a] = _union(revealed[a], revealed_by[c, a])
-                undecided |= revealed[a] != SEVERAL
-        batch >>= one
-        c += 1
-    return undecided
+_APART, _PARTLY, _WHOLLY = range(3)
+
+
+@inner_kernel
+def _bounds(box: IntArray, rank: IntArray, low: IntArray, high: IntArray) -> None:
+    """Set the least and the greatest rank of some tuples in each column."""
+    for a in range(len(low)):
+        low[a] = high[a] = rank[box[0], a]
+    for t in box:
+        for a in range(len(low)):
+            low[a], high[a] = min(low[a], rank[t, a]), max(high[a], rank[t, a])
+
+
+@inner_kernel
+def _met(
+    c: int, low: IntArray, high: IntArray, first_of: IntArray, lo: IntArray, hi: IntArray
+) -> int:
+    """Return whether the labels of a class cover a box wholly, or partly, or not at all."""
+    whole = True
+    for a in range(len(low)):
+        meets, covers = False, False
+        for r in range(first_of[a, c], first_of[a, c + 1]):
+            meets |= lo[r] <= high[a] and hi[r] > low[a]
+            covers |= lo[r] <= low[a] and hi[r] > high[a]
+        if not meets:
+            return _APART
+        whole &= covers
+    return _WHOLLY if whole else _PARTLY
+
+
+@inner_kernel
+def _adds(allowed: IntArray, by: IntArray) -> bool:
+    """Return whether a candidate would change what others allow."""
+    adds = False
+    for a in range(len(allowed)):
+        adds |= _union(allowed[a], by[a]) != allowed[a]
+    return adds
+
+
+@inner_kernel
+def _add(allowed: IntArray, by: IntArray) -> None:
+    """Add a candidate to what others allow, in place."""
+    for a in range(len(allowed)):
+        allowed[a] = _union(allowed[a], by[a])
+
+
+@inner_kernel
+def _halve(box: IntArray, rank: IntArray, low: IntArray, high: IntArray) -> int:
+    """Order tuples by the half of their widest column that they lie in; return how many are low."""
+    widest = 0
+    for a in range(len(low)):
+        if high[a] - low[a] > high[widest] - low[widest]:
+            widest = a
+    middle = (low[widest] + high[widest]) // 2
+    n_low = 0
+    for i in range(len(box)):
+        if rank[box[i], widest] <= middle:
+            box[i], box[n_low] = box[n_low], box[i]
+            n_low += 1
+    return n_low

@@ -1,8 +1,9 @@
 """Local search: improves a partition step by step; every step keeps the promise.
 
-The search starts at the cheapest of three partitions: the sweep along an order, the cheapest cuts
-of that order, and the agglomeration of near records. Its classes are then improved by simulated
-annealing [1]_: the longer the search, the lower the information loss.
+The search starts at the cheapest of four partitions: the sweep along an order, boxes, the cheapest
+cuts of the order in which they lie, and the agglomeration of near records. Its classes are then
+improved by simulated annealing [1]_: the longer the search, the lower the information loss. A large
+table is searched in blocks of whole classes.
 
 References
 ----------
@@ -11,17 +12,20 @@ References
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import runs_as_python
 from anonymizer.algorithms.records.agglomeration import agglomerate
-from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.boxes import boxes
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.draws import draw
+from anonymizer.algorithms.records.effort import Effort
 from anonymizer.algorithms.records.leaving import Scratch, blank_scratch
 from anonymizer.algorithms.records.moves import admit, make_moves
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
-from anonymizer.algorithms.records.optimal_cuts import split
+from anonymizer.algorithms.records.optimal_cuts import CUTS_PER_CALL, split
 from anonymizer.algorithms.records.partition import (
     Orders,
     Partition,
@@ -122,15 +126,14 @@ def search_from(
 def improve(
     search: Search,
     *,
-    keep_going: Callable[[], bool],
-    gone_after: Callable[[int], float] | None,
+    effort: Effort,
+    cools: bool,
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Int32Array:
     """Return the class of each record in the cheapest partition found; see `best`.
 
-    `gone_after` returns which share of the search is gone when it has done so much work, 1 or more
-    at its end.
+    `cools`: whether to cool once until the effort ends, if it is known when.
 
     Notes
     -----
@@ -143,19 +146,21 @@ def improve(
     head = search.tally.head
     n, k = len(cheapest), int(head[0]["k"])
     hottest = _HEAT * k * least / max(n, 1)
-    if gone_after is not None:
-        used = 0
-        while keep_going() and (gone := gone_after(used)) < 1:
-            full = _FULL_WORK * n * gone
-            warmth = (1 - gone) ** 2 * min(1.0, used / full if full > 0 else 0.0)
-            used += _moves(search, hottest * warmth, _WORK_PER_CALL, rng, progress)
+    if cools and effort.is_limited:
+        while effort.goes_on():
+            left = effort.left()
+            full = _FULL_WORK * n * (1 - left)
+            warmth = left**2 * min(1.0, effort.used / full if full > 0 else 0.0)
+            effort.spend(_moves(search, hottest * warmth, _WORK_PER_CALL, rng, progress))
         return search.class_of if search.cost < least else cheapest
 
     for number in range(_MOST_ROUNDS):
         length, used = n * (_WORK_PER_RECORD << number), 0
-        while used < length and keep_going():
+        while used < length and effort.goes_on():
             warmth = (1 - used / length) ** 2 if number > 0 else 0.0
-            used += _moves(search, hottest * warmth, length - used, rng, progress)
+            work = _moves(search, hottest * warmth, length - used, rng, progress)
+            effort.spend(work)
+            used += work
         cost = search.cost
         gained = least - cost
         if gained > 0:
@@ -186,8 +191,12 @@ def _moves(
 
 _LONG_SEARCH = 2_000
 """From this many records on, a search uses all its time; below, it ends by itself."""
-_FOR_NEIGHBORS = 0.25
-"""Largest share of its time that a search takes to find near neighbours."""
+_BLOCK = 100_000
+"""Records of a block: 70 MB of working memory at six columns, and near each other in the cache."""
+_FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
+"""Largest shares of what is left that a search uses before its moves; boxes only of its time."""
+_SPLIT_WORK, _AGGLOMERATION_WORK = 60, 150
+"""Work for each record and column, measured, in the unit of `make_moves`."""
 _WARM_TURNS = 24
 """Length of a search whose purpose is to compile the kernels, beside a turn for each QI."""
 
@@ -199,11 +208,12 @@ def best(
     dm_weight: float = 0.0,
     prefer_share: float = 1.0,
     share_price: float = 0.0,
-    keep_going: Callable[[], bool],
+    keep_going: Callable[[], bool] = lambda: True,
     time_left: Callable[[], float] | None = None,
     work: int | None = None,
     seed: int,
     progress: Callable[[float], None] = lambda _loss: None,
+    spent: Callable[[int], None] = lambda _work: None,
 ) -> Int32Array:
     """Return the class of each record in the cheapest partition found in the time there is.
 
@@ -212,13 +222,11 @@ def best(
     `share_price` more GCP for each column in which its class has a value with more than
     `prefer_share`, see `blank_tally`.
 
-    `order`: all records, similar ones near each other, see `hilbert_order`. `keep_going` is asked
-    every 50 ms or so; once False, the best so far is returned. `time_left`: share of the time that
-    is left, 1 at first and 0 at last, by which the search cools; the same time gives better classes
-    where it is known. `work`: how much work the moves may be, in place of time. Neither is asked
-    where records are so few that the search ends by itself. Equal seeds give equal classes where
-    `keep_going` is always True and `time_left` is not called. `progress` is called with the GCP so
-    far.
+    `order`: all records, similar ones near each other, see `hilbert_order`. `keep_going`,
+    `time_left`, `work`: see `Effort`; asked every 50 ms or so. Where it is known when the search
+    ends, it gives better classes in the same time. Equal work and seeds give equal classes, however
+    fast or busy the machine. `progress` is called with the GCP so far, and `spent` at last with the
+    work done.
 
     Classes are dense from 0; all keep the promise. `SUPPRESSED` everywhere where no classes were
     found, nowhere where the whole table can be one class, and else for what fits in none, as far as
@@ -226,51 +234,106 @@ def best(
 
     Notes
     -----
-    What a step costs does not depend on how many classes there are. O(n columns) memory: at six
-    columns about 700 bytes a record.
+    Sweep and boxes, about 10 us a record, are made whatever the work, so that more records never
+    lose more. What a move costs does not depend on how many classes there are. Memory: 100 bytes
+    a record, and for a block at six columns 700 bytes a record.
     """
-    first = sweep(problem, order)[order]
-    if (first == SUPPRESSED).all():
-        return first
-    # In the order, the members of a class lie near each other in memory too.
-    placed = replace(
-        problem,
-        cells=problem.cells[order],
-        person=problem.person[order] if len(problem.person) else problem.person,
-    )
+    effort = Effort(keep_going, time_left, work)
     q = problem.n_qis
-    tally = blank_tally(
-        placed,
-        dm_weight * q / problem.k,
-        prefer_share=prefer_share,
-        share_price=share_price * q if prefer_share < 1 else 0.0,
-    )
-    class_of = _cheaper(first, split(first, tally, keep_going=keep_going), tally)
-    share = time_left if problem.n >= _LONG_SEARCH else None
-    until = 0.0 if share is None else share() * (1 - _FOR_NEIGHBORS)
-    neighbors = neighbors_of(
-        tally.problem, q, keep_going=lambda: keep_going() and (share is None or share() > until)
-    )
-    class_of = _cheaper(class_of, agglomerate(tally, neighbors, keep_going=keep_going), tally)
-    found = improve(
-        search_from(class_of, tally, neighbors, keep_going=keep_going),
-        keep_going=keep_going,
-        gone_after=_gone_after(time_left, work) if problem.n >= _LONG_SEARCH else None,
-        rng=np.random.default_rng(seed),
-        progress=lambda loss: progress(loss / (problem.n * q)),
-    )
-    out = np.empty_like(found)
-    out[order] = found
-    return out
+
+    def tally_of(part: Problem) -> Tally:
+        return blank_tally(
+            part,
+            dm_weight * q / problem.k,
+            prefer_share=prefer_share,
+            share_price=share_price * q if prefer_share < 1 else 0.0,
+        )
+
+    class_of, order = _first_classes(problem, order, tally_of(problem), effort)
+    if (class_of == SUPPRESSED).all():
+        return class_of
+    rng, lost = np.random.default_rng(seed), 0.0
+    n_classes, n_done = 0, 0
+    for block in _blocks(class_of[order], whole=len(problem.person) > 0):
+        own = order[block]
+
+        def told(loss: float, before: float = lost, done: int = n_done + len(own)) -> None:
+            progress((before + loss) / (done * q))
+
+        own_effort = effort.portion(len(own) / (problem.n - n_done))
+        # In the order, the members of a class lie near each other in memory too.
+        placed = replace(
+            problem,
+            cells=problem.cells[own],
+            person=problem.person[own] if len(problem.person) else problem.person,
+        )
+        found, loss = _searched(
+            without_gaps(class_of[own]), tally_of(placed), own_effort, rng, told
+        )
+        effort.spend(own_effort.used)
+        found[found != SUPPRESSED] += n_classes
+        class_of[own] = found
+        n_classes = int(found.max(initial=n_classes - 1)) + 1
+        n_done, lost = n_done + len(own), lost + loss
+    spent(effort.used)
+    return class_of
 
 
-def _gone_after(
-    time_left: Callable[[], float] | None, work: int | None
-) -> Callable[[int], float] | None:
-    """Return what tells which share of a search is gone; see `improve`."""
-    if work is not None:
-        return lambda used: used / work
-    return None if time_left is None else lambda _: 1 - time_left()
+def _first_classes(
+    problem: Problem, order: IntArray, tally: Tally, effort: Effort
+) -> tuple[Int32Array, IntArray]:
+    """Return the cheaper of sweep and boxes, and an order in which its classes lie side by side."""
+    swept = sweep(problem, order)
+    keep_going = effort.until(1 - _FOR_BOXES) if effort.work is None else lambda: True
+    boxed, by_box = boxes(problem, order, keep_going=keep_going)
+    if _cheaper(swept, boxed, tally) is boxed:
+        return boxed, by_box
+    return swept, order
+
+
+def _blocks(class_of: Int32Array, *, whole: bool) -> list[slice]:
+    """Return stretches of whole classes, of about `_BLOCK` records; one where it must be `whole`.
+
+    `class_of`: of the records in an order in which classes lie side by side.
+    """
+    n = len(class_of)
+    n_blocks = 1 if whole else max(round(n / _BLOCK), 1)
+    begins = np.flatnonzero(np.r_[True, class_of[1:] != class_of[:-1]])
+    asked = np.arange(1, n_blocks) * n // n_blocks
+    cuts = np.unique(begins[np.searchsorted(begins, asked, side="right") - 1])
+    edges = [0, *cuts[cuts > 0].tolist(), n]
+    return [slice(begin, end) for begin, end in pairwise(edges)]
+
+
+def _searched(
+    first: Int32Array,
+    tally: Tally,
+    effort: Effort,
+    rng: np.random.Generator,
+    progress: Callable[[float], None],
+) -> tuple[Int32Array, float]:
+    """Return the classes of a block, and their loss, from a first partition into stretches."""
+    n, n_columns = tally.problem.cells.shape
+    q = int(tally.head[0]["n_qis"])
+
+    def split_spends() -> bool:
+        effort.spend(_SPLIT_WORK * n_columns * CUTS_PER_CALL)
+        return effort.goes_on()
+
+    class_of = _cheaper(first, split(first, tally, keep_going=split_spends), tally)
+    is_long = n >= _LONG_SEARCH
+    until = effort.left() * (1 - _FOR_NEIGHBORS) if is_long else 0.0
+    neighbors = neighbors_of(tally.problem, q, keep_going=effort.until(until), spend=effort.spend)
+    work = _AGGLOMERATION_WORK * n * n_columns
+    if effort.work is None or work <= _FOR_AGGLOMERATION * (effort.work - effort.used):
+        effort.spend(work)
+        merged = agglomerate(tally, neighbors, keep_going=effort.goes_on)
+        class_of = _cheaper(class_of, merged, tally)
+    search = search_from(class_of, tally, neighbors, keep_going=effort.goes_on)
+    moves = effort.portion(1.0)
+    found = improve(search, effort=moves, cools=is_long, rng=rng, progress=progress)
+    effort.spend(moves.used)
+    return found, search.loss
 
 
 def has_kernels() -> bool:
@@ -300,8 +363,10 @@ def warm_up(schema: Schema, promise: Promise) -> None:
 
 
 def _cheaper(first: Int32Array, other: Int32Array | None, tally: Tally) -> Int32Array:
-    """Return the cheaper of two partitions; the second may be None, or leave records out."""
+    """Return the cheaper of two partitions, or the one that leaves no records out."""
     if other is None or (other == SUPPRESSED).any():
         return first
+    if (first == SUPPRESSED).any():
+        return other
     before = partition_cost(partition_of(first, tally), tally)
     return other if partition_cost(partition_of(other, tally), tally) < before else first

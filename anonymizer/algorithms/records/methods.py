@@ -22,7 +22,7 @@ SHARE_PRICE = 0.1
 """Price of a preferred share, in GCP, unless the caller sets one."""
 TIME_BUDGET_S = 20.0
 """Time budget of a search, unless the caller sets one."""
-WORK_PER_S = 200_000_000
+WORK_PER_S = 100_000_000
 """Work of a search that takes about one second of one core; see `Task`."""
 AUTO = "auto"
 """Stands for the default method; so does None."""
@@ -50,10 +50,10 @@ class Task:
         Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
         None: there is no limit, and the search ends by itself.
     work
-        Work that a search may do in place of the time, see `local_search.best`: equal tasks then
-        have equal classes, however fast the machine.
-    progress
-        Called with the information loss so far.
+        Work that a search may do in place of the time, see `Effort`: equal tasks then have equal
+        classes, however fast or busy the machine.
+    progress, spent
+        Called with the information loss so far, and at last with the work that a search did.
     seed
         Seed of everything random.
     target, numeric_target
@@ -77,6 +77,7 @@ class Task:
     time_left: Callable[[], float] | None = None
     work: int | None = None
     progress: Callable[[float], None] = lambda _loss: None
+    spent: Callable[[int], None] = lambda _work: None
     seed: int = 0
     target: "ArrayLike | None" = None
     numeric_target: bool = False
@@ -130,11 +131,12 @@ class TimeBudget:
 
     def __init__(self, budget_s: float, clock: Callable[[], float]) -> None:
         self._budget_s, self._clock, self._began_s = budget_s, clock, clock()
-        self.ended_search = False
-        """Whether a search asked for more time than there was."""
+        self.ended_search, self.was_asked = False, False
+        """Whether a search asked for more time than there was; and whether one asked at all."""
 
     def __call__(self) -> float:
         """Return the share of the budget that is left."""
+        self.was_asked = True
         used_s = self._clock() - self._began_s
         if used_s >= self._budget_s:
             self.ended_search = True
@@ -220,6 +222,7 @@ def _best(task: Task) -> "Int32Array":
         work=task.work,
         seed=task.seed,
         progress=task.progress,
+        spent=task.spent,
     )
 
 

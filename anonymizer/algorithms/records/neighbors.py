@@ -33,6 +33,8 @@ _THROUGH = 12
 """Neighbours of each neighbour that are looked at in a round."""
 _ENOUGH = 0.01
 _TUPLES_PER_CALL = 2_000
+_LOOK_WORK = 5
+"""Of one pair of tuples, measured."""
 _SAMPLED = 2_000
 _MOST_KEYS = 2**62
 
@@ -51,11 +53,16 @@ class Neighbors(NamedTuple):
 
 
 def neighbors_of(
-    problem: ProblemArrays, n_qis: int, *, keep_going: Callable[[], bool] = lambda: True
+    problem: ProblemArrays,
+    n_qis: int,
+    *,
+    keep_going: Callable[[], bool] = lambda: True,
+    spend: Callable[[int], None] = lambda _work: None,
 ) -> Neighbors:
     """Return the near neighbours of the records, whose equal tuples lie side by side.
 
-    If time runs out, the lists are as good as they have become.
+    If time runs out, the lists are as good as they have become. `spend` is called with work done,
+    roughly 10 ns each.
 
     Notes
     -----
@@ -83,13 +90,16 @@ def neighbors_of(
             if not keep_going():
                 return found
             _look_beside(begin, order, found, far, problem, n_qis)
+            spend(_LOOK_WORK * _BESIDE * _TUPLES_PER_CALL)
     seen = np.full(n, -1, np.int32)
     for _ in range(_ROUNDS):
         gained = 0
         for begin in range(0, n, _TUPLES_PER_CALL):
             if not keep_going():
                 return found
-            gained += _look_through(begin, found, far, seen, problem, n_qis)
+            new, looks = _look_through(begin, found, far, seen, problem, n_qis)
+            spend(_LOOK_WORK * looks)
+            gained += new
         seen[:] = -1
         if gained < _ENOUGH * n * n_near:
             break
@@ -190,11 +200,14 @@ def _look_through(
     seen: Int32Array,
     problem: ProblemArrays,
     n_qis: int,
-) -> int:
-    """Offer the tuples from `begin` on the neighbours of their neighbours; return what was new."""
+) -> tuple[int, int]:
+    """Offer the tuples from `begin` on the neighbours of their neighbours.
+
+    Returns how many neighbours are new, and how many tuples were looked at.
+    """
     first, near = found.first, found.near
     n_near = near.shape[1]
-    gained = 0
+    gained, looks = 0, 0
     for t in range(begin, min(begin + _TUPLES_PER_CALL, len(near))):
         seen[t] = t
         for x in range(n_near):
@@ -211,8 +224,9 @@ def _look_through(
                 if seen[v] == t:
                     continue
                 seen[v] = t
+                looks += 1
                 bound = max(far[t, n_near - 1], far[v, n_near - 1])
                 away = apart(first[t], first[v], bound, problem, n_qis)
                 gained += _offer(t, v, away, near, far)
                 gained += _offer(v, t, away, near, far)
-    return gained
+    return gained, looks

@@ -18,7 +18,7 @@ _MOST_CUTS, _FEWEST_CUTS = 128, 8
 _CUTS_OF_ALL = 30_000_000
 
 _BACK = 4
-_ENDS_PER_CALL = 100
+CUTS_PER_CALL = 100
 _ADDED_PER_CALL = 500_000
 
 
@@ -52,7 +52,7 @@ def split(
     while begin <= n:
         if not keep_going():
             return None
-        end = min(begin + _ENDS_PER_CALL, n + 1)
+        end = min(begin + CUTS_PER_CALL, n + 1)
         begin = cheapest_cuts(begin, end, places, cost, start, tally)
     if cost[n] == inf:
         return None

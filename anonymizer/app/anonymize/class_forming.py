@@ -10,7 +10,13 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
-from anonymizer.algorithms.records.methods import Method, Task, TimeBudget, searches
+from anonymizer.algorithms.records.methods import (
+    WORK_PER_S,
+    Method,
+    Task,
+    TimeBudget,
+    searches,
+)
 from anonymizer.algorithms.records.ordering import arranged, numbered
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -91,13 +97,15 @@ def form_classes(
     most = int((plan.suppress or 0.0) * whole.n + ROUNDING)
     divided = most > 0 and searches(plan.method)
     budgets: list[TimeBudget] = []
+    used_up: list[bool] = []
 
     def form(kept: IntArray, problem: Problem) -> Int32Array:
-        budget = whole_budget
+        budget, share = whole_budget, 1.0
         if divided:
             share = _TIME_OF_TRIALS[len(budgets)]
             budget = TimeBudget(plan.time_budget_s * share, clock)
         budgets.append(budget)
+        work = ceil(plan.time_budget_s * share * WORK_PER_S)
 
         def time_left() -> float:
             progress()
@@ -113,7 +121,9 @@ def form_classes(
                 prefer_share=plan.prefer_share,
                 share_price=plan.share_price,
                 time_left=time_left,
+                work=work if searches(plan.method) else None,
                 progress=progress,
+                spent=lambda used: used_up.append(used >= work),
                 seed=plan.seed,
                 target=None
                 if plan.target is None
@@ -134,7 +144,7 @@ def form_classes(
             most=most,
             n_trials=len(_TIME_OF_TRIALS) if divided else _TRIALS,
             again=divided,
-            keep_going=lambda: whole_budget() > 0,
+            keep_going=lambda: not whole_budget.was_asked or whole_budget() > 0,
         )
     else:
         kept, found = everyone, form(everyone, problem)
@@ -143,7 +153,7 @@ def form_classes(
         raise InputError(f"{table.path}: no class that keeps the promise was found{why}")
     class_of = np.full(whole.n, SUPPRESSED, np.int32)
     class_of[order[kept]] = found
-    in_time = not any(budget.ended_search for budget in budgets)
+    in_time = not any((*used_up, *(budget.ended_search for budget in budgets)))
     return FormedClasses(class_of, whole.n - len(kept), in_time)
 
 

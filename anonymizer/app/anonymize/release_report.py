@@ -172,6 +172,9 @@ class AnonymizeReport(_Part):
     gcp, gcp_published
         Information loss over one row of each person, where a suppressed one counts 1; over the
         published rows alone.
+    least_gcp
+        Of a search: no release that keeps the promise has a lower `gcp` in the cost that it
+        minimized, see `least_loss`.
     dm
         Discernibility: the sum of the squared class sizes.
     share, n_above
@@ -201,6 +204,7 @@ class AnonymizeReport(_Part):
     sensitive: tuple[Sensitive, ...]
     gcp: Losses
     gcp_published: Losses
+    least_gcp: float | None = None
     dm: int
     share: float = 0.5
     n_above: int = 0

@@ -11,9 +11,10 @@ from typing import Literal
 from anonymizer import __version__
 from anonymizer.algorithms.attacks.linkability import Homogeneity, Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import publish as as_seen
+from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
-from anonymizer.algorithms.records.methods import Model
-from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.methods import Model, searches
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.app.anonymize.class_forming import COSTS, FormedClasses, form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.publication import Publication
@@ -88,6 +89,7 @@ def report_of(
         sensitive=_sensitive(coded, found, alike, modal),
         gcp=_losses(found.gcp),
         gcp_published=_losses(found.gcp_published),
+        least_gcp=_least_gcp(coded, plan, class_of),
         dm=found.dm_published,
         share=modal.share,
         n_above=modal.n_above_any,
@@ -104,6 +106,15 @@ def report_of(
             times_hilbert=_times_hilbert(table, coded, plan, model, formed.class_of),
         ),
     )
+
+
+def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> float | None:
+    """Return a loss that no release is below, where a search tried to come near it."""
+    if not searches(plan.method):
+        return None
+    cost = COSTS[plan.cost]
+    problem = make_problem(coded.records, coded.schema, plan.promise, cost=cost)
+    return least_loss(problem, class_of, seed=plan.seed)
 
 
 def _times_hilbert(
@@ -292,7 +303,7 @@ def warnings_of(
         f"means that are left out, as fewer than k persons have a value: {n_withheld}": bool(
             n_withheld
         ),
-        "the time budget ended the search: another run may end elsewhere": not in_time,
+        "the time budget ended the search: a longer one (--time-budget) may lose less": not in_time,
         f"{plan.method} loses {times_hilbert:.1f} times as much as hilbert would: choose another "
         "method": times_hilbert >= _MUCH,
     }

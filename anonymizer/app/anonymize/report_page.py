@@ -128,6 +128,7 @@ def _key_figures(report: AnonymizeReport) -> str:
         "least persons of a class": f"{report.k:,}",
         "class size, least / median / most": f"{size.min:,} / {size.median:g} / {size.max:,}",
         f"GCP ({report.settings.cost})": f"{getattr(report.gcp, report.settings.cost):.4f}",
+        **({} if report.least_gcp is None else {"least possible": f"{report.least_gcp:.4f}"}),
         "DM": f"{report.dm:,}",
         "values linked between sources": f"{report.n_learned(sensitive=False):,}",
         "sensitive values linked": f"{report.n_learned(sensitive=True):,}",

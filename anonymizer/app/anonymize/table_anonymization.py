@@ -101,7 +101,7 @@ def anonymize(
         measure = measured(table, declared, plan.measures)[coded.row]
         n_named = coded.records.n
         coded, measure = one_row_each(coded, measure, seed=plan.seed)
-        plan = _with_method(plan, model, coded.records.n)
+        plan = _with_method(plan, model)
     with steps.timed("compile"):
         warm_up(plan.method, coded.schema, plan.promise)
     with steps.timed("partition"):
@@ -258,11 +258,14 @@ def check_target(target: str, open_: Sequence[str], n_values: Callable[[str], in
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
 
 
-def _with_method(plan: ReleasePlan, model: Model, n: int) -> ReleasePlan:
-    """Return the plan with the name of the method that `auto` stands for."""
+def _with_method(plan: ReleasePlan, model: Model) -> ReleasePlan:
+    """Return the plan with the name of the method that `auto` stands for.
+
+    A search is given work and no time, so it pays however many rows there are.
+    """
     # In the background (`kernel_background`), a search that is not asked for is not waited for.
     budget_s = plan.time_budget_s if plan.method != AUTO or search_is_compiled() else 0.0
-    name = model.method_name(plan.method, n=n, time_budget_s=budget_s)
+    name = model.method_name(plan.method, n=0, time_budget_s=budget_s)
     if plan.prefer_share < 1 and not searches(name):
         raise SettingsError(f"prefer-share: method {name} knows no soft goal; best does")
     if plan.weights and not weighs(name):

@@ -174,3 +174,22 @@ def test_the_size_of_the_domain_does_not_change_what_leaks(
     spread_out = table.qi * np.array([1000, 1, 1], np.int32)
     wide = Records(spread_out, table.sensitive, table.person)
     assert leaks(wide, class_of, many) == leaks(table, class_of, few)
+
+
+def test_a_large_release_is_linked_as_the_naive_twin_links_it() -> None:
+    rng = np.random.default_rng(8)
+    n = 400
+    qi = np.column_stack([rng.integers(0, a.size, n) for a in SCHEMA.qis]).astype(np.int32)
+    for spread in (1, 40, 400):  # classes of neighbours in a column, and of anybody
+        by = np.argsort(qi[:, 0] * 400 + rng.integers(0, spread, n))
+        class_of = np.empty(n, np.int32)
+        class_of[by] = np.arange(n) // 2
+        sensitive = (class_of % 3)[:, None].astype(np.int32)
+        table = Records(qi, sensitive, np.arange(n, dtype=np.int32))
+        for leak in leaks(table, class_of):
+            cells = learned(
+                table, SCHEMA, class_of, knows=leak.knows, source=SCHEMA.sources[leak.known],
+                tree=False,
+            )  # fmt: skip
+            columns = (3,) if leak.learned is None else SCHEMA.sources[leak.learned]
+            assert leak.n_cells == sum(j in columns for _, j in cells)

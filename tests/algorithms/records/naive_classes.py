@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
+from math import log
 
 from hilbertcurve.hilbertcurve import HilbertCurve
 
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
@@ -86,6 +88,38 @@ def mondrian(records: Records, schema: Schema, promise: Promise) -> list[int]:
         return [member]
 
     everyone = list(range(records.n))
+    return class_of(records.n, cut(everyone) if keeps(everyone) else [])
+
+
+def boxes(
+    records: Records, schema: Schema, promise: Promise, cost: Cost, order: Sequence[int]
+) -> list[int]:
+    def keeps(member: Sequence[int]) -> bool:
+        return naive.keeps(records, schema, promise, member)
+
+    def merit(low: list[int], high: list[int]) -> float:
+        both = [*low, *high]
+        lost = [len(part) * naive.loss(records, schema, cost, part) for part in (low, high, both)]
+        share = len(low) / len(both)
+        entropy = -share * log(share) - (1 - share) * log(1 - share)
+        return (lost[2] - (lost[0] + lost[1])) * entropy
+
+    def cut(member: list[int]) -> list[list[int]]:
+        best: list[tuple[float, list[int], list[int]]] = []
+        for j in range(len(schema.qis)):
+            found: list[tuple[float, list[int], list[int]]] = []
+            for border in sorted({int(records.qi[i, j]) for i in member}, reverse=True)[1:]:
+                low = [i for i in member if records.qi[i, j] <= border]
+                high = [i for i in member if records.qi[i, j] > border]
+                if min(len(low), len(high)) >= promise.k:
+                    found.append((merit(low, high), low, high))
+            best += [max(found, key=lambda each: each[0])] if found else []
+        for saved, low, high in sorted(best, key=lambda each: -each[0]):
+            if saved > 0 and keeps(low) and keeps(high):
+                return [*cut(low), *cut(high)]
+        return [member]
+
+    everyone = list(order)
     return class_of(records.n, cut(everyone) if keeps(everyone) else [])
 
 

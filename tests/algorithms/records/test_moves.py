@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.draws import draw
+from anonymizer.algorithms.records.effort import Effort
 from anonymizer.algorithms.records.local_search import Search, improve, search_from
 from anonymizer.algorithms.records.moves import make_moves
 from anonymizer.algorithms.records.neighbors import neighbors_of
@@ -139,8 +140,8 @@ def test_a_search_that_is_stopped_while_hot_gives_no_worse_than_its_start() -> N
     asked = iter([True, False])
     found = improve(
         search,
-        keep_going=lambda: next(asked),
-        gone_after=lambda _used: 0.0,
+        effort=Effort(lambda: next(asked), lambda: 1.0, None),
+        cools=True,
         rng=rng,
         progress=lambda _loss: None,
     )
