@@ -156,7 +156,18 @@ def check_texts(texts: Collection[str], *, max_bytes: int = MAX_BYTES) -> None:
     UnfoldingError
         If it takes more than `max_bytes`.
     """
-    _check(4 * len(texts) * max(map(len, texts), default=0), max_bytes)
+    check_width(len(texts), max(map(len, texts), default=0), max_bytes=max_bytes)
+
+
+def check_width(n: int, n_chars: int, *, max_bytes: int = MAX_BYTES) -> None:
+    """Check the size of a numpy array of `n` texts, of which the longest has `n_chars`.
+
+    Raises
+    ------
+    UnfoldingError
+        If it takes more than `max_bytes`.
+    """
+    _check(4 * n * n_chars, max_bytes)
 
 
 def _check(n_bytes: int, max_bytes: int) -> None:

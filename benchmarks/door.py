@@ -1,22 +1,31 @@
-"""Benchmark of the way in: from the bytes of a socket to columns with the slots of the devices."""
+"""Benchmark of the way in: from the bytes of a socket to columns with the slots of the devices.
+
+And what it costs to judge which of the positions are believed.
+"""
 
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
 
+from anonymizer.algorithms.positions.trust import Claims
 from anonymizer.codecs import CODECS
+from anonymizer.domain.arrays import Int32Array, UInt8Array
 from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Delivery, Outgoing, Packed, PackedDeliveries
 from anonymizer.pipeline.positions.decode.decoded import Decoded
-from anonymizer.pipeline.positions.decode.decoding import Decoder
+from anonymizer.pipeline.positions.decode.decoding import Decoder, date_the_undated
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
-from anonymizer.settings import InputSettings, LimitSettings
+from anonymizer.pipeline.positions.tick.mover_limits import MoverLimits
+from anonymizer.pipeline.positions.tick.trusted_devices import TrustedDevices
+from anonymizer.settings import InputSettings, LimitSettings, PresenceSettings
 from anonymizer.transport.packets import (
     PUBACK,
     PacketReader,
@@ -30,6 +39,9 @@ from benchmarks.tables import Table
 from benchmarks.timing import agree
 
 _RUNS = 7
+_KEPT_S = 600.0
+_NOW_S = 1_800_000_001.0
+"""Just after the times of the payloads."""
 _READ_BYTES = 1 << 16
 _BATCH = 100
 
@@ -53,12 +65,16 @@ class _Case:
         self, codec: str, payloads: Sequence[bytes], *, n: int, qos: int, batch: bool
     ) -> None:
         self.codec, self.payloads, self.n, self.qos = codec, payloads, n, qos
+        self.expected = Outcome.SUPPRESSED__AGE_UNKNOWN if batch else Outcome.HELD
         topic, device_from = ("feed", "payload") if batch else ("positions/{device}", "topic")
         given = {"topic": topic, "codec": codec, "device_from": device_from}
         limits = LimitSettings(max_ids_per_topic=n)
-        router = TopicRouter([InputSettings.model_validate(given)])
+        inputs = [InputSettings.model_validate(given)]
+        router = TopicRouter(inputs)
         self._decoder = Decoder(router, limits, Ledger())
         self._devices = DeviceTable(secret=b"", max_devices=n)
+        self._limits = MoverLimits(inputs, PresenceSettings())
+        self._trust = TrustedDevices(self._devices.keys, kept_s=_KEPT_S)
         self.stream = b"".join(
             encode_publish(
                 Outgoing(topic.replace("{device}", f"device-{i}"), payload),
@@ -82,12 +98,22 @@ class _Case:
                     received.append([Delivery(packet.topic, packet.payload, packet.mid)])
         return received
 
-    def columns(self) -> Decoded:
-        """Return the positions of all messages, after their devices have got their slots."""
+    def columns(self) -> tuple[Decoded, Int32Array]:
+        """Return the positions of all messages, and the slots of their devices."""
         batches = [Arrivals(0.0, messages) for messages in self.receive()]
         decoded = self._decoder.decode(batches).of[0]
-        decoded.slots(np.arange(len(decoded.sender)), self._devices)
-        return decoded
+        return decoded, decoded.slots(np.arange(len(decoded.sender)), self._devices)
+
+    def judge(self, decoded: Decoded, slot: Int32Array) -> UInt8Array:
+        """Return what the stage of trust says of each position, as `Admission` asks it."""
+        n = len(slot)
+        outcome = self._limits.plausible(decoded, now=_NOW_S)
+        ts = date_the_undated(decoded.ts, slot, since=_NOW_S - 1.0, now=_NOW_S)
+        message = np.arange(n) if decoded.message is None else decoded.message
+        place, undated = (decoded.lat, decoded.lon), np.isnan(decoded.ts)
+        claims = Claims(slot, ts, *place, undated, decoded.hearsay, message)
+        max_mps = self._limits.max_mps(decoded.input, n)
+        return outcome | self._trust.judge(claims, max_mps=max_mps, now=_NOW_S)
 
 
 def door(n: int) -> Table:
@@ -112,23 +138,27 @@ def door(n: int) -> Table:
     for name, case in cases:
         codec = CODECS[case.codec]
         fixes = [fix for payload in case.payloads for fix in codec(payload)]
-        agree(case.columns().lat.tolist(), [fix.lat for fix in fixes if isinstance(fix, Fix)])
+        decoded, slot = case.columns()
+        agree(decoded.lat.tolist(), [fix.lat for fix in fixes if isinstance(fix, Fix)])
         loads = msgspec.msgpack.decode if case.codec == "msgpack" else json.loads
         loads_us = _us(_each(loads, case.payloads), n)
         columns_us = _us(case.columns, n)
         ratios[f"door {name}"] = columns_us / loads_us
         each_us = (_us(_each(codec, case.payloads), n), _us(case.receive, n), columns_us)
+        agree(set(case.judge(decoded, slot).tolist()), {case.expected})
+        trust_us = _us(partial(case.judge, decoded, slot), n)
         n_bytes = round(sum(map(len, case.payloads)) / n)
-        rows.append((name, n_bytes, loads_us, *each_us, columns_us / loads_us))
+        rows.append((name, n_bytes, loads_us, *each_us, trust_us, columns_us / loads_us))
     return Table(
         f"From the socket to columns, {n:,} positions: µs of CPU a position",
-        ("messages", "bytes", "loads", "codec", "packets", "columns", "columns/loads"),
+        ("messages", "bytes", "loads", "codec", "packets", "columns", "trust", "columns/loads"),
         rows,
         (
             "loads: json.loads of each message; of MessagePack, msgspec to plain objects.",
             "codec: each message by its codec, which reads what the compiled reader leaves.",
             "packets: MQTT alone, with acknowledgements at QoS 1.",
             "columns: everything, to places, times and the slots of the devices.",
+            "trust: besides, whether each is believed; 100 of one time are sorted as a poll.",
         ),
         ratios,
     )

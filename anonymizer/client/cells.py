@@ -112,7 +112,7 @@ def _read_zones(polygons: Any, name: str) -> "tuple[list[str], list[Geometry]]":
             collection = json.loads(Path(where).read_bytes())
         except OSError as error:
             raise InputError(f"{where}: cannot be read: {error.strerror}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(f"{where}: is not GeoJSON") from None
     else:
         where = "zones"

@@ -219,7 +219,7 @@ def _messages(lines: Sequence[bytes]) -> Iterator[_Message]:
     for line in lines:
         start = line.find(b"{")  # behind a topic, if `mosquitto_sub -v` printed it
         if b'"n_cells"' in line and start >= 0:
-            with suppress(msgspec.MsgspecError):
+            with suppress(msgspec.MsgspecError, RecursionError):
                 yield decoded(line[start:])
 
 

@@ -182,7 +182,7 @@ class Collector:
         """
         try:
             body = self._decode(payload)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self.left_out[NOT_UNDERSTOOD] += 1
             return False
         for each in (body, *(body.groups or ())):
@@ -247,7 +247,7 @@ class Collector:
     def _take_trips(self, payload: bytes) -> bool:
         try:
             told = msgspec.json.decode(payload, type=ToldWindow)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             self.left_out[NOT_UNDERSTOOD] += 1
             return False
         self.trips[told.time] = told
@@ -257,7 +257,7 @@ class Collector:
         names, time, columns = body.names, body.time, self.columns
         try:
             region = self._region(body.region)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             time = None
         lists = [each for each in (body.values or {}).values() if isinstance(each, list)]
         if time is None or any(len(each) != len(names) for each in lists):

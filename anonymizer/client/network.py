@@ -259,7 +259,7 @@ def from_parts(version: str, parts: Iterable[bytes]) -> Network:
     for part in parts:
         try:
             collection = msgspec.json.decode(part, type=_Collection)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             raise InputError("a part of the published network cannot be read") from None
         if collection.network != version:
             raise InputError("the parts of the published network have different versions")
@@ -272,7 +272,7 @@ def _from_geojson(path: Path) -> Network:
         collection = msgspec.json.decode(path.read_bytes(), type=_Collection)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         raise InputError(f"{path}: is not a file of `anonymizer network export`") from None
     return _from_features(collection.network, collection.features)
 

@@ -45,7 +45,6 @@ from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs, log_quarantined
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.positions.decode.topics import subscription
-from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
 from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import Settings
@@ -206,7 +205,7 @@ class Bridge:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        self._outflow = Outflow(self._out, self.passed, OtherForms.asked_for(settings))
+        self._outflow = Outflow(settings, self._out, self.passed)
         self._receiver: Receiver | None = None
         self._keeper: ReleaseKeeper | None = None
         self._lost, self._lost_at = "", 0.0

@@ -9,8 +9,10 @@ import structlog
 
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.positions.raw_batches import decode_out
+from anonymizer.cluster.retained_parts import RetainedParts
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.other_forms import OtherForms
+from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 
 _TOO_LARGE_S = 120.0
@@ -35,8 +37,10 @@ class Outflow:
     publishes what it may not. Both are counted as `not_taken`.
     """
 
-    def __init__(self, link: MqttLink, passed: Passed, forms: OtherForms | None = None) -> None:
-        self._link, self._passed, self._forms = link, passed, forms
+    def __init__(self, settings: Settings, link: MqttLink, passed: Passed) -> None:
+        self._link, self._passed = link, passed
+        self._forms = OtherForms.asked_for(settings)
+        self._parts = RetainedParts(settings, link.part_bytes)
         self._log = structlog.get_logger()
         self._impatient_until_s = self._too_large_until_s = -inf
 
@@ -50,6 +54,7 @@ class Outflow:
 
     async def publish(self, values: Sequence[bytes]) -> None:
         """Publish some values of `out`; return when the broker has all that it takes."""
+        await self._link.until_connected()  # then it is known what the broker takes
         pending = self._messages(values)
         began_s, n_lost = time.monotonic(), 0
         while pending:
@@ -90,6 +95,7 @@ class Outflow:
             except ValueError as error:
                 self._passed.n_refused["malformed"] += 1
                 self._log.error("a message in Kafka cannot be read", problem=str(error))
+        messages = self._parts.fitted(messages)
         return messages if self._forms is None else self._forms.of(messages)
 
     def _give_up(self, messages: Sequence[Outgoing], why: str) -> None:

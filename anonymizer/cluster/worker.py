@@ -23,6 +23,7 @@ from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.app.registered_output import registered_schemas
+from anonymizer.cluster.input_times import InputTimes
 from anonymizer.cluster.kafka import (
     OperatorTopics,
     check_options,
@@ -146,6 +147,7 @@ class Worker:
         self._settings, self._name = settings, name
         self._longest_take_s = longest_take_s(settings.streams)
         self._accounts = StageAccounts(0, 0, {}, {})
+        self._times = InputTimes(longest_s=settings.cluster.wait_s + settings.tick.interval_s)
         self._own = OperatorTopics({}, {})
         self._read = kafka_inputs(settings)
         counts = StageEvents()
@@ -253,7 +255,8 @@ class Worker:
             "Kafka: no partitions assigned yet": seen.n_assigned == 0 and not seen.waits,
             f"Kafka: no connection for {away_s:.0f} s": away_s > _AWAY_S and not seen.waits,
         }
-        return [problem for problem, there_is in problems.items() if there_is] + self.why_dead()
+        found = [problem for problem, there_is in problems.items() if there_is]
+        return found + self._times.problems + self.why_dead()
 
     def _account(self) -> None:
         """Add up the stages; it runs in their thread, so they are between two inputs."""
@@ -277,6 +280,9 @@ class Worker:
             n_events.update({(kind, name): n for name, n in _counters(stage).items()})
         parts = [(stream, ledger, n_held_of[stream]) for stream, ledger in ledgers.items()]
         self._accounts = StageAccounts(n_received, n_held, n_of, n_events, parts)
+        seen = self._runner.observed
+        stages = [each.stage for each in seen.residents.values() if each.stage is not None]
+        self._times.look(stages, parts, owned=seen.owned)
 
 
 def stage_makers(

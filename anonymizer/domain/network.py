@@ -1,7 +1,7 @@
 """The road network as compressed sparse rows: the arrays that every kernel works on."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,6 +212,10 @@ class RoadNetwork:
         return Lines(tail, head, first_point_of, lat, lon)
 
 
+CHARACTER_BYTES = np.dtype("U1").itemsize
+"""Of a text in an array."""
+
+
 class NodeIndex:
     """Finds nodes by their names. O(n log n) to build, O(log n) to find one.
 
@@ -232,10 +236,27 @@ class NodeIndex:
         """
         if names.dtype.kind != self._node_id.dtype.kind:
             return NodeIndex(self._node_id.astype(np.str_)).find(names.astype(np.str_))
+        if names.dtype != self._node_id.dtype:
+            return self._find_as_wide(names)
         place = np.searchsorted(self._node_id, names, sorter=self._order)
         found = np.full(len(names), -1, np.int64)
         inside = np.flatnonzero(place < len(self._order))
         node = self._order[place[inside]]
         known = self._node_id[node] == names[inside]
         found[inside[known]] = node[known]
+        return found
+
+    def _find_as_wide(self, names: NodeNames) -> IntArray:
+        """Find texts of another width; who is too long for the shorter one is not there.
+
+        numpy would make all as wide as the longest of both: one name of a megabyte among half a
+        million short ones takes two terabytes.
+        """
+        both: tuple[NDArray[Any], NDArray[Any]] = names, self._node_id
+        width = min((each.dtype for each in both), key=lambda each: each.itemsize)
+        most = width.itemsize // CHARACTER_BYTES
+        maybe, nodes = (np.flatnonzero(np.char.str_len(each) <= most) for each in both)
+        place = NodeIndex(both[1][nodes].astype(width)).find(both[0][maybe].astype(width))
+        found = np.full(len(names), -1, np.int64)
+        found[maybe[place >= 0]] = nodes[place[place >= 0]]
         return found

@@ -276,7 +276,7 @@ def _lines(path: Path, form: type[Line], content: bytes | None) -> Iterator[tupl
         with path.open("rb") if content is None else BytesIO(content) as lines:
             for number, text in enumerate(lines, 1):
                 yield number, decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # its message may quote the line
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # may quote the line
         raise InputError(f"{path}: line {number}: is not a line of such a file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None

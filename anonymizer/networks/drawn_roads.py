@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.geodesy import haversine_m, unit_vectors
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.fixes import on_earth
-from anonymizer.domain.network import NodeNames
+from anonymizer.domain.network import CHARACTER_BYTES, NodeNames
 from anonymizer.errors import InputError
+from anonymizer.unfolding import check_width
 
 MAX_SPACING_M = 100.0
 """Metres of drawn road between nodes, at most, unless a caller says otherwise."""
@@ -324,6 +325,7 @@ def _with_new_names(node_id: NodeNames, n_new: int) -> NodeNames:
         numbers = node_id.astype(np.int64)
         return np.concatenate((numbers, min(int(numbers.min(initial=0)), 0) - number))
     names = node_id.astype(np.str_)
+    check_width(len(names) + n_new, names.dtype.itemsize // CHARACTER_BYTES)
     mark = "~"
     while np.char.startswith(names, mark).any():
         mark += "~"

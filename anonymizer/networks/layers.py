@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, IntArray, starts_of
-from anonymizer.domain.network import Layer, RoadNetwork, Shapes
+from anonymizer.domain.network import CHARACTER_BYTES, Layer, RoadNetwork, Shapes
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import components_by_size
+from anonymizer.unfolding import check_width
 
 MOST_LAYERS = 16
 
@@ -50,13 +51,13 @@ def joined(sources: Sequence[str], networks: Sequence[RoadNetwork]) -> RoadNetwo
     neighbour_of = np.concatenate(
         [each.neighbour_of + at for each, at in zip(networks, first[:-1], strict=True)]
     ).astype(np.int32)
+    names = [each.node_id.astype(np.str_) for each in networks]
+    widest = max(each.dtype.itemsize // CHARACTER_BYTES for each in names)
+    check_width(sum(map(len, names)), widest + len(f"{MOST_LAYERS}/"))
     has_ways = any(each.way_of is not None for each in networks)
     return RoadNetwork(
         node_id=np.concatenate(
-            [
-                np.char.add(f"{number}/", each.node_id.astype(np.str_))
-                for number, each in enumerate(networks, 1)
-            ]
+            [np.char.add(f"{number}/", each) for number, each in enumerate(names, 1)]
         ),
         lat=np.concatenate([each.lat for each in networks]),
         lon=np.concatenate([each.lon for each in networks]),

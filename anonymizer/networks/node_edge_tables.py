@@ -59,9 +59,9 @@ def load_tables(
         `from_arrays`.
     """
     edges = _read(edges_path, _EDGES)
-    u, v = _ids(edges["u"]), _ids(edges["v"])
-    nodes, load = _nodes(nodes_path, np.concatenate((u, v)))
-    u, v = index_of(nodes.node_id, u), index_of(nodes.node_id, v)
+    ends = _ids(edges["u"], edges["v"])
+    nodes, load = _nodes(nodes_path, ends)
+    u, v = index_of(nodes.node_id, ends).reshape(2, -1)
     forward, backward = _directions(edges["oneway"])
     return from_arrays(
         node_id=nodes.node_id,
@@ -129,11 +129,16 @@ def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
         raise InputError(f"{path.name} is not readable as {path.suffix[1:]}") from error
 
 
-def _ids(column: pl.Series) -> NodeNames:
-    """Return ids as numbers where all of them are integers (see `node_ids`), else as text."""
-    if column.null_count():
-        raise InputError(f"column {column.name!r} has empty cells")
-    texts = column.cast(pl.String)  # also of categories, which no other cast takes
+def _ids(*columns: pl.Series) -> NodeNames:
+    """Return the ids of columns, one after the other, as numbers where all of them are integers.
+
+    Else they are text, see `node_ids`.
+    """
+    for column in columns:
+        if column.null_count():
+            raise InputError(f"column {column.name!r} has empty cells")
+    # Also of categories, which no other cast takes.
+    texts = pl.concat([column.cast(pl.String).alias("") for column in columns])
     numbers = texts.cast(pl.Int64, strict=False)
     if (numbers.cast(pl.String) == texts).fill_null(value=False).all():
         return numbers.to_numpy()

@@ -375,8 +375,9 @@ class _WaitingRoom:
         """Remove the waiting positions of these devices; return their devices, rising, and tags."""
         if not self.n:
             return slot[:0], self.tag_of[:0]
-        known = slot[slot < len(self.tag_of)]
-        waiting = np.unique(known[~np.isnan(self.tag_of[known])])
+        asked = np.zeros(len(self.tag_of), bool)  # to sort those that wait takes 20 times as long
+        asked[slot[slot < len(asked)]] = True
+        waiting = np.flatnonzero(asked & ~np.isnan(self.tag_of)).astype(np.int32)
         tag = self.tag_of[waiting]
         self.tag_of[waiting] = np.nan
         self.n -= len(waiting)

@@ -72,7 +72,7 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
             group.create_task(link.run())
         await reader.until_connected()
         async with asyncio.timeout(120):
-            await Outflow(writer, passed).publish([encode_out(messages)])
+            await Outflow(Settings(), writer, passed).publish([encode_out(messages)])
             everything = lambda: len({each.payload for each in received}) == 6  # noqa: E731
             await asyncio.to_thread(wait_until, everything, "all that is allowed")
         for link in (reader, writer):
@@ -100,7 +100,7 @@ async def test_a_bridge_publishes_the_forms_that_one_process_publishes(broker: L
             group.create_task(link.run())
         await reader.until_connected()
         async with asyncio.timeout(120):
-            await Outflow(writer, Passed(), forms).publish([encode_out(messages)])
+            await Outflow(settings, writer, Passed()).publish([encode_out(messages)])
             everything = lambda: len(received) == len(expected)  # noqa: E731
             await asyncio.to_thread(wait_until, everything, "all forms")
         for link in links:

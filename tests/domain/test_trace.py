@@ -35,6 +35,27 @@ def test_a_node_is_found_by_its_name_as_a_number_and_as_text(
         assert index.find(asked).tolist() == expected
 
 
+texts = st.text("ab", max_size=4)
+
+
+@given(st.lists(texts, unique=True, max_size=8), st.lists(texts), st.integers(0, 9))
+def test_a_node_is_found_by_its_name_however_long_others_are(
+    names: list[str], wanted: list[str], extra: int
+) -> None:
+    expected = [names.index(name) if name in names else -1 for name in wanted]
+    long = ["ab" * extra] if extra > 2 else []
+    for have, want in ((names, wanted + long), (names + long, wanted)):
+        found = NodeIndex(np.array(have, np.str_)).find(np.array(want, np.str_))
+        assert found[: len(wanted)].tolist() == expected
+        assert (found[len(wanted) :] == -1).all()
+
+
+def test_one_name_of_a_megabyte_widens_no_others() -> None:
+    short, long = np.full(100_000, "a", np.str_), np.array(["b" * 1_000_000, "a"], np.str_)
+    assert (NodeIndex(long).find(short) == 1).all()
+    assert NodeIndex(np.array(["a"])).find(long).tolist() == [-1, 0]
+
+
 def test_a_trace_of_nodes_names_them_in_the_network() -> None:
     names = ISLANDS.node_id
     found = named_nodes(trace_of(names[[2, 0, 2]]), ISLANDS)

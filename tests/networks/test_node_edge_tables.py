@@ -184,3 +184,38 @@ def test_roads_keep_their_ways_of_openstreetmap(tmp_path: Path) -> None:
     network = load(tmp_path, nodes=NODES, edges=EDGES | {"osm_way_id": [7, None, "unread"]})
     assert network.way_of is not None
     assert sorted(network.way_of.tolist()) == [0, 0, 0, 0, 7, 7]
+
+
+LONG = "b" * 1_000_000
+MANY = 100_000
+
+
+PLACES: Columns = {"lat": [0.0, 40.0], "lon": [0.0, 70.0]}
+DRAWN: Columns = {"geometry_wkt": ["LINESTRING (0 0, 70 40)"]}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "complaint"),
+    [
+        ({"node_id": [LONG, "d"]}, {"u": ["a"] * MANY, "v": ["c"] * MANY}, "road leads to node a"),
+        (None, {"u": ["a"] * MANY, "v": [LONG] + ["c"] * (MANY - 1)}, "unpacks to more than"),
+        ({"node_id": ["a", LONG]}, {"u": ["a"], "v": [LONG]} | DRAWN, "unpacks to more than"),
+    ],
+    ids=["nodes", "ends", "nodes between"],
+)
+def test_a_name_of_a_megabyte_is_not_copied_for_all(
+    nodes: Columns | None, edges: Columns, complaint: str, tmp_path: Path
+) -> None:
+    of_nodes = None if nodes is None else nodes | PLACES
+    with pytest.raises(InputError, match=complaint):
+        load(tmp_path, nodes=of_nodes, edges=edges, ending=".parquet")
+
+
+def test_names_of_two_networks_are_not_copied_to_the_length_of_the_longest(tmp_path: Path) -> None:
+    for name, long in (("one", "a"), ("two", LONG)):
+        edges = {"u": ["c"], "v": [long], "length_m": [1.0]}
+        pl.DataFrame(edges).write_parquet(tmp_path / f"{name}_edges.parquet")
+        nodes = {"node_id": ["c", long], "lat": [0.0, 0.0], "lon": [0.0, 0.001]}
+        pl.DataFrame(nodes).write_parquet(tmp_path / f"{name}_nodes.parquet")
+    with pytest.raises(InputError, match="unpacks to more than"):
+        load_network(f"{tmp_path}/one + {tmp_path}/two + grid:30x30")

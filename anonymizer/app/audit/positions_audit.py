@@ -181,7 +181,7 @@ class _Regions:
                 continue
             try:
                 each = decode(message.payload)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 raise InputError("a published region cannot be read") from None
             names: NDArray[Any] = np.array(each.region, network.node_id.dtype)
             nodes = index.find(names)

@@ -169,7 +169,7 @@ def _classes(published: Path, stream: Stream) -> dict[int, list[PublishedClass]]
     for message in _of_topic(read_messages(published), stream.settings.output_topic):
         try:
             each = decode(message.payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise InputError(f"{published}: has a message that is no class") from None
         window = stream.rule.window_of(sum(each.window) / 2)
         found.setdefault(window, {})[message.payload] = each  # a class may be sent again

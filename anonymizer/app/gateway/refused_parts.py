@@ -9,7 +9,7 @@ _PATIENCE_S = 30.0
 _CAUSES: Mapping[Outcome, str] = {
     Outcome.LATE: (
         "are late: their times lie in windows that have closed, also before the last start. If a"
-        " clock was ahead then, see `anonymizer clock`"
+        " clock was ahead then, see Clocks in docs/operating.md"
     ),
     Outcome.INVALID__FUTURE_TIME: "are dated in the future: look at this machine's clock",
     Outcome.INVALID__ANCIENT_TIME: "are dated before 1970: look at the senders' clocks",

@@ -103,7 +103,7 @@ def read_messages(path: Path) -> Iterator[RecordedMessage]:
                     try:
                         message = read(line)
                         yield RecordedMessage(message.topic, _payload(message.payload))
-                    except (msgspec.MsgspecError, UnicodeDecodeError):
+                    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                         raise InputError(
                             f"{path}: line {number}: must be JSON with topic and payload"
                         ) from None

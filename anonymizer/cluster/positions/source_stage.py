@@ -201,6 +201,11 @@ class SourceStage:
             "clamped_readings": int(clamped.sum()),
         }
 
+    @property
+    def behind_s(self) -> float:
+        """Seconds for which nothing is sent, because a clock was ahead by as much."""
+        return self._queue.n_behind * self._interval_s
+
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take a message of a bridge or a lane; return the messages of the ticks that close now."""
         kind = value[:1]

@@ -24,7 +24,8 @@ class TickQueue:
     Beyond `limit` messages and `max_bytes` each yields to a newer one of its topic, and the oldest
     yield if that is not enough. `wait_s`: seconds of the inputs' time. `last`: the tick that was
     taken last. `n_late`: messages that came after their tick was taken, and wait for the next;
-    `n_incomplete`: ticks that were due although a bridge had not stated them.
+    `n_incomplete`: ticks that were due although a bridge had not stated them. `n_behind`: by how
+    many ticks the newest statement is before `last`, because a clock was ahead; then all wait.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class TickQueue:
         self._wait_s = wait_s
         self._is_shared = is_shared
         self.last: int | None = None
-        self.n_waiting = self._n_bytes = self.n_late = self.n_incomplete = 0
+        self.n_waiting = self._n_bytes = self.n_late = self.n_incomplete = self.n_behind = 0
         self.now = -np.inf
         self._begun_at: float | None = None
         self._bridges: dict[str, tuple[int, float]] = {}
@@ -59,6 +60,7 @@ class TickQueue:
         stated = self._bridges.get(raw.bridge, (raw.tick - 1, 0.0))[0]
         if self._begun_at is None:
             self._begun_at = self.now
+        self.n_behind = 0 if self.last is None else max(0, self.last - raw.tick)
         # What belongs to a tick comes before the statement of that tick or together with it.
         tick = max(raw.tick, stated + 1)
         if raw.last:

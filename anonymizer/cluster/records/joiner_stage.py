@@ -39,18 +39,21 @@ UNMATCHED = ""
 class Frontier:
     """The last tick that all bridges have stated.
 
+    `n_behind`: by how many ticks the newest statement is before it, because a clock was ahead.
     A bridge that has stated nothing for `wait_s` seconds, of the inputs' time, is not waited for.
     """
 
     def __init__(self, *, wait_s: float) -> None:
         self._wait_s = wait_s
         self.tick: int | None = None
+        self.n_behind = 0
         self._stated: dict[str, tuple[int, float]] = {}
 
     def passes(self, raw: Raw, *, now: float) -> bool:
         """Take what a bridge states; return whether the frontier has moved."""
         before = self._stated.get(raw.bridge, (raw.tick, now))[0]
         self._stated[raw.bridge] = max(before, raw.tick), now
+        self.n_behind = 0 if self.tick is None else max(0, self.tick - raw.tick)
         if raw.last:
             del self._stated[raw.bridge]
         since = now - self._wait_s
@@ -131,6 +134,7 @@ class JoinerStage:
         self._n_range_stages = settings.cluster.n_parts
         self._unmatched = Ledger()
         self._frontier = Frontier(wait_s=settings.cluster.wait_s)
+        self._interval_s = settings.tick.interval_s
         self._now = -float("inf")
         self._router = RecordRouter(
             [stream.settings for stream in streams],
@@ -160,6 +164,11 @@ class JoinerStage:
         """Name, accounts and held parts of each stream, and of messages that belong to none."""
         own = [(each.stream.settings.name, each.ledger, each.n_held) for each in self._streams]
         return [*own, (UNMATCHED, self._unmatched, 0)]
+
+    @property
+    def behind_s(self) -> float:
+        """Seconds for which no window closes, because a clock was ahead by as much."""
+        return self._frontier.n_behind * self._interval_s
 
     @property
     def counters(self) -> dict[str, int]:

@@ -11,8 +11,8 @@ from experiments.where_experiment import FLEETS, Row, run_fleet, with_values
 
 MOST_TIMES_NONE = 2.0
 LEAST_VICTIMS = 80
-N_FLEETS = {"taxis:4": 3}
-"""At night few taxis move."""
+N_FLEETS = {"taxis:4": 3, "taxis:18": 3}
+"""Where two fleets have fewer than `LEAST_VICTIMS`: at night few taxis move, at 18 h it is 79."""
 MINUTES = (1, 3, 5)
 BEFORE = ("region.place_devices=1", "session.beat_s=0")
 """Regions of the smallest places, published whenever a member reports."""

@@ -58,3 +58,37 @@ def test_ticks_go_on_after_a_jump_and_over_a_restart(feature: str, jump: str) ->
         if tick == JUMPS_AT + 6:
             assert len(cluster.published) > before, "not later than an epoch of 4 ticks"
     assert longest_s < LONGEST_S
+
+
+BACK_AT, AHEAD_S = 15, 10
+"""The clock is ahead from `JUMPS_AT` on until then, and corrected."""
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("feature", FEATURES)
+def test_after_a_clock_that_was_ahead_ticks_stand_still_no_longer_than_it_was(
+    feature: str,
+    restarts: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    world = world_of(feature)
+    cluster = Cluster(world)
+    n_published = []
+    for tick in range(N_TICKS):
+        shift_s = AHEAD_S if JUMPS_AT <= tick < BACK_AT else 0
+        if tick == BACK_AT and restarts:
+            for key in cluster.processes:
+                cluster.keep(key)
+                cluster.crash(key)
+        for bridge in range(N_BRIDGES):
+            mine = [later(each, shift_s) for each in world.arrivals[tick][bridge::N_BRIDGES]]
+            now = START + tick + shift_s
+            cluster._state(bridge, now, mine, at_s=float(now + 1))
+        cluster.read_all()
+        n_published.append(len(cluster.published))
+        behind_s = {source.behind_s for source in cluster.sources}
+        stands = BACK_AT <= tick < BACK_AT + AHEAD_S - 1
+        left_s = AHEAD_S - (tick - BACK_AT + 1)
+        assert behind_s == ({left_s} if stands else {0.0}), "it is said"
+    resumes = BACK_AT + AHEAD_S - 1
+    assert n_published[resumes - 1] == n_published[BACK_AT], "no tick comes twice"
+    assert n_published[-1] > n_published[resumes]

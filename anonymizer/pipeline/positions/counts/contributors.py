@@ -120,7 +120,7 @@ class Contributors:
         if len(self._rows):
             row = self._rows.find(slot)
             self._waits[row[(row != NO_ROW) & (node < 0)]] = False
-            heard = np.unique(row[(row != NO_ROW) & (node >= 0)])
+            heard = row[(row != NO_ROW) & (node >= 0)]
             self._counts[heard] |= self._waits[heard]
             self._waits[heard] = False
         while self._noted and self._noted[0].at_s <= now - self._delay_s:
