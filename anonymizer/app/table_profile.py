@@ -271,7 +271,7 @@ def _told(
 
 
 _OF_PEOPLE = ("quasi-identifier", "sensitive")
-_MOMENTS = ("dates", "months", "times", "weeks", "durations")
+_MOMENTS = ("dates", "weeks", "months", "quarters", "times", "durations")
 
 
 def _fits(cells: pl.Series, kind: str, n_distinct: int) -> bool:

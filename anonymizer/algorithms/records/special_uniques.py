@@ -184,7 +184,7 @@ def unique_by_one(codes: Int32Array) -> FloatArray:
         alike = np.zeros(len(first), np.int64)
         if len(first) > 1:
             _count_twins(codes[first], times == 1, np.arange(len(first)), alike, (0, m), n_of)
-    return n_of / max(n, 1)
+    return np.asarray(n_of / max(n, 1))
 
 
 def _count_twins(
