@@ -144,6 +144,8 @@ class ProfileReport(_Part):
         `sampled` of its population.
     prices
         What a release would lose; empty without k.
+    not_read
+        Columns that were not looked at, as they hold lists, maps or structures.
     """
 
     n_rows: int
@@ -157,6 +159,7 @@ class ProfileReport(_Part):
     dis_highest: float
     dis_average: float
     prices: tuple[Price, ...]
+    not_read: tuple[str, ...] = ()
 
 
 def profile(
@@ -189,6 +192,12 @@ def profile(
     InputError
         If the table does not match its declaration.
     """
+    there = _readable(table.frame)
+    asked = [name for name in declared.qis if chosen or there[name]]
+    if not asked:
+        raise InputError(f"{table.path}: has no column to look at")
+    not_read = [name for name in declared.qis if name not in asked]
+    declared = replace(declared, qis=asked)
     coded = code_table(table, declared)
     codes, names = coded.records.qi, [qi.name for qi in coded.schema.qis]
     n = len(codes)
@@ -228,7 +237,15 @@ def profile(
         dis_highest=float(together.dis.max(initial=0.0)),
         dis_average=float(together.dis.mean()) if n else 0.0,
         prices=price_of,
+        not_read=tuple(not_read),
     )
+
+
+def _readable(frame: pl.DataFrame) -> dict[str, bool]:
+    """Return by column whether its cells can be read; lists, maps and structures cannot."""
+    return {
+        column.name: not (column.dtype.is_nested() or column.dtype == pl.Object) for column in frame
+    }
 
 
 def _uniques(codes: Int32Array, sampled: float) -> SpecialUniques:

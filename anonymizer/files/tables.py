@@ -17,8 +17,15 @@ import polars as pl
 import polars.selectors as cs
 
 from anonymizer.errors import InputError
+from anonymizer.files.byte_columns import with_text_of_bytes
 from anonymizer.files.csv_text import UTF_8, CsvText, csv_text
-from anonymizer.unfolding import UnfoldingError, check_frame, check_lines, check_unfolding
+from anonymizer.unfolding import (
+    UnfoldingError,
+    check_frame,
+    check_lines,
+    check_unfolding,
+    parquet_source,
+)
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NOT_UTF_8 = "is not UTF-8 text: save it in this encoding"
@@ -122,7 +129,9 @@ def reading(
     except pl.exceptions.NoDataError:
         raise InputError(f"{path}: is empty") from None
     except (pl.exceptions.PolarsError, EOFError, UnicodeDecodeError):  # may quote a row
-        raise InputError(f"{path}: {fault(path) or f'is not well-formed {form}'}") from None
+        unread = ", or has a column of a type that is not read" * (form == "parquet")
+        why = fault(path) or f"is not well-formed {form}{unread}"
+        raise InputError(f"{path}: {why}") from None
 
 
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
@@ -196,8 +205,9 @@ def no_column(path: Path | str, name: str, there: Sequence[str]) -> InputError:
 
 
 def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
-    _require(path, wanted, list(pl.read_parquet_schema(path)))
-    return check_frame(pl.read_parquet(path, columns=wanted))
+    source = parquet_source(path)
+    _require(path, wanted, list(pl.read_parquet_schema(source)))
+    return with_text_of_bytes(check_frame(pl.read_parquet(source, columns=wanted)))
 
 
 def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
