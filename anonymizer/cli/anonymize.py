@@ -163,7 +163,7 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("GCP range", f"{loss.range:.4f}")
     table.add_row("GCP set", f"{loss.set:.4f}")
     table.add_row("GCP taxonomy", f"{loss.taxonomy:.4f}")
-    table.add_row("DM", f"{report.dm:,}")
+    table.add_row("DM", f"{report.dm:,} (of the published rows {report.dm_published:,})")
     if len(report.sources) > 1:
         table.add_row("values linked between sources", f"{report.n_learned(sensitive=False):,}")
     if report.sensitive:

@@ -172,8 +172,9 @@ class AnonymizeReport(_Part):
     gcp, gcp_published
         Information loss over one row of each person, where a suppressed one counts 1; over the
         published rows alone.
-    dm
-        Discernibility: the sum of the squared class sizes.
+    dm, dm_published
+        Discernibility: the sum of the squared class sizes, where a suppressed row counts the rows
+        of all persons, as Bayardo and Agrawal have it; over the published rows alone.
     share, n_above
         Preferred share, one half if none was; and published records in classes in which one value
         has more, of any attribute of which none has more in the whole table.
@@ -202,6 +203,7 @@ class AnonymizeReport(_Part):
     gcp: Losses
     gcp_published: Losses
     dm: int
+    dm_published: int
     share: float = 0.5
     n_above: int = 0
     leaks: tuple[LeakFound, ...]
