@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 from unicodedata import combining, normalize
 
 
-class Said(NamedTuple):
+class NameSays(NamedTuple):
     """What a name says; of an identifier also what it holds, in the plural."""
 
     role: Literal["identifier", "quasi-identifier", "sensitive", "amount"]
     kind: str = ""
 
 
-def said_by(name: str) -> Said | None:
+def said_by(name: str) -> NameSays | None:
     """Return what a name says; None: nothing that is known.
 
     Words are compared whatever their case, accents and what joins them, in scripts without blanks
@@ -31,16 +31,16 @@ def said_by(name: str) -> Said | None:
     }
     for kind, known in _IDENTIFIERS.items():
         if _holds(known, words, phrases) or folded in known or _is_part(known, folded):
-            return Said("identifier", kind)
+            return NameSays("identifier", kind)
     if _holds(_NAMES, words, phrases) or folded in _NAMES:
-        return Said("identifier", "names of people")
+        return NameSays("identifier", "names of people")
     if _holds(_NUMBERS, words, phrases) and _PEOPLE & {*phrases.values()}:
-        return Said("identifier", "ids of people")
+        return NameSays("identifier", "ids of people")
     for role, known in _OTHERS.items():
         if {*phrases.values(), folded} & known or _is_part(known, folded):
-            return Said(role)
+            return NameSays(role)
     # A station or a company has a name, too, that looks like somebody's.
-    return Said("quasi-identifier") if {*words[-1:]} & _NAMES else None
+    return NameSays("quasi-identifier") if {*words[-1:]} & _NAMES else None
 
 
 def _holds(

@@ -1,6 +1,7 @@
 """A session of Spark on this machine, with two workers."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,7 @@ def local_spark(folder: Path, *, memory: str = "1g", master: str = "local[2]") -
     """Start Spark; its files go to `folder`, and its driver may use `memory`."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  not in every environment
 
-    # `anonymizer.spark` names the interpreter of its workers; Spark would take any python3.
-    os.environ.pop("PYSPARK_PYTHON", None)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
