@@ -8,6 +8,7 @@ import bz2
 import gzip
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -30,6 +31,11 @@ _BYTES_OF_CELL, _MAX_BYTES_OF_BLANKS = 16, 1 << 30
 _SEPARATORS = (b",", b";", b"\t", b"|")
 _MAX_DEPTH = 16
 _BYTE_ARRAY = 6
+_SCHEMA, _NAME, _CONVERTED, _INTERVAL = 2, 4, 6, 21
+"""Fields of a footer and of a column in it, and the type of intervals of SQL."""
+_INTERVAL_MARK = b"\x25\x2a"
+"""The field of the converted type behind the name, and `_INTERVAL`."""
+_FIELDS_ON = (_CONVERTED - _NAME) << 4
 _WIDTH_OF = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, _BYTE_ARRAY: 16, 7: 16}
 """Bytes of one value in memory by the physical type of parquet, without the texts themselves."""
 
@@ -130,7 +136,8 @@ def _check_categories(path: Path, columns: Collection[str] | None, max_bytes: in
     """
     import polars as pl  # noqa: PLC0415  a second of start, for who reads no table
 
-    schema = pl.read_parquet_schema(path)
+    source = parquet_source(path)
+    schema = pl.read_parquet_schema(source)
     columns = [
         name
         for name, dtype in schema.items()
@@ -141,9 +148,9 @@ def _check_categories(path: Path, columns: Collection[str] | None, max_bytes: in
     with path.open("rb") as file:
         packed = max(_parquet(file, columns, rows=False), default=0)
     step, n_bytes = max(1, _PIECE_BYTES // max(packed, 1)), 0
-    n_rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    n_rows = int(pl.scan_parquet(source).select(pl.len()).collect().item())
     for first in range(0, n_rows, step):
-        piece = pl.scan_parquet(path).select(columns).slice(first, step).collect()
+        piece = pl.scan_parquet(source).select(columns).slice(first, step).collect()
         n_bytes += sum(int(column.cat.len_bytes().sum() or 0) for column in piece)
         _check(n_bytes, max_bytes)
 
@@ -225,6 +232,45 @@ def _parquet(
     file: BinaryIO, columns: Collection[str] | None, *, rows: bool = True
 ) -> Iterator[int]:
     """Yield the size of each column chunk, from the footer; without `rows` as it is packed."""
+    content = parquet_footer(file)
+    try:
+        footer = Thrift(content).struct()
+        for group in footer.get(4, ()):
+            for chunk in group[1]:
+                yield _chunk_bytes(chunk[3], columns, rows=rows)
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise UnfoldingError("is not well-formed parquet") from None
+
+
+def parquet_source(path: Path) -> Path | BytesIO:
+    """Return what polars can read: the file, or a copy in which intervals of SQL are 12 bytes.
+
+    Such a type stops polars before it knows which columns are asked for.
+
+    Raises
+    ------
+    UnfoldingError
+        If the footer is damaged.
+    """
+    with path.open("rb") as file:
+        footer = parquet_footer(file)
+        elements = Thrift(footer).struct().get(_SCHEMA, ())
+        names = [each[_NAME] for each in elements if each.get(_CONVERTED) == _INTERVAL]
+        if not names:
+            return path
+        file.seek(0)
+        whole = file.read()
+    for name in names:
+        before, _, rest = footer.partition(name + _INTERVAL_MARK)
+        # Fields are numbered by their distance to the one before; 0 ends them.
+        after = rest[:1] if rest[:1] == b"\0" else bytes([rest[0] + _FIELDS_ON])
+        footer = before + name + after + rest[1:]
+    content = whole[: -8 - int.from_bytes(whole[-8:-4], "little")]
+    return BytesIO(content + footer + len(footer).to_bytes(4, "little") + whole[-4:])
+
+
+def parquet_footer(file: BinaryIO) -> bytes:
+    """Return the footer of a parquet file; `UnfoldingError` if there is none."""
     file.seek(0, 2)
     n_bytes = file.tell()
     file.seek(max(0, n_bytes - 8))
@@ -232,13 +278,7 @@ def _parquet(
     if magic != b"PAR1" or n_footer > min(n_bytes - 8, _MAX_FOOTER_BYTES):
         raise UnfoldingError("is not well-formed parquet")
     file.seek(n_bytes - 8 - n_footer)
-    try:
-        footer = _Thrift(file.read(n_footer)).struct()
-        for group in footer.get(4, ()):
-            for chunk in group[1]:
-                yield _chunk_bytes(chunk[3], columns, rows=rows)
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise UnfoldingError("is not well-formed parquet") from None
+    return file.read(n_footer)
 
 
 def _chunk_bytes(meta: Mapping[int, Any], columns: Collection[str] | None, *, rows: bool) -> int:
@@ -249,7 +289,7 @@ def _chunk_bytes(meta: Mapping[int, Any], columns: Collection[str] | None, *, ro
     return packed + values if kind == _BYTE_ARRAY else max(packed, values)
 
 
-class _Thrift:
+class Thrift:
     """Reader of the compact protocol of Apache Thrift; fields are known by their numbers."""
 
     def __init__(self, content: bytes) -> None:

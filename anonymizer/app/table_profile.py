@@ -1,7 +1,8 @@
 """Profile of a table before it is anonymized: which columns name people, and what hiding costs.
 
-What an adversary knows of a person is not in the table. A suggestion is made from what is: whether
-a column tells people apart, alone and with others. In doubt it is a quasi-identifier.
+What an adversary knows of a person is not in the table. A suggestion is made from what is: the name
+of a column, the form of its cells, and whether it tells people apart, alone and with others. In
+doubt it is a quasi-identifier.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,35 +10,47 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from anonymizer.algorithms.records.ordering import numbered
 from anonymizer.algorithms.records.risks import risk
-from anonymizer.algorithms.records.special_uniques import SpecialUniques, special_uniques
+from anonymizer.algorithms.records.special_uniques import (
+    SpecialUniques,
+    special_uniques,
+    unique_by_one,
+)
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.table_anonymization import anonymize
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
-from anonymizer.files.coded_columns import texts
-from anonymizer.files.coded_table import Declared, code_table
+from anonymizer.files.coded_table import Declared, cells_of, code_table
+from anonymizer.files.column_names import said_by
 from anonymizer.files.identifiers import recognized
 from anonymizer.files.tables import TextTable
 
 _ALL_SETS = 10
 """Columns of which every set is looked at; of more, sets of up to `_FEW`."""
 _FEW = 3
+_MOST_ROWS = 60_000_000
+"""So many rows are looked at, in all sets of columns: some seconds."""
 _MANY = 0.1
-"""Share of the rows with a value of their own above which a column names people."""
+"""Share of the rows with a value of their own above which a column would have all the scores."""
+_MOST, _LEAST_CELLS = 0.5, 20
+"""Share of such rows above which text names people, and the fewest rows that say so."""
+_FEW_VALUES = 10
+"""A column named like an identifier that has fewer values, and less than a row each, is none."""
 _LITTLE = 0.01
-"""Share of the SUDA scores, and of rows that are unique by it, below which a column adds little."""
+"""Share of the SUDA scores, and of rows that are unique by it, below which a column adds little; of
+the scores at most a tenth of what a column has on average."""
 _SUPPRESS = (0.01, 0.05, 0.1)
 _T = (0.5, 0.3, 0.2, 0.1)
 _WEIGHT = 3.0
 _METHOD = "mondrian"
 """The one method that is quick and knows weights."""
 
-Role = Literal["identifier", "quasi-identifier", "little", "nothing"]
+Role = Literal["identifier", "quasi-identifier", "sensitive", "little", "nothing"]
 
 
 class _Part(BaseModel):
@@ -58,8 +71,8 @@ class ColumnProfile(_Part):
     unique_alone
         Share of the rows whose value nobody else has.
     part
-        Share of the SUDA scores of all rows in which it takes part; None: it names people or tells
-        nothing, and was left out of them.
+        Share of the SUDA scores of all rows in which it takes part; None: it names people, tells
+        nothing, is sensitive or has a value for each row, and was left out of them.
     unique_by_it
         Share of the rows that are unique by all columns together and would not be without it.
     suggestion, why
@@ -123,11 +136,16 @@ class ProfileReport(_Part):
     share_unique, risk_average, share_at_risk
         Of the table as it is, by these: the rows that are unique, the average probability of naming
         the person of a row, and the rows for which it is above 0.2.
+    all_sets
+        Whether all sets of up to three columns (of up to ten columns: all sets) were looked at, or
+        as many as there was time for.
     dis_highest, dis_average
         Probability that a match with a unique row is right (DIS-SUDA), of a table that is the share
         `sampled` of its population.
     prices
         What a release would lose; empty without k.
+    not_read
+        Columns that were not looked at, as they hold lists, maps or structures.
     """
 
     n_rows: int
@@ -137,9 +155,11 @@ class ProfileReport(_Part):
     share_unique: float
     risk_average: float
     share_at_risk: float
+    all_sets: bool
     dis_highest: float
     dis_average: float
     prices: tuple[Price, ...]
+    not_read: tuple[str, ...] = ()
 
 
 def profile(
@@ -172,31 +192,35 @@ def profile(
     InputError
         If the table does not match its declaration.
     """
+    there = _readable(table.frame)
+    asked = [name for name in declared.qis if chosen or there[name]]
+    if not asked:
+        raise InputError(f"{table.path}: has no column to look at")
+    not_read = [name for name in declared.qis if name not in asked]
+    declared = replace(declared, qis=asked)
     coded = code_table(table, declared)
     codes, names = coded.records.qi, [qi.name for qi in coded.schema.qis]
     n = len(codes)
     alone = [_alone(column) for column in codes.T]
-    held_in = [recognized(texts(table, name)) for name in names]
-    named = [None if each is None or not each.direct else each.kind for each in held_in]
-    held = [
-        j
-        for j, (size, _, unique) in enumerate(alone)
-        if size > 1 and unique < _MANY and named[j] is None
+    told = [
+        _told(cells_of(table, declared, name), coded.read_as[name], alone[j])
+        for j, name in enumerate(names)
     ]
+    held = [j for j, (size, _, unique) in enumerate(alone) if unique < _MANY and told[j] is None]
     found = _uniques(codes[:, held], sampled)
-    part: dict[int, tuple[float, float]] = {}
-    for at, j in enumerate(held):
-        others = _share_unique(codes[:, [i for i in held if i != j]])
-        part[j] = float(found.part[at]), found.share_unique - others
+    lost = unique_by_one(codes[:, held])
+    little = min(_LITTLE, 0.1 * found.part.mean()) if held else 0.0
+    part = {j: (float(found.part[at]), float(lost[at])) for at, j in enumerate(held)}
+    suggested = [found_out or _scored(*part[j], little=little) for j, found_out in enumerate(told)]
     columns = tuple(
-        _column(name, coded.read_as[name], n, alone[j], part.get(j), holds=named[j])
+        _column(name, coded.read_as[name], n, alone[j], part=part.get(j), suggested=suggested[j])
         for j, name in enumerate(names)
     )
-    seem = [j for j in held if columns[j].suggestion == "quasi-identifier"]
+    seem = [j for j, (role, _) in enumerate(suggested) if role == "quasi-identifier"]
     used = list(range(len(names))) if chosen else seem
     size = np.bincount(numbered(codes[:, used]))
     before = risk(size, 1 / size, threshold=at_risk)
-    together = _uniques(codes[:, used], sampled)
+    together = found if used == held else _uniques(codes[:, used], sampled)
     price_of: tuple[Price, ...] = ()
     if k is not None and used:
         declared = replace(declared, qis=[names[j] for j in used])
@@ -209,19 +233,24 @@ def profile(
         share_unique=together.share_unique,
         risk_average=before.average,
         share_at_risk=before.share_above,
+        all_sets=found.complete and together.complete,
         dis_highest=float(together.dis.max(initial=0.0)),
         dis_average=float(together.dis.mean()) if n else 0.0,
         prices=price_of,
+        not_read=tuple(not_read),
     )
+
+
+def _readable(frame: pl.DataFrame) -> dict[str, bool]:
+    """Return by column whether its cells can be read; lists, maps and structures cannot."""
+    return {
+        column.name: not (column.dtype.is_nested() or column.dtype == pl.Object) for column in frame
+    }
 
 
 def _uniques(codes: Int32Array, sampled: float) -> SpecialUniques:
     largest = None if codes.shape[1] <= _ALL_SETS else _FEW
-    return special_uniques(codes, sampled=sampled, largest=largest)
-
-
-def _share_unique(codes: Int32Array) -> float:
-    return float((np.bincount(numbered(codes)) == 1).sum()) / max(len(codes), 1)
+    return special_uniques(codes, sampled=sampled, largest=largest, most_rows=_MOST_ROWS)
 
 
 def _alone(column: Int32Array) -> tuple[int, float, float]:
@@ -233,28 +262,77 @@ def _alone(column: Int32Array) -> tuple[int, float, float]:
     return len(times), float(1 - alike), float((times == 1).sum() / n)
 
 
+def _told(
+    cells: pl.Series, read_as: str, alone: tuple[int, float, float]
+) -> tuple[Role, str] | None:
+    """Return what a column seems to be by itself, and why; None: the others decide."""
+    n_distinct, _, unique = alone
+    said = said_by(cells.name)
+    if n_distinct <= 1:
+        return "nothing", "one value"
+    if said is not None and said.role == "identifier" and _fits(cells, said.kind, n_distinct):
+        return "identifier", f"by its name it holds {said.kind}"
+    are_numbers = read_as.startswith("numbers")
+    is_known = said is not None and (said.role in _OF_PEOPLE or are_numbers)
+    held = None if is_known else recognized(cells)
+    if held is not None and held.direct and not read_as.startswith(_MOMENTS):
+        return "identifier", f"it holds {held.kind}"
+    if said is not None and said.role == "sensitive":
+        return "sensitive", "by its name"
+    why = f"{unique:.0%} of the rows have a value of their own"
+    names_rows = not read_as.startswith((*_MOMENTS, "numbers")) or _counts_rows(cells)
+    if names_rows and not is_known and unique > _MOST and len(cells) >= _LEAST_CELLS:
+        return "identifier", why
+    many = f"{why}, and none is a name ({read_as})"
+    return None if unique < _MANY else ("quasi-identifier", many)
+
+
+_OF_PEOPLE = ("quasi-identifier", "sensitive")
+_MOMENTS = ("dates", "weeks", "months", "quarters", "times", "durations")
+
+
+def _fits(cells: pl.Series, kind: str, n_distinct: int) -> bool:
+    """Return whether most values may be what the name of their column says."""
+    there = cells.drop_nulls().unique()
+    if n_distinct < min(_FEW_VALUES, len(cells) / 2):
+        return False
+    form = _FORM_OF.get(kind, r"^[^.,]*$|\p{L}")  # an id has no decimals
+    return bool(there.str.contains(form).sum() > _MOST * len(there))
+
+
+_FORM_OF = {
+    "names of people": r"^\D*\p{L}",
+    "e-mail addresses": r"@| at |\(at\)",
+    "phone numbers": r"(\d\D*){5}",
+    "addresses": r"\p{L}",
+}
+
+
+def _counts_rows(cells: pl.Series) -> bool:
+    """Return whether the values are whole numbers of which hardly one is left out."""
+    values = cells.cast(pl.Int64, strict=False).drop_nulls()
+    if len(values) < len(cells) or values.n_unique() < len(cells):
+        return False
+    return int(values.max()) - int(values.min()) < 2 * len(cells)  # type: ignore[arg-type]
+
+
+def _scored(share: float, lost: float, *, little: float) -> tuple[Role, str]:
+    """Return what a column seems to be beside the others, and why."""
+    why = f"in {share:.0%} of the scores; without it {lost:.1%} fewer rows are unique"
+    return ("little" if share < little and lost < _LITTLE else "quasi-identifier"), why
+
+
 def _column(
     name: str,
     read_as: str,
     n: int,
     alone: tuple[int, float, float],
-    part: tuple[float, float] | None,
     *,
-    holds: str | None,
+    part: tuple[float, float] | None,
+    suggested: tuple[Role, str],
 ) -> ColumnProfile:
     n_distinct, separation, unique = alone
     share, lost = (None, None) if part is None else part
-    suggestion: Role
-    if n_distinct <= 1:
-        suggestion, why = "nothing", "one value"
-    elif holds is not None:
-        suggestion, why = "identifier", f"it holds {holds}"
-    elif share is None or lost is None:
-        suggestion, why = "identifier", f"{unique:.0%} of the rows have a value of their own"
-    else:
-        little = share < _LITTLE and lost < _LITTLE
-        suggestion = "little" if little else "quasi-identifier"
-        why = f"in {share:.0%} of the scores; without it {lost:.1%} fewer rows are unique"
     return ColumnProfile(
         name=name,
         read_as=read_as,
@@ -264,8 +342,8 @@ def _column(
         unique_alone=unique,
         part=share,
         unique_by_it=lost,
-        suggestion=suggestion,
-        why=why,
+        suggestion=suggested[0],
+        why=suggested[1],
     )
 
 

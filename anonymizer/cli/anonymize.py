@@ -165,7 +165,7 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("GCP taxonomy", f"{loss.taxonomy:.4f}")
     if report.least_gcp is not None:
         table.add_row(f"  least possible, {report.settings.cost}", f"{report.least_gcp:.4f}")
-    table.add_row("DM", f"{report.dm:,}")
+    table.add_row("DM", f"{report.dm:,} (of the published rows {report.dm_published:,})")
     if len(report.sources) > 1:
         table.add_row("values linked between sources", f"{report.n_learned(sensitive=False):,}")
     if report.sensitive:

@@ -101,6 +101,8 @@ def _tables(found: "ProfileReport", title: str) -> list[Table]:
             each.suggestion,
             escape(each.why),
         )
+    for name in found.not_read:
+        columns.add_row(escape(name), "", "", "not read", "it holds lists, maps or structures")
     together = Table(title=escape(f"together: {', '.join(found.together)}"), show_header=False)
     together.add_row("rows", f"{found.n_rows:,}")
     together.add_row("unique rows", f"{found.share_unique:.1%}")

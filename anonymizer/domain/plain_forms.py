@@ -4,30 +4,8 @@ import re
 import unicodedata
 from html import unescape
 
-_MONTHS = (
-    "january jan januar jaenner janner janvier janv enero ene gennaio gen janeiro januari",
-    "february feb februar fevrier fevr febrero febbraio fevereiro fev februari",
-    "march mar marz maerz mrz mars marzo marco maart mrt",
-    "april apr avril avr abril abr aprile",
-    "may mai mayo maggio mag maio mei",
-    "june jun juni juin junio giugno giu junho",
-    "july jul juli juillet juil julio luglio lug julho",
-    "august aug aout agosto ago augustus",
-    "september sep sept septembre septiembre settembre set setembro",
-    "october oct oktober okt octobre octubre ottobre ott outubro out",
-    "november nov novembre noviembre novembro",
-    "december dec dezember dez decembre diciembre dic dicembre dezembro",
-)
-_MONTH_OF = {word: i + 1 for i, words in enumerate(_MONTHS) for word in words.split()}
-"""In English, German, French, Spanish, Italian, Portuguese and Dutch, without accents."""
-_NAMED_DATE = re.compile(
-    r"(?:(?P<d>\d\d?)(?:st|nd|rd|th|er|\.|\u00ba)?[- ]*(?:de )?(?P<m>[^\W\d_]{3,10})\.?,?[- ]*"
-    r"(?:del? )?(?P<y>\d{4})"
-    r"|(?P<m2>[^\W\d_]{3,10})\.? (?P<d2>\d\d?)(?:st|nd|rd|th)?,? (?P<y2>\d{4})"
-    r"|(?P<y3>\d{4})\u5e74(?P<m3>\d\d?)\u6708(?P<d3>\d\d?)\u65e5)(?P<rest>(?:[T, ]+\d.*)?)"
-)
-_SHORTEST_DATE = len("3Mar2024")
-_MAYBE_DATE = re.compile(r"[^\W\d_]\D{0,3}\d{4}|\D \d\d?\D{1,3}\d{4}|\u5e74")
+from anonymizer.domain.date_forms import in_digits
+
 _SAME_MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-")
     | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
@@ -67,8 +45,8 @@ def plain_form(text: str) -> str:
         text = unescape(text)
     if text.isascii():
         if text.isprintable() and "  " not in text:
-            return _in_digits(text.strip())
-        return _in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
+            return in_digits(text.strip())
+        return in_digits(" ".join(_UNSEEN.sub("", text.replace("\0", " ")).split()))
     text = _as_meant(text).translate(_SAME_MARKS)  # NFKC makes two signs of some marks
     text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
     signs = (
@@ -76,7 +54,7 @@ def plain_form(text: str) -> str:
         for sign in _UNSEEN.sub("", text)
         if unicodedata.category(sign) != _FORMAT
     )
-    return _in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
+    return in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
 
 
 def bare_form(text: str) -> str:
@@ -116,20 +94,6 @@ def _as_meant(text: str) -> str:
         except UnicodeError:
             pass
     return text
-
-
-def _in_digits(text: str) -> str:
-    """Return a date that names its month as `2024-03-03`, any other text as it is."""
-    if len(text) < _SHORTEST_DATE or not _MAYBE_DATE.search(text):
-        return text
-    found = _NAMED_DATE.fullmatch(text)
-    if found is None:
-        return text
-    day, name, year = (found[part] or found[f"{part}2"] or found[f"{part}3"] for part in "dmy")
-    bare = unicodedata.normalize("NFKD", name.casefold())
-    month = _MONTH_OF.get("".join(sign for sign in bare if not unicodedata.combining(sign)))
-    month = int(name) if name.isdecimal() else month
-    return text if month is None else f"{year}-{month:02}-{int(day):02}{found['rest']}"
 
 
 def _in_one_script(word: re.Match[str]) -> str:

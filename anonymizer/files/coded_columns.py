@@ -22,6 +22,7 @@ from anonymizer.algorithms.records.attributes import (
 from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.algorithms.records.time_columns import Level, TimeCells, read_times
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.date_forms import LIKE_A_DATE, with_century
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable
@@ -58,10 +59,12 @@ _TIME = f"^{_DATE}{_CLOCK}{_ZONE}$"
 class ColumnRules:
     """Declaration of one column; see `Declared`.
 
-    `plain`: numbers are written in one way only, and what is none is a category.
+    `file` names the hierarchy in messages. `plain`: numbers are written in one way only, and what
+    is none is a category.
     """
 
     branches: Sequence[Branch] = ()
+    file: str = "its hierarchy"
     calendar: Sequence[Level] = ()
     order: Sequence[str] | None = None
     interval: Interval | None = None
@@ -240,7 +243,10 @@ def _code_numbers(
         code, position = _places(rules, branches, values[~missing], np.where(missing, 0.0, values))
     if rules.markers_are_values:
         _refuse(table, name, missing, "is missing, and no number can stand for that")
-    _refuse(table, name, (code < 0) & ~missing, "lies outside its domain, or between two steps")
+    outside = (code < 0) & ~missing
+    if branches and outside.any():
+        _refuse_without_leaf(table, name, rules, outside)
+    _refuse(table, name, outside, "lies outside its domain, or between two steps")
     has_missing = bool(missing.any())
     attribute = numbers(name, position, branches=branches, missing=has_missing, exact=exact)
     code[missing] = attribute.missing
@@ -303,13 +309,19 @@ def _code_categories(table: TextTable, name: str, rules: ColumnRules, how: str) 
     attribute = categories(name, domain, branches=branches, marker=marker)
     code_of = {label: code for code, label in enumerate(attribute.label)}
     code = column.replace_strict(code_of, default=-1, return_dtype=pl.Int32).to_numpy()
+    if branches and (code < 0).any():
+        _refuse_without_leaf(table, name, rules, code < 0)
     _refuse(table, name, code < 0, "lies outside its domain")
     return Coded(attribute, code, how, missing)
 
 
 def _times(table: TextTable, name: str, rules: ColumnRules) -> TimeCells | str:
     """Return the times of a column, or what it holds instead."""
-    found = read_times(_present(table, name, rules)[0].drop_nulls().unique().sort())
+    cells = _present(table, name, rules)[0].drop_nulls().unique().sort()
+    found = read_times(cells)
+    if found == "categories" and cells.str.contains(LIKE_A_DATE).sum() > _MOSTLY * len(cells):
+        read_times(map(with_century, cells))  # says so if the day or the month may come first
+        found = "categories, although most cells look like dates"
     if rules.calendar and not isinstance(found, TimeCells):
         raise ValueError("has a calendar, and holds no dates or times")
     return found
@@ -355,6 +367,18 @@ def _refuse(table: TextTable, name: str, faulty: BoolArray, why: str) -> None:
     if faulty.any():
         row = int(np.argmax(faulty)) + 1
         raise InputError(f"{table.path}: column {name}, row {row}: {why}")
+
+
+def _refuse_without_leaf(
+    table: TextTable, name: str, rules: ColumnRules, faulty: BoolArray
+) -> None:
+    """Say which value a hierarchy lacks, so that it can be put in."""
+    cells = texts(table, name)
+    faulty = faulty & ~cells.is_in([branch[0] for branch in rules.branches]).to_numpy()
+    values = cells.filter(pl.Series(faulty)).unique(maintain_order=True)
+    if len(values):
+        others = f", nor have {len(values) - 1} other values" if len(values) > 1 else ""
+        _refuse(table, name, faulty, f"{values[0]!r} has no leaf in {rules.file}{others}")
 
 
 def _marks(label: str, rules: ColumnRules) -> bool:

@@ -48,6 +48,8 @@ class Declared:
         The quasi-identifiers of each source. Those that no source names form one more source.
     hierarchies, orders, ranges
         By attribute: branches of a hierarchy, categories in their order, the interval of a number.
+    hierarchy_files
+        The files of hierarchies, by attribute, for messages.
     calendars
         By attribute with dates or times: the levels of its hierarchy, from the coarsest.
     categories
@@ -71,6 +73,7 @@ class Declared:
     id: str | None = None
     sources: Sequence[Sequence[str]] = ()
     hierarchies: Mapping[str, Sequence[Branch]] = field(default_factory=dict)
+    hierarchy_files: Mapping[str, str] = field(default_factory=dict)
     calendars: Mapping[str, Sequence[Level]] = field(default_factory=dict)
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranges: Mapping[str, Interval] = field(default_factory=dict)
@@ -188,8 +191,8 @@ def code_table(table: TextTable, declared: Declared) -> CodedTable:
     InputError
         If a value is outside its declared domain, is not a number although one is declared, or is
         neither text nor number; the message names the column and the row (from 1, without the
-        header), never the value. Also if a column is missing, or if a hierarchy does not fit the
-        order of its attribute.
+        header), the value only if it lacks a leaf in a hierarchy. Also if a column is missing, or
+        if a hierarchy does not fit the order of its attribute.
 
     Notes
     -----
@@ -378,6 +381,7 @@ def _code(table: TextTable, declared: Declared, name: str) -> Coded:
     is_time = name in declared.times
     rules = ColumnRules(
         branches=declared.hierarchies.get(name, ()),
+        file=declared.hierarchy_files.get(name, "its hierarchy"),
         calendar=declared.calendars.get(name, ()),
         order=declared.orders.get(name),
         interval=MINUTES_OF_DAY if is_time else declared.ranges.get(name),

@@ -1,8 +1,8 @@
-"""The text of csv files, of those that are no UTF-8 and those that begin with `sep=;` as well.
+"""The text of csv files: of those that are no UTF-8, or begin with `sep=;` or lines of comment.
 
-What programs write is read: UTF-16 with a byte order mark, GB18030 (also GBK and GB2312), and the
-code page 1252 of Western Europe. Nothing in a file says which of the two latter it is, so it is
-guessed, and said; what looks like neither is refused.
+What programs write is read: UTF-16 and UTF-32, GB18030 (also GBK and GB2312), and the code page
+1252 of Western Europe. Nothing in a file says which of the two latter it is, so it is guessed, and
+said; what looks like neither is refused, with what it may be.
 """
 
 import codecs
@@ -14,9 +14,28 @@ import numpy as np
 
 _CHUNK_BYTES = 2**24
 _SEP = re.compile(rb"(?i)\A(?:\xef\xbb\xbf)?\"?sep=(.)\"?\r?\n", re.DOTALL)
+_COMMENTS = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:#[^\n]*\n|[ \t]*\r?\n)+")
 _BOMS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+_LONG_BOMS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32"}
+_SAMPLE_BYTES = 4_096
+_CJK = "\u4e00-\u9fff\uff00-\uff60\u3000-\u303f"
+_SCRIPTS = {
+    "cp932": ("Shift-JIS", f"[\u3040-\u30ff{_CJK}]", "[\u3040-\u30ff]", 0.15),
+    "euc_jp": ("EUC-JP", f"[\u3040-\u30ff{_CJK}]", "[\u3040-\u30ff]", 0.15),
+    "euc_kr": ("EUC-KR", f"[\uac00-\ud7a3{_CJK}]", "[\uac00-\ud7a3]", 0.8),
+    "big5": ("Big5", f"[{_CJK}]", "[\u4e00-\u9fff]", 0.8),
+    "cp1251": ("the code page 1251", "[\u0400-\u045f\u2013\u2116]", "[\u0430-\u044f]", 0.5),
+    "koi8_r": ("KOI8-R", "[\u0410-\u044f\u0401\u0451]", "[\u0430-\u044f]", 0.5),
+    "cp866": ("the code page 866", "[\u0410-\u044f\u0401\u0451]", "[\u0430-\u044f]", 0.5),
+    "cp1253": ("the code page 1253", "[\u0386-\u03ce\u2013]", "[\u03ac-\u03ce]", 0.5),
+    "cp1255": ("the code page 1255", "[\u05d0-\u05ea\u2013]", "[\u05d0-\u05ea]", 0.9),
+    "cp1256": ("the code page 1256", "[\u060c-\u06d2\u2013]", "[\u0621-\u064a]", 0.9),
+}
+"""By codec: its name, what its texts have beyond ASCII, and what is frequent in them, and how."""
+NOT_UTF_8 = "is not UTF-8 text: save it as UTF-8"
 _HIGH, _FEW, _MOSTLY = 0x80, 0.25, 0.9
 _GB_LEAD, _GB_COMMON, _HANGUL_END = 0xA1, 0xB0, 0xC8
+_KANA_LEADS = (0xA4, 0xA5)
 _LEAST_PAIRS = 30
 
 
@@ -45,16 +64,43 @@ def csv_text(opened: Callable[[], BinaryIO]) -> CsvText:
     """
     with opened() as file:
         first = file.readline(64)
-        if first[:2] not in _BOMS and not _SEP.match(first) and _is_utf_8(first, file):
+        if _is_plain(first) and _is_utf_8(first, file):
             return UTF_8
     with opened() as file:
         raw = file.read()
     text, encoding = _decoded(raw)
-    data = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").encode()
+    data = _without_comments(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").encode())
     found = _SEP.match(data)
     if found is None:
         return CsvText(data, "", encoding)
-    return CsvText(data[found.end() :], found[1].decode(), encoding)
+    return CsvText(_without_comments(data[found.end() :]), found[1].decode(), encoding)
+
+
+def _is_plain(first: bytes) -> bool:
+    """Return whether a first line tells of nothing that is to be taken out or decoded."""
+    if b"\x1b$" in first:
+        raise ValueError(NOT_UTF_8 + "; it may be in ISO-2022-JP")
+    bare = first.removeprefix(codecs.BOM_UTF8).lstrip()
+    special = first[:2] in _BOMS or first[:4] in _LONG_BOMS or b"\0" in first
+    return bool(bare) and not special and not _SEP.match(first) and not bare.startswith(b"#")
+
+
+def _without_comments(data: bytes) -> bytes:
+    """Return the lines below lines of comment and blank ones at the beginning.
+
+    Raises
+    ------
+    ValueError
+        If the last of them may name the columns.
+    """
+    found = _COMMENTS.match(data)
+    if found is None or b"#" not in found[0]:
+        return data[found.end() :] if found else data
+    last = found[0].strip().rpartition(b"\n")[2]
+    below = data[found.end() :].partition(b"\n")[0]
+    if any(last.count(mark) == below.count(mark) > 0 for mark in (b",", b";", b"\t", b"|")):
+        raise ValueError("begins with #: take the sign away if this line names the columns")
+    return data[found.end() :]
 
 
 def _is_utf_8(first: bytes, rest: BinaryIO) -> bool:
@@ -73,14 +119,35 @@ def _decoded(raw: bytes) -> tuple[str, str]:
     tried = [("utf-8", "")]
     tried += [("gb18030", "GB18030")] if _looks_chinese(raw) else []
     tried += [("cp1252", "the code page 1252")] if _looks_western(raw) else []
-    if raw[:2] in _BOMS:
+    if raw[:4] in _LONG_BOMS:
+        tried = [("utf-32", "UTF-32")]
+    elif raw[:2] in _BOMS:
         tried = [("utf-16", "UTF-16")]
+    elif b"\0" in raw[:_SAMPLE_BYTES]:
+        # Without a mark, half of each sign of ASCII is 0: the first or the second.
+        halves = [b"\0" in raw[at:_SAMPLE_BYTES:2] for at in (0, 1)]
+        order = "be" if halves[0] else "le"
+        tried = [] if all(halves) else [(f"utf-16-{order}", "UTF-16")]
     for codec, encoding in tried:
         try:
             return raw.decode(codec), encoding
         except UnicodeDecodeError:
             continue
-    raise ValueError("is not UTF-8 text: save it in this encoding")
+    raise ValueError(NOT_UTF_8 + _perhaps(raw))
+
+
+def _perhaps(raw: bytes) -> str:
+    """Return what a text in no encoding that is read may be in, for the message."""
+    names = []
+    for codec, (name, there, frequent, least) in _SCRIPTS.items():
+        try:
+            beyond = "".join(sign for sign in raw.decode(codec) if sign >= "\x80")
+        except UnicodeDecodeError:
+            continue
+        fits, often = (len(re.findall(f, beyond)) / max(len(beyond), 1) for f in (there, frequent))
+        if fits >= _MOSTLY and often >= least:
+            names.append(name)
+    return f"; it may be in {' or '.join(names)}" if names else ""
 
 
 def _looks_chinese(raw: bytes) -> bool:
@@ -90,6 +157,8 @@ def _looks_chinese(raw: bytes) -> bool:
     if not runs or even < _MOSTLY * len(runs):
         return False
     leads = np.concatenate([np.frombuffer(run, np.uint8)[::2] for run in runs])
+    if np.isin(leads, _KANA_LEADS).mean() > _FEW / 2:  # of kana, as in EUC-JP
+        return False
     korean = (leads >= _GB_COMMON) & (leads <= _HANGUL_END)
     return bool((leads >= _GB_LEAD).mean() > _MOSTLY) and not (
         len(leads) > _LEAST_PAIRS and korean.all()

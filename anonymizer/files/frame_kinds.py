@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from anonymizer.errors import InputError
+from anonymizer.files.byte_columns import with_text_of_bytes
 from anonymizer.files.tables import TextTable, no_column, read_table
 from anonymizer.unfolding import UnfoldingError, check_frame
 
@@ -69,8 +70,10 @@ def as_polars(frame: DataFrame, columns: Iterable[str] | None = None, *, name: s
         if there.count(column) > 1:
             raise InputError(f"{name}: column {column} is there twice")
     if isinstance(frame, pl.DataFrame):
-        return frame.select(wanted)
-    return pl.DataFrame([_series(frame[column], column, name) for column in wanted])
+        return with_text_of_bytes(frame.select(wanted))
+    return with_text_of_bytes(
+        pl.DataFrame([_series(frame[column], column, name) for column in wanted])
+    )
 
 
 def in_kind_of(given: object, frame: pl.DataFrame) -> DataFrame:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from anonymizer.algorithms.records.attributes import ROOT, Branch, ambiguous
+from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.errors import InputError
 
 _MOST_LEVELS = 100
+_NO_GROUP = "? is published for a missing value, and can name no group"
 
 
 def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
@@ -23,7 +25,8 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
     ------
     InputError
         If the file cannot be read, or if a line (named by its number) has no leaf or no level above
-        it, ends in another root than the first line, or has a label that also names another node.
+        it, ends in another root than the first line, has `?` above its leaf, or has a label that
+        also names another node.
     """
     path = Path(path)
     branches: list[Branch] = []
@@ -42,15 +45,22 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
         raise InputError(f"{path}: line {reader.line_num}: is not well-formed") from None
     if not branches:
         raise InputError(f"{path}: is empty")
+    _check(path, branches, lines)
+    return tuple(branches)
+
+
+def _check(path: Path, branches: list[Branch], lines: list[int]) -> None:
+    """Raise `InputError` if the branches of some lines are no hierarchy."""
     for line, branch in zip(lines, branches, strict=True):
         if len(branch) == 1:
             raise InputError(f"{path}: line {line}: has no level above the leaf")
         if branch[-1] != branches[0][-1]:
             raise InputError(f"{path}: line {line}: ends in another root than the first line")
+        if MISSING in branch[1:]:
+            raise InputError(f"{path}: line {line}: {_NO_GROUP}")
     at = ambiguous(branches)
     if at is not None:
         raise InputError(f"{path}: line {lines[at]}: a label names two nodes")
-    return tuple(branches)
 
 
 def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
@@ -86,6 +96,8 @@ def hierarchies_of(
             raise InputError(f"{path}: {attribute}: has no leaves")
         if ambiguous(branches) is not None:
             raise InputError(f"{path}: {attribute}: a label names two nodes")
+        if any(MISSING in branch[1:] for branch in branches):
+            raise InputError(f"{path}: {attribute}: {_NO_GROUP}")
         hierarchies[attribute] = branches
     return hierarchies
 

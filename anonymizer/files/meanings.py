@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from anonymizer.domain.date_forms import TIME_WITHIN, in_digits, with_century
 from anonymizer.domain.spellings import TRUTH
 from anonymizer.files.tables import TextTable
 
@@ -24,7 +25,6 @@ _SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(]|-$|&"
 _BETWEEN, _JOINED = r"[_/'`\" ]|^=|[.,;:]+$", "([a-z])[-.]"
 """What may be left out or differ within a text, and more than that: then all is looked at."""
 _QUANTITY = "^[0-9.,]+[^0-9., -]|^[$]"
-_MOMENT = r"\d[-/.:\u{5e74}]\d|\d\D{1,14}\d{4}"
 _HALF = 0.5
 
 
@@ -135,7 +135,9 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
     """Return whether it is plain that distinct cells are distinct values: what takes no time."""
     lower = cells.str.to_lowercase()
     number = cells.cast(pl.Float64, strict=False).drop_nulls()
-    in_one_form = cells.str.replace_all("[0-9]", "0").n_unique() == 1
+    in_one_form = cells.str.replace_all("[0-9]", "0").n_unique() == 1 and (
+        with_century(in_digits(cells[0])) == cells[0]
+    )
     return bool(
         cells.str.contains(_PLAIN).all()
         and lower.str.replace_all(_BETWEEN, "").str.replace_all(_JOINED, "$1").n_unique()
@@ -148,7 +150,7 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
                 number.n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
                 or cells.str.contains(_QUANTITY).sum() > _HALF * len(cells)
-                or cells.str.contains(_MOMENT).any()
+                or cells.str.contains(TIME_WITHIN).any()
             )
         )
     )

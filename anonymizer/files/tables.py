@@ -17,16 +17,32 @@ import polars as pl
 import polars.selectors as cs
 
 from anonymizer.errors import InputError
-from anonymizer.files.csv_text import UTF_8, CsvText, csv_text
-from anonymizer.unfolding import UnfoldingError, check_frame, check_lines, check_unfolding
+from anonymizer.files.byte_columns import with_text_of_bytes
+from anonymizer.files.csv_text import NOT_UTF_8, UTF_8, CsvText, csv_text
+from anonymizer.unfolding import (
+    UnfoldingError,
+    check_frame,
+    check_lines,
+    check_unfolding,
+    parquet_source,
+)
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
-_NOT_UTF_8 = "is not UTF-8 text: save it in this encoding"
 _CHUNK_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**24
 _LIKENESS = 0.7
 """How like a column its name must be to be proposed."""
 _LF, _CR = 10, 13
+_UNREAD_SEPARATORS = {
+    **{mark: mark for mark in (":", "^", "~")},
+    "\uff0c": "full-width commas",
+    "\uff1b": "full-width semicolons",
+    "\x01": "control signs",
+    "\x1f": "control signs",
+    " ": "blanks",
+}
+_NEVER_WITHIN = ("^", "~", "full-width commas", "full-width semicolons", "control signs")
+"""Of these, no name of a column has any."""
 _FORMULA = r"^'*[=+\-@\t\r]"
 """What a spreadsheet runs, and what would be taken for it once it is escaped."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -122,7 +138,9 @@ def reading(
     except pl.exceptions.NoDataError:
         raise InputError(f"{path}: is empty") from None
     except (pl.exceptions.PolarsError, EOFError, UnicodeDecodeError):  # may quote a row
-        raise InputError(f"{path}: {fault(path) or f'is not well-formed {form}'}") from None
+        unread = ", or has a column of a type that is not read" * (form == "parquet")
+        why = fault(path) or f"is not well-formed {form}{unread}"
+        raise InputError(f"{path}: {why}") from None
 
 
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
@@ -196,8 +214,9 @@ def no_column(path: Path | str, name: str, there: Sequence[str]) -> InputError:
 
 
 def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
-    _require(path, wanted, list(pl.read_parquet_schema(path)))
-    return check_frame(pl.read_parquet(path, columns=wanted))
+    source = parquet_source(path)
+    _require(path, wanted, list(pl.read_parquet_schema(source)))
+    return with_text_of_bytes(check_frame(pl.read_parquet(source, columns=wanted)))
 
 
 def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
@@ -211,6 +230,8 @@ def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
     header = pl.read_csv(source, n_rows=0, infer_schema=False, separator=separator).columns
     asked = {_heading(name): name for name in wanted or ()}
     name_of = {column: asked.get(_heading(column), _heading(column)) for column in header}
+    if len(header) == 1 and (mark := _unread_separator(header[0], wanted)) is not None:
+        raise InputError(f"{path}: cells seem to be separated by {mark}, not by , ; | or tabs")
     _require(path, wanted, list(name_of.values()))
     there = [each for each in header if wanted is None or name_of[each] in wanted]
     frame = pl.read_csv(source, columns=there, infer_schema=False, separator=separator)
@@ -231,10 +252,19 @@ def _separator(path: Path, text: CsvText = UTF_8) -> str:
     with _bytes_of(path, text) as file:
         header = file.readline(_MOST_HEADER_BYTES)
     if b"\0" in header:
-        raise InputError(f"{path}: {_NOT_UTF_8}")  # UTF-16 without a mark, or no text at all
+        raise InputError(f"{path}: {NOT_UTF_8}")
     if b"\r" in header.rstrip(b"\r\n"):
         raise InputError(f"{path}: ends its lines with CR alone: save it with LF")
     return max((",", ";", "\t", "|"), key=lambda mark: header.count(mark.encode()))
+
+
+def _unread_separator(header: str, wanted: Sequence[str] | None) -> str | None:
+    """Return in words what seems to separate the names of a header that is read as one name."""
+    for mark, words in _UNREAD_SEPARATORS.items():
+        names = [name.strip() for name in header.split(mark)]
+        if len(names) > 1 and (words in _NEVER_WITHIN if wanted is None else {*wanted} <= {*names}):
+            return words
+    return None
 
 
 def _is_uneven(path: Path, text: CsvText, separator: str) -> bool:
@@ -266,9 +296,11 @@ def _fault(path: Path, text: CsvText = UTF_8) -> str | None:
             n_columns = len(next(rows))
             for number, row in enumerate(rows, 1):
                 if row and len(row) != n_columns:
-                    return f"row {number}: has {len(row)} cells, and the header {n_columns}"
+                    comment = ", and begins with #: take lines of comment out"
+                    found = f"row {number}: has {len(row)} cells, and the header {n_columns}"
+                    return found + comment * row[0].lstrip().startswith("#")
     except UnicodeDecodeError:
-        return _NOT_UTF_8
+        return NOT_UTF_8
     except (csv.Error, OSError, EOFError):
         return None
     return None

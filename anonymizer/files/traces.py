@@ -19,6 +19,7 @@ from anonymizer.unfolding import (
     check_frame,
     check_texts,
     check_unfolding,
+    parquet_source,
 )
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -108,9 +109,10 @@ def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
     form = "parquet" if ending_of(path) == ".parquet" else "csv"
     with reading(path, form):
         if form == "parquet":
-            wanted = _wanted(path, list(pl.read_parquet_schema(path)), readings)
+            source = parquet_source(path)
+            wanted = _wanted(path, list(pl.read_parquet_schema(source)), readings)
             check_unfolding(path, wanted)
-            return check_frame(pl.read_parquet(path, columns=wanted))
+            return check_frame(pl.read_parquet(source, columns=wanted))
         check_unfolding(path)
         check_csv(path)
         header = pl.read_csv(path, n_rows=0, infer_schema=False)

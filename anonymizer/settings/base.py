@@ -1,10 +1,10 @@
 """Base class of all tables of the settings file, and the types that several tables share."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -145,6 +145,7 @@ def _is_range(text: str) -> str:
     return text
 
 
+Stated = TypeVar("Stated")
 _FIELD = re.compile(r"\{[a-z][a-z0-9_]*\}")
 _SHARED = ("$share", "$queue")
 
@@ -214,3 +215,45 @@ EchoTopic = Annotated[OutputTopic, AfterValidator(_is_echo_topic)]
 """MQTT topic without wildcards, in which one level may stand for a pseudonym."""
 AddressRange = Annotated[str, AfterValidator(_is_range)]
 """An IP address, or a network in CIDR notation without host bits."""
+
+
+class TopicFilters(Generic[Stated]):
+    """Filters by their levels, to find those that overlap with one without trying each.
+
+    `stated`: what the filters stand for that end here; `below`: the filters by their next level.
+    """
+
+    def __init__(self) -> None:
+        self.stated: list[Stated] = []
+        self.below: dict[str, TopicFilters[Stated]] = {}
+
+    def add(self, topic: str, stated: Stated) -> None:
+        """Add a filter."""
+        here = self
+        for level in topic.split("/"):
+            here = here.below.setdefault("+" if is_field(level) else level, TopicFilters())
+        here.stated.append(stated)
+
+    def overlapping(self, topic: str) -> Iterator[Stated]:
+        """Yield what the filters stand for that `overlap` with this one."""
+        levels = ["+" if is_field(level) else level for level in topic.split("/")]
+        for name, below in self.below.items():  # wildcards do not stand for `$SYS`
+            any_level = {"+", "#"} & {name, levels[0]}
+            if not (any_level and "$" in {name[:1], levels[0][:1]}):
+                yield from _overlapping(name, below, levels)
+
+
+def _overlapping(name: str, below: TopicFilters[Stated], levels: list[str]) -> Iterator[Stated]:
+    """Yield what lies below a level of that name and may match these levels."""
+    level, *rest = levels or [""]
+    if name == "#":
+        yield from below.stated
+    elif level == "#" and levels:
+        yield from below.stated
+        for next_name, each in below.below.items():
+            yield from _overlapping(next_name, each, levels)
+    elif levels and (name == level or "+" in {name, level}):
+        if not rest or rest == ["#"]:
+            yield from below.stated
+        for next_name, each in below.below.items():
+            yield from _overlapping(next_name, each, rest)

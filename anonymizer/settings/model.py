@@ -26,6 +26,7 @@ from anonymizer.settings.base import (
     OwnTopics,
     Positive,
     Qos,
+    TopicFilters,
     id_names,
     is_loopback,
     overlap,
@@ -368,14 +369,20 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _nothing_raw_is_where_analysts_read(self) -> Self:
+        published = TopicFilters[str]()
+        trees: set[str] = set()
+        for output, topic in self._output_topics():
+            tree = topic.split("/")[0]
+            below = f"{tree if tree in OPEN_TREES else topic}/#"
+            if below not in trees:
+                published.add(below, output)
+                trees.add(below)
         for key, stated in self._raw_topics():
-            for output, topic in self._output_topics():
-                tree = topic.split("/")[0]
-                if overlap(stated, f"{tree if tree in OPEN_TREES else topic}/#"):
-                    raise ValueError(
-                        f"{key}: topic: lies where the gateway publishes ({output}), so analysts"
-                        ' could read raw data there; choose another one, such as "raw/{device}"'
-                    )
+            for output in published.overlapping(stated):
+                raise ValueError(
+                    f"{key}: topic: lies where the gateway publishes ({output}), so analysts"
+                    ' could read raw data there; choose another one, such as "raw/{device}"'
+                )
         return self
 
     def _raw_topics(self) -> Iterator[tuple[str, str]]:

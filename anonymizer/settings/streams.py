@@ -1,7 +1,7 @@
 """Settings of streams of records: sources, attributes, windows and promise."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -18,6 +18,7 @@ from anonymizer.settings.base import (
     NotNegative,
     Positive,
     Share,
+    TopicFilters,
     check_filter,
     is_field,
     overlap,
@@ -487,7 +488,7 @@ def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings
     read = {source.kafka for stream in streams for source in stream.sources} - {None}
     if any(stream.kafka in read for stream in streams):
         raise ValueError("topic: must be another topic of Kafka than those of sources")
-    for one, other in combinations(streams, 2):
+    for one, other in ((streams[i], streams[j]) for i, j in sharing(streams)):
         for mine, theirs in one.topics_shared_with(other):
             if _reads(mine) != _reads(theirs):
                 raise ValueError(
@@ -502,6 +503,18 @@ def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings
                 ' or set cumulative = "report" in both'
             )
     return streams
+
+
+def sharing(streams: Sequence[StreamSettings]) -> list[tuple[int, int]]:
+    """Return the pairs of streams, the first one first, that may read one message."""
+    pairs: set[tuple[int, int]] = set()
+    read = TopicFilters[int]()
+    for j, stream in enumerate(streams):
+        for source in stream.sources:
+            pairs.update((i, j) for i in read.overlapping(source.filter_topic))
+        for source in stream.sources:
+            read.add(source.filter_topic, j)
+    return sorted(pairs)
 
 
 def _reads(source: SourceSettings) -> tuple[str, ...]:

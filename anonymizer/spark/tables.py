@@ -12,7 +12,9 @@ are lost, Spark makes the classes anew, and they may be other ones: then nothing
 """
 
 import json
+import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -120,9 +122,24 @@ def anonymize(
     """
     with extra("spark"):
         import pyspark.sql  # noqa: F401, PLC0415  an extra
+    _use_this_python(frame)
     asked = TableOptions(**options, time_budget_s=time_budget_s)
     declared, plan = declared_of(asked), make_plan(asked)
     return _anonymize(frame, declared, plan, rows_per_range, time.monotonic)
+
+
+def _use_this_python(frame: SparkFrame) -> None:
+    """Let workers on this machine run the interpreter that runs here, unless another was named.
+
+    Spark's own default is the first `python3` of the path, which may lack pyarrow or this package:
+    it tries that for minutes.
+    """
+    if "PYSPARK_PYTHON" in os.environ or "SPARK_REMOTE" in os.environ:
+        return
+    context = getattr(frame.sparkSession, "sparkContext", None)
+    if context is not None and context.master.startswith("local"):
+        named = context.getConf().get("spark.pyspark.python")
+        context.pythonExec = named or sys.executable
 
 
 def _anonymize(

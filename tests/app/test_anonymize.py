@@ -431,7 +431,9 @@ def test_the_report_says_what_was_asked_reached_lost_and_leaked() -> None:
     assert report.qis[1].n_missing >= drawn["job"].null_count() > 0
     assert report.class_size.min <= report.class_size.median <= report.class_size.max
     sizes = np.bincount(made.publication.class_of)
-    assert report.dm == int((sizes**2).sum())
+    assert report.dm_published == int((sizes**2).sum())
+    n_out = report.suppressed.get("promise", 0) + report.suppressed.get("limit", 0)
+    assert report.dm == report.dm_published + n_out * (report.n_published + n_out)
     assert 0 < report.gcp.range < 1
     assert report.n_learned(sensitive=False) == 0
     assert any("age, city" in warning for warning in report.warnings)

@@ -4,10 +4,13 @@ import json
 import os
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import anonymizer
 from anonymizer.errors import InputError
 from anonymizer.files.hierarchies import (
+    hierarchies_of,
     read_hierarchies,
     read_hierarchy,
     read_orders,
@@ -118,3 +121,26 @@ def test_the_published_hierarchies_of_adult_are_read_with_their_faults() -> None
     )
     for attribute, order in orders.items():
         assert sorted(order) == sorted(branch[0] for branch in trees[attribute])
+
+
+@pytest.mark.parametrize("text", ["a;g;?\nb;h;?\n", "a;?;*\nb;h;*\n"])
+def test_the_mark_of_a_missing_value_names_no_group(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match="can name no group"):
+        read_hierarchy(path)
+    with pytest.raises(InputError, match=r"x: \? is published for a missing value"):
+        hierarchies_of({"x": {"?": ["a"], "h": ["b"]}})
+    path.write_text("a;g;*\n?;*\n")  # as a leaf it is what it means
+    assert read_hierarchy(path) == (("a", "g", "*"), ("?", "*"))
+
+
+@pytest.mark.parametrize(("cells", "lacks"), [(["a", "c"], "c"), (["1", "3"], "3")])
+def test_a_value_without_a_leaf_is_named_with_the_file(
+    tmp_path: Path, cells: list[str], lacks: str
+) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text(f"{cells[0]};g;*\n2;h;*\n")
+    rows = pl.DataFrame({"x": cells, "y": ["u", "u"]})
+    with pytest.raises(InputError, match=f"column x, row 2: '{lacks}' has no leaf in .*h.csv"):
+        anonymizer.anonymize(rows, k=2, qi=["x", "y"], hierarchies={"x": path})

@@ -6,11 +6,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
-from anonymizer.settings.base import overlap
+from anonymizer.settings.base import TopicFilters, overlap
 from anonymizer.settings.mistakes import REMOVED
 from anonymizer.settings.toml_file import load_settings, validated
 
@@ -373,6 +375,21 @@ def test_settings_without_positions_need_no_network() -> None:
 def test_filters_overlap_where_a_topic_matches_both(one: str, other: str, together: bool) -> None:  # noqa: FBT001  of a case
     assert overlap(one, other) is together
     assert overlap(other, one) is together
+
+
+LEVELS = st.sampled_from(["a", "b", "$a", "+", "{device}", ""])
+FILTERS = st.tuples(st.lists(LEVELS, min_size=1, max_size=4), st.booleans()).map(
+    lambda drawn: "/".join(drawn[0] + ["#"] * drawn[1])
+) | st.just("#")
+
+
+@given(st.lists(FILTERS, max_size=6), FILTERS)
+def test_filters_by_their_levels_find_those_that_overlap(filters: list[str], one: str) -> None:
+    by_level = TopicFilters[int]()
+    for i, each in enumerate(filters):
+        by_level.add(each, i)
+    found = list(by_level.overlapping(one))
+    assert sorted(found) == [i for i, each in enumerate(filters) if overlap(each, one)]
 
 
 @pytest.mark.parametrize("key", REMOVED)

@@ -19,13 +19,14 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
+from anonymizer.domain.date_forms import with_century
 from anonymizer.domain.plain_forms import bare_form, plain_form
 from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
-_MOMENT = re.compile(r"\d[-/.:\u5e74]\d|\d\D{1,14}\d{4}")
-"""What dates and times, and little else, have within."""
+_MOMENT = re.compile(r"\d[-/.:]\d|\d\D{1,14}\d{4}|\d-[QW]\d")
+"""What dates and times in normal form, and little else, have within."""
 _NONE = "None"
 """No value, unless others say `none`."""
 _MOSTLY_TRUTH = 2 / 3
@@ -282,8 +283,8 @@ def _with_midnight(text: str) -> str:
     return text if ":" in text else f"{text} 00:00"
 
 
-_FORMS_OF_TIMES = (str, _without_midnight, _with_midnight)
-"""Dates stand beside times at midnight: programs add them."""
+_FORMS_OF_TIMES = (str, _without_midnight, _with_midnight, with_century)
+"""Dates stand beside times at midnight: programs add them. Years of two digits are read last."""
 
 
 def _quantity(text: str) -> tuple[Decimal, str] | None:

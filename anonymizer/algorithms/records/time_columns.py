@@ -1,7 +1,8 @@
 """Columns of dates, times and durations: the exact number of each cell, and calendar nodes.
 
 A column is one of these only if all its cells are of one kind. `2023-1-3`, `2023/01/03` and
-`03.01.2023` are dates; `31/1/2023` and `1/31/2023` are, if some cell says which comes first.
+`03.01.2023` are dates; `31/1/2023` and `1/31/2023` are, if some cell says which comes first. Weeks
+and quarters are those of ISO 8601, `2023-W05` and `2023-Q1`. See `date_forms` for other writings.
 """
 
 import re
@@ -18,11 +19,20 @@ Level: TypeAlias = Literal["year", "month", "day", "hour"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 """The levels of a calendar, from the coarsest."""
 Kind: TypeAlias = Literal[
-    "dates", "months", "times", "times with a zone", "times of day", "durations"
+    "dates",
+    "weeks",
+    "months",
+    "quarters",
+    "times",
+    "times with a zone",
+    "times of day",
+    "durations",
 ]
 _LEVELS_OF: Mapping[Kind, tuple[Level, ...]] = {
     "dates": LEVELS[:2],
+    "weeks": LEVELS[:1],
     "months": LEVELS[:1],
+    "quarters": LEVELS[:1],
     "times": LEVELS,
     "times with a zone": LEVELS,
     "times of day": LEVELS[3:],
@@ -36,7 +46,7 @@ _MOSTLY = 0.5
 _FEW = 1_000
 """Cells that are looked at first: a column is read no further if most of these are no times."""
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
-_HOURS, _HALF_DAY, _MONTHS = 24, 12, 12
+_HOURS, _HALF_DAY, _MONTHS, _QUARTERS, _WEEK_DAYS = 24, 12, 12, 4, 7
 
 _CLOCK = r"(?P<h>\d{1,2}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d(?:[.,]\d+)?))?(?: ?(?P<half>[AaPp])[Mm])?"
 _ZONE = r" ?(?P<zone>[Zz]|[+-]\d\d:?[0-5]\d)"
@@ -47,7 +57,7 @@ _MOMENT = re.compile(
     re.ASCII,
 )
 _YEAR_LAST = re.compile(r"\d\d?([-/])\d\d?\1\d{4}", re.ASCII)
-_MONTH = re.compile(r"(1[5-9]\d\d|2[01]\d\d)-(0[1-9]|1[0-2])", re.ASCII)
+_PART_OF_YEAR = re.compile(r"(1[5-9]\d\d|2[01]\d\d)-([WQ]?)(\d\d?)", re.ASCII)
 _TIME_OF_DAY = re.compile(_CLOCK, re.ASCII)
 _N = r"\d+(?:[.,]\d+)?"
 _ISO = re.compile(
@@ -94,8 +104,8 @@ class TimeCells:
     reading, read_as
         What they are, and in words for the report.
     number_of
-        The number of each different cell: days for dates, months for months, otherwise seconds;
-        times with a zone in UTC.
+        The number of each different cell: days for dates, weeks, months and quarters for these,
+        otherwise seconds; times with a zone in UTC.
     """
 
     reading: TimeReading
@@ -111,7 +121,8 @@ class TimeCells:
         """Return the branch of a cell in the calendar of these levels.
 
         Nodes are written as in ISO 8601: `2023`, `2023-01`, `2023-01-31`, `2023-01-31T09`, and
-        `T09` for an hour of any day. Dates and months are their own finest level.
+        `T09` for an hour of any day. Dates, weeks, months and quarters are their own finest level;
+        the year of a week is that of its Thursday.
 
         Raises
         ------
@@ -120,6 +131,8 @@ class TimeCells:
         """
         if self.kind == "durations":
             raise ValueError("a duration is in no calendar")
+        if self.kind in {"weeks", "quarters"}:
+            return (cell, *([cell[:4]] if "year" in levels else []), ROOT)
         number = int(self.number_of[cell] // 1)
         hour = f"T{number % _DAY_S // _HOUR_S:02}"
         if self.kind == "months":
@@ -186,19 +199,35 @@ def read_times(cells: Iterable[str]) -> TimeCells | str:
 
 def _read(cell: str, *, day_first: bool) -> tuple[Kind, Fraction] | None:
     """Return the kind and the number of a cell; None: it is no time."""
-    if found := _MONTH.fullmatch(cell):
-        return "months", Fraction(int(found[1]) * _MONTHS + int(found[2]) - 1)
     if found := _MOMENT.fullmatch(cell):
         if found["year"]:
             return _moment(found, *(int(found[part]) for part in ("year", "month", "day")))
         one, two = int(found["one"]), int(found["two"])
         day, month = (one, two) if day_first or found["by"] == "." else (two, one)
         return _moment(found, int(found["last"]), month, day)
+    if found := _PART_OF_YEAR.fullmatch(cell):
+        return _part_of_year(found)
     found = _TIME_OF_DAY.fullmatch(cell)
     if found and (second := _second_of_day(found)) is not None:
         return "times of day", second
     duration = _duration(cell)
     return None if duration is None else ("durations", duration)
+
+
+def _part_of_year(found: re.Match[str]) -> tuple[Kind, Fraction] | None:
+    """Return a month, a week or a quarter."""
+    year, sign, number = int(found[1]), found[2], int(found[3])
+    if sign == "W":
+        try:
+            return "weeks", Fraction(
+                date.fromisocalendar(year, number, 1).toordinal() // _WEEK_DAYS
+            )
+        except ValueError:  # not every year has 53
+            return None
+    n_parts = _QUARTERS if sign else _MONTHS
+    if not 1 <= number <= n_parts or len(found[3]) != (1 if sign else 2):
+        return None
+    return "quarters" if sign else "months", Fraction(year * n_parts + number - 1)
 
 
 def _moment(found: re.Match[str], year: int, month: int, day: int) -> tuple[Kind, Fraction] | None:

@@ -24,6 +24,8 @@ _SECONDS = {
 }
 _PART = r"(\d+(?:[.,]\d+)?) ?([A-Za-z]+)"
 _MONTHS, _YEAR_DIGITS = 12, 4
+_A_MONDAY = 6
+"""Remainder by seven of the count of days of Mondays."""
 
 
 class TimeText:
@@ -45,7 +47,7 @@ class TimeText:
         number = self.number(text)
         if number is None or _duration(text) is not None:
             return None
-        if re.fullmatch(r"\d{4}-\d\d", text):
+        if re.fullmatch(r"\d{4}-(\d\d|W\d\d|Q\d)", text):
             return text
         if not re.match(r"\d+[-/.]\d", text):
             return f"T{int(number) // 3_600:02}"
@@ -54,10 +56,12 @@ class TimeText:
         return day if ":" not in text else f"{day}T{int(number) % 86_400 // 3_600:02}"
 
     def number(self, text: str) -> Fraction | None:
-        """Return the number that a text stands for, in days, months or seconds; None: no time."""
-        if re.fullmatch(r"\d{4}-\d\d", text):
-            year, month = text.split("-")
-            return Fraction(int(year) * 12 + int(month))
+        """Return the number of a time, in the unit of its kind or seconds; None: it is none."""
+        if part := re.fullmatch(r"(\d{4})-([WQ]?)(\d\d?)", text):
+            year, number = int(part[1]), int(part[3])
+            first = (_days_since(year, 1, 4) - _A_MONDAY) // 7  # the week of 4 January
+            before = {"": year * 12, "Q": year * 4, "W": first}[part[2]]
+            return Fraction(before + number)
         day = re.match(r"\d+[-/.]\d+[-/.]\d+", text)
         if day is None:
             clock = _clock(text)

@@ -177,6 +177,11 @@ def declared_of(options: ColumnOptions) -> Declared:
         id=options.id,
         sources=[names_of(each) for each in options.sources],
         hierarchies=read,
+        hierarchy_files={
+            name: fspath(each)
+            for name, each in given.items()
+            if name in read and isinstance(each, str | PathLike)
+        },
         calendars=calendars,
         orders=options.orders or {},
         ranges=intervals_of(options.domains or {}),

@@ -175,8 +175,9 @@ class AnonymizeReport(_Part):
     least_gcp
         Of a search: no release that keeps the promise has a lower `gcp` in the cost that it
         minimized, see `least_loss`.
-    dm
-        Discernibility: the sum of the squared class sizes.
+    dm, dm_published
+        Discernibility: the sum of the squared class sizes, where a suppressed row counts the rows
+        of all persons, as Bayardo and Agrawal have it; over the published rows alone.
     share, n_above
         Preferred share, one half if none was; and published records in classes in which one value
         has more, of any attribute of which none has more in the whole table.
@@ -206,6 +207,7 @@ class AnonymizeReport(_Part):
     gcp_published: Losses
     least_gcp: float | None = None
     dm: int
+    dm_published: int
     share: float = 0.5
     n_above: int = 0
     leaks: tuple[LeakFound, ...]

@@ -49,7 +49,8 @@ _WORDS = {
     "GCP": "information lost by generalization, the mean over all cells: 0, the value is"
     " unchanged; 1, nothing is left of it. A cell counts by the length of its range, the number of"
     " its values, or the leaves below its node of the hierarchy, as a share of the whole domain.",
-    "DM": "discernibility metric: for each row the number of rows that look the same, added up.",
+    "DM": "discernibility metric: for each row the number of rows that look the same, added up. A"
+    " row that is left out looks like all.",
     "linked": "a value that somebody who holds one source of the data learns of a person's other"
     " columns, because it is the only one in the class that fits.",
 }
@@ -130,6 +131,7 @@ def _key_figures(report: AnonymizeReport) -> str:
         f"GCP ({report.settings.cost})": f"{getattr(report.gcp, report.settings.cost):.4f}",
         **({} if report.least_gcp is None else {"least possible": f"{report.least_gcp:.4f}"}),
         "DM": f"{report.dm:,}",
+        "DM of the published rows": f"{report.dm_published:,}",
         "values linked between sources": f"{report.n_learned(sensitive=False):,}",
         "sensitive values linked": f"{report.n_learned(sensitive=True):,}",
     }

@@ -9,6 +9,7 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.records.topics import RecordRoute, RecordRouter
 from anonymizer.settings import StreamSettings
+from anonymizer.settings.streams import sharing
 
 _NO_SECRET = b""
 """The digests of vehicles divide messages, and go nowhere."""
@@ -66,9 +67,8 @@ def _leads(streams: Sequence[StreamSettings]) -> list[str]:
     In common also by way of further streams.
     """
     lead = list(range(len(streams)))
-    for i, stream in enumerate(streams):
-        for j in range(i):
-            if lead[i] != lead[j] and stream.topics_shared_with(streams[j]):
-                first, other = sorted((lead[i], lead[j]))
-                lead = [first if each == other else each for each in lead]
+    for i, j in sharing(streams):
+        if lead[i] != lead[j]:
+            first, other = sorted((lead[i], lead[j]))
+            lead = [first if each == other else each for each in lead]
     return [streams[i].name for i in lead]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.special_uniques import special_uniques
+from anonymizer.algorithms.records.special_uniques import special_uniques, unique_by_one
 
 TABLES = st.integers(1, 5).flatmap(
     lambda m: st.lists(st.lists(st.integers(0, 3), min_size=m, max_size=m), min_size=1, max_size=12)
@@ -100,3 +100,51 @@ def test_a_table_without_rows_has_no_uniques() -> None:
     found = special_uniques(np.zeros((0, 2), np.int32))
     assert found.share_unique == 0
     assert found.score.shape == found.dis.shape == (0,)
+
+
+@given(TABLES, st.integers(0, 60))
+def test_bounded_work_looks_at_single_attributes_and_at_as_many_sets_as_it_may(
+    rows: list[list[int]], n_sets: int
+) -> None:
+    codes = np.array(rows, np.int32)
+    n, m = codes.shape
+    all_sets = special_uniques(codes)
+    few = special_uniques(codes, most_rows=n_sets * (n + 2_000))
+    assert few.alone.tolist() == all_sets.alone.tolist()
+    assert few.share_unique == all_sets.share_unique
+    assert few.complete == (m == 1 or n_sets >= 2**m - 1)
+    if few.complete:
+        assert few.score.tolist() == all_sets.score.tolist()
+
+
+def test_sets_that_are_left_out_are_counted_by_those_that_are_not() -> None:
+    codes = np.random.default_rng(0).integers(0, 6, (300, 20), dtype=np.int32)
+    whole = special_uniques(codes, largest=3)
+    half = special_uniques(codes, largest=3, most_rows=(20 + 190 + 300) * 2_300)
+    assert whole.complete
+    assert not half.complete
+    assert half.score.sum() == pytest.approx(whole.score.sum(), rel=0.1)
+    assert half.part == pytest.approx(whole.part, rel=0.25)
+
+
+@pytest.mark.parametrize("m", [30, 172, 400])
+def test_many_attributes_have_scores_that_are_numbers(m: int) -> None:
+    rng = np.random.default_rng(m)
+    codes = rng.integers(0, 3, (40, m), dtype=np.int32)
+    codes[0, 0] = 9  # alone by one attribute: nobody is told apart by less
+    found = special_uniques(codes, most_rows=5_000 * 2_040)
+    assert np.isfinite(found.score).all()
+    assert np.isfinite(found.part).all()
+    assert found.dis.max() <= 1
+    assert found.dis[0] >= found.dis[found.score < found.score[0]].max()
+
+
+@given(TABLES)
+def test_what_one_attribute_tells_alone_is_counted_without_it(rows: list[list[int]]) -> None:
+    def n_unique(without: int | None) -> int:
+        seen = [[x for c, x in enumerate(row) if c != without] for row in rows]
+        return sum(seen.count(row) == 1 for row in seen)
+
+    lost = unique_by_one(np.array(rows, np.int32))
+    m = len(rows[0])
+    assert lost.tolist() == [(n_unique(None) - n_unique(c)) / len(rows) for c in range(m)]

@@ -55,6 +55,8 @@ def read(*cells: str) -> TimeCells:
         (["31/1/2023", "1/2/2023"], "dates, day first"),
         (["1/31/2023", "2/1/2023"], "dates, month first"),
         (["2023-01", "2023-12"], "months"),
+        (["2019-W52", "2020-W01", "2020-W53", "2021-W01"], "weeks"),
+        (["2023-Q4", "2024-Q1"], "quarters"),
         (["2023-01-31T23:59", "2023-02-01 00:00:00,5"], "times"),
         (["31.1.2023 11:59 PM", "01.02.2023 12:00 am"], "times"),
         (["2023-01-31T23:59Z", "2023-02-01T05:00:00+05:00"], "times with a zone"),
@@ -102,7 +104,8 @@ def test_of_several_writings_of_a_day_the_shortest_is_published() -> None:
         (["5 m", "12 m"], "categories"),
         (["P", "PT"], "categories"),
         (["a", "b"], "categories"),
-        (["10.03.23", "11.03.23"], "categories"),
+        (["2023-W54", "2023-Q5"], "categories"),
+        (["2023-W53", "2023-W01"], "categories"),
     ],
 )
 def test_what_is_no_time_throughout_is_categories(cells: list[str], said: str) -> None:
@@ -111,6 +114,96 @@ def test_what_is_no_time_throughout_is_categories(cells: list[str], said: str) -
     assert made.schema.qis[0].label
     for i in range(len(cells)):  # whatever comes first
         assert said in str(read_times(cells[i:] + cells[:i]))
+
+
+def _forms(moment: datetime) -> dict[str, str]:
+    """Forms of programs and people, and what is read and published of them."""
+    d, day, iso = moment, moment.day, moment.date().isoformat()
+    week = "{}-W{:02}".format(*moment.isocalendar())
+    quarter = (d.month + 2) // 3
+    months = ("\u044f\u043d\u0432\u0430\u0440\u044f", "\u0444\u0435\u0432\u0440\u0430\u043b\u044f")
+    written = {
+        f"{d:%d.%m.%y}": f"{d:%d.%m.%Y}",
+        f"{d:%d/%m/%y}": f"{d:%d/%m/%Y}",
+        f"{d:%m/%d/%y 10:11}": f"{d:%m/%d/%Y 10:11}",
+        f"{day}. {d.month:02}. {d.year}": f"{day}.{d.month:02}.{d.year}",
+        f"{day}.{d.month:02}.{d.year} \u0433.": f"{day}.{d.month:02}.{d.year}",
+        f"{d:%m/%Y}": f"{d:%Y-%m}",
+        f"{d:%Y/%m}": f"{d:%Y-%m}",
+        f"{d:%b %Y}": f"{d:%Y-%m}",
+        f"{d.year}\u5e74{d.month}\u6708": f"{d:%Y-%m}",
+        f"{d.year}\ub144 {d.month}\uc6d4 {day}\uc77c": iso,
+        week.replace("-", ""): week,
+        f"Q{quarter} {d.year}": f"{d.year}-Q{quarter}",
+        f"{d.year}Q{quarter}": f"{d.year}-Q{quarter}",
+        f"{quarter}T{d.year}": f"{d.year}-Q{quarter}",
+        f"{d:%d-%b-%y}".upper(): iso,
+        f"{d:%A, %B} {day}, {d.year}": iso,
+        f"{d:%a}, {day} {d:%b %Y} 10:11:12 +0100": f"{iso} 10:11:12 +0100",
+        f"{d:%a %b %d} 10:11:12 {d.year}": f"{iso} 10:11:12",
+        f"{d:%d-%b-%y}".upper() + " 10.11.12.000000 AM": f"{iso} 10:11:12.000000 AM",
+        f"{d:%Y%m%d}T101112Z": f"{iso}T10:11:12Z",
+        f"{iso} 10:11:12 UTC": f"{iso} 10:11:12Z",
+        f"{iso}T10:11:12.123+02": f"{iso}T10:11:12.123+02:00",
+        f"{iso}T10:11:12+02:00[Europe/Paris]": f"{iso}T10:11:12+02:00",
+        f"{iso} 3:04 p.m.": f"{iso} 3:04 pm",
+        f"{day} {d:%B %Y}": iso,
+        f"{day % 24:02}.{d.month:02} Uhr": f"{day % 24:02}:{d.month:02}",
+    }
+    if d.month <= len(months):
+        written[f"{day} {months[d.month - 1]} {d.year}"] = iso
+    return written
+
+
+MOMENTS = [datetime(2024, 1, 31), datetime(2024, 2, 29), datetime(2023, 2, 13)]  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("at", range(len(_forms(MOMENTS[0]))))
+def test_usual_forms_are_read_and_published_in_one(at: int) -> None:
+    cells = [list(_forms(moment))[at] for moment in MOMENTS]
+    read_as = [list(_forms(moment).values())[at] for moment in MOMENTS]
+    made = coded(cells)
+    assert not made.read_as["x"].startswith("categories")
+    (qi,) = made.schema.qis
+    assert {*qi.written} <= {*read_as}
+    found, audit = read(*read_as), TimeText(read_as)
+    for i, j in ((0, 1), (0, 2)):
+        one, other = audit.number(read_as[i]), audit.number(read_as[j])
+        assert one is not None
+        assert other is not None
+        mine = found.number_of
+        assert mine[read_as[i]] - mine[read_as[j]] == one - other
+        assert (made.records.qi[i, 0] > made.records.qi[j, 0]) == (one > other)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["Mar-24", "Apr-24"], ["31-03-24", "30-03-24"], ["2024-03-09 10:11 CET"], ["9 Mar", "8 Mar"],
+     ["31 03 2024", "30 03 2024"]],
+)  # fmt: skip
+def test_dates_in_no_form_that_is_read_are_told(cells: list[str]) -> None:
+    assert coded(cells).read_as["x"] == "categories, although most cells look like dates"
+
+
+def test_a_day_or_month_that_may_be_either_is_asked_for_in_short_years_too() -> None:
+    with pytest.raises(InputError, match="column x: dates could begin with the day or the month"):
+        coded(["1/2/23", "3/4/23"])
+    assert coded(["1/2/23", "31/4/23", "3/4/23"]).read_as["x"] != "dates"
+    assert coded(["1.2.10", "1.2.3", "10.0.1"]).read_as["x"] == "categories"  # versions
+
+
+@given(
+    st.dates(date(1600, 1, 1), date(2199, 12, 31)), st.dates(date(1600, 1, 1), date(2199, 12, 31))
+)
+def test_weeks_are_counted_by_both_readers_as_the_calendar_has_them(one: date, other: date) -> None:
+    cells = ["{}-W{:02}".format(*each.isocalendar()) for each in (one, other)]
+    mine, audit = read(*cells).number_of, TimeText(cells)
+    apart = (one - timedelta(one.weekday()) - other + timedelta(other.weekday())).days / 7
+    numbers = [audit.number(cell) for cell in cells]
+    assert mine[cells[0]] - mine[cells[1]] == apart
+    assert numbers[0] is not None
+    assert numbers[1] is not None
+    assert numbers[0] - numbers[1] == apart
 
 
 def test_a_date_among_times_is_its_midnight() -> None:

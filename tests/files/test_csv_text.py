@@ -1,0 +1,118 @@
+"""Text of csv files in encodings, below comments, and with separators that are read or named."""
+
+from pathlib import Path
+
+import pytest
+
+from anonymizer.errors import InputError
+from anonymizer.files.tables import read_table
+
+TEXTS = {
+    "Chinese": ("\u59d3\u540d,\u57ce\u5e02,age", "\u738b\u4f1f,\u5317\u4eac"),
+    "Japanese": (
+        "\u540d\u524d,\u5e02,age",
+        "\u5c71\u7530\u3055\u3093,\u6771\u4eac\u30bf\u30ef\u30fc",
+    ),
+    "Korean": ("\uc774\ub984,\ub3c4\uc2dc,age", "\uae40\ucca0\uc218,\uc11c\uc6b8"),
+    "Russian": (
+        "\u0438\u043c\u044f,\u0433\u043e\u0440\u043e\u0434,age",
+        "\u0418\u0432\u0430\u043d,\u041c\u043e\u0441\u043a\u0432\u0430",
+    ),
+    "Greek": (
+        "\u03cc\u03bd\u03bf\u03bc\u03b1,\u03c0\u03cc\u03bb\u03b7,age",
+        "\u039d\u03af\u03ba\u03bf\u03c2,\u0391\u03b8\u03ae\u03bd\u03b1",
+    ),
+    "German": ("Name,Stra\u00dfe,age", "M\u00fcller,K\u00f6ln"),
+}
+
+
+def _written(language: str, codec: str) -> bytes:
+    header, row = TEXTS[language]
+    return "\n".join([header, *(f"{row},{i}" for i in range(40)), ""]).encode(codec)
+
+
+@pytest.mark.parametrize(
+    ("language", "codec"),
+    [(language, codec) for language in TEXTS
+     for codec in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32")]
+    + [("Chinese", "gbk"), ("Chinese", "gb18030"), ("German", "cp1252")],
+)  # fmt: skip
+def test_encodings_that_can_be_told_are_read(tmp_path: Path, language: str, codec: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(_written(language, codec))
+    found = read_table(path).frame
+    header, row = TEXTS[language]
+    assert found.columns == header.split(",")
+    assert found.row(0) == (*row.split(","), "0")
+
+
+@pytest.mark.parametrize(
+    ("language", "codec", "name"),
+    [
+        ("Japanese", "cp932", "Shift-JIS"),
+        ("Japanese", "euc_jp", "EUC-JP"),
+        ("Japanese", "iso2022_jp", "ISO-2022-JP"),
+        ("Korean", "euc_kr", "EUC-KR"),
+        ("Russian", "cp1251", "the code page 1251"),
+        ("Russian", "koi8_r", "KOI8-R"),
+        ("Russian", "cp866", "the code page 866"),
+        ("Greek", "cp1253", "the code page 1253"),
+    ],
+)
+def test_other_encodings_are_refused_by_name(
+    tmp_path: Path, language: str, codec: str, name: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(_written(language, codec))
+    with pytest.raises(InputError, match=f"is not UTF-8 text: .*it may be in .*{name}"):
+        read_table(path, ["age"])
+
+
+ROWS = [("age", "sex"), *((str(20 + i), "mf"[i % 2]) for i in range(6))]
+PLAIN = "".join(f"{one},{other}\n" for one, other in ROWS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sep=;\n" + PLAIN.replace(",", ";"),
+        "\n# made\nsep=|\n" + PLAIN.replace(",", "|"),
+        "# made on monday\n# by us, and you, too\n" + PLAIN,
+        "\n\n" + PLAIN,
+        "\ufeff#TYPE System.Object\r\n" + PLAIN,
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace(",", "|"),
+    ],
+)
+@pytest.mark.parametrize("wanted", [None, ["age", "sex"]])
+def test_what_stands_before_the_header_is_left_out(
+    tmp_path: Path, text: str, wanted: list[str] | None
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    found = read_table(path, wanted).frame
+    assert [tuple(found.columns), *found.rows()] == ROWS
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#" + PLAIN, "begins with #: take the sign away if this line names the columns"),
+        (PLAIN + "# end\n", "row 7: has 1 cells, and the header 2, and begins with #"),
+        (PLAIN.replace(",", ":"), "cells seem to be separated by :"),
+        (PLAIN.replace(",", "  "), "cells seem to be separated by blanks"),
+        (PLAIN.replace(",", "\x01"), "cells seem to be separated by control signs"),
+        (PLAIN.replace(",", "\uff0c"), "cells seem to be separated by full-width commas"),
+    ],
+)
+def test_what_cannot_be_told_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_table(path, ["age"])
+
+
+def test_a_value_may_begin_with_the_sign_of_comments(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("flat,n\n#1,2\n#2,3\n")
+    assert read_table(path).frame["flat"].to_list() == ["#1", "#2"]
