@@ -26,7 +26,7 @@ CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.t
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot wheel lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -199,6 +199,10 @@ screenshot: $(STAMP)  ## the picture of the live map for the README
 LOCK  := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
 # What the gateway's image has beyond the core; other extras: name them here, lock, build.
 IMAGE := --extra kafka --extra learn --extra osm
+
+wheel: $(STAMP)  ## a wheel in out/, with machine code for this Python and processors of this level
+	$(BIN)/python -m tools.machine_code out/machine_code
+	ANONYMIZER_MACHINE_CODE=out/machine_code $(BIN)/python -m hatchling build --target wheel --directory out
 
 lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything
 	$(LOCK) $(IMAGE) --output-file requirements.txt
