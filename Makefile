@@ -202,8 +202,8 @@ LOCK  := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gener
 # What the gateway's image has beyond the core; other extras: name them here, lock, build.
 IMAGE := --extra kafka --extra learn --extra osm
 
-wheel: $(STAMP)  ## a wheel in out/, with machine code for this Python and processors of this level
-	$(BIN)/python -m tools.machine_code out/machine_code
+wheel: $(STAMP)  ## a wheel in out/, with machine code for this Python and x86-64-v3
+	NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= $(BIN)/python -m tools.machine_code out/machine_code
 	ANONYMIZER_MACHINE_CODE=out/machine_code $(BIN)/python -m hatchling build --target wheel --directory out
 
 lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything

@@ -100,8 +100,8 @@ def number_functions_apart() -> None:
 
 number_functions_apart()
 os.register_at_fork(after_in_child=number_functions_apart)
-if config.CPU_NAME is None and _OF_LEVEL.issubset(get_host_cpu_features().split(",")):  # type: ignore[attr-defined, no-untyped-call]  # set at run time
-    config.CPU_NAME, config.CPU_FEATURES = "x86-64-v3", ""  # type: ignore[attr-defined]
+if SHIPPED.exists() and _OF_LEVEL.issubset(get_host_cpu_features().split(",")):  # type: ignore[no-untyped-call]
+    config.CPU_NAME, config.CPU_FEATURES = "x86-64-v3", ""  # type: ignore[attr-defined]  # at run time
 
 
 def folders_for(source: Path) -> Iterator[Path]:

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
-from numba.core.codegen import get_host_cpu_features
 
 from anonymizer import kernel_cache
 from anonymizer.algorithms.kernels import kernel
@@ -277,19 +276,6 @@ def test_machine_code_that_was_shipped_is_loaded_and_never_written(
     assert (total(other), n_compiled(total)) == (other.sum(), 1)
     total._cache.flush()
     assert [each.name for each in shipped.iterdir()] == [path.name]
-
-
-def test_machine_code_is_for_a_level_of_processors_unless_one_is_named() -> None:
-    told = "from anonymizer.kernel_cache import config; print(config.CPU_NAME, config.CPU_FEATURES)"
-    has = get_host_cpu_features()  # type: ignore[no-untyped-call]
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("NUMBA")}
-    for named, expected in (
-        ({}, "x86-64-v3 " if "+avx2" in has and "+bmi2" in has else "None None"),
-        ({"NUMBA_CPU_NAME": "generic"}, "generic "),
-    ):
-        command = [sys.executable, "-c", told]
-        done = subprocess.run(command, env=kept | named, capture_output=True, text=True, check=True)
-        assert done.stdout == f"{expected}\n"
 
 
 def test_a_process_that_was_stopped_while_it_compiled_holds_up_no_other_for_long(

@@ -1,8 +1,8 @@
 """The wheel: built, installed into an empty environment, and used from there.
 
 The environment takes the dependencies of the running one from its site-packages, and the package
-from the wheel alone: nothing is downloaded, and a file that the wheel lacks is missed. Where the
-wheel's machine code is not asked for, kernels run as plain Python.
+from the wheel alone: nothing is downloaded, and a file that the wheel lacks is missed. Kernels run
+as plain Python, or from the machine code in the wheel: an empty environment would compile them all.
 """
 
 import json
@@ -56,22 +56,19 @@ class Installed:
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
         return kept | {"NUMBA_DISABLE_JIT": "1", "COLUMNS": "100", "PYTHONWARNINGS": "error"}
 
-    def compiled_variables(self, cache: Path) -> dict[str, str]:
-        """Return those of a machine on which nothing has been compiled."""
-        return self.variables() | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(cache)}
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    folder = tmp_path_factory.mktemp("wheel")
-    code = folder / "machine_code"
-    made = [sys.executable, "-m", "tools.machine_code", str(code)]
-    subprocess.run(made, cwd=ROOT, check=True, capture_output=True, timeout=COMPILED_S)
+    return install(tmp_path_factory.mktemp("wheel"))
+
+
+def install(folder: Path, **variables: str) -> Installed:
+    """Build a wheel with variables, and install it below a folder."""
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
     subprocess.run(
         [*build, str(folder)],
         cwd=ROOT,
-        env=os.environ | {"ANONYMIZER_MACHINE_CODE": str(code)},
+        env=os.environ | variables,
         check=True,
         capture_output=True,
         timeout=DEADLINE_S,
@@ -98,12 +95,10 @@ def test_the_wheel_has_every_file_of_the_packages_and_no_other(installed: Instal
         str(path.relative_to(ROOT))
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and not {"__pycache__", "machine_code"} & {*path.parts}
+        if path.is_file() and "__pycache__" not in path.parts
     }
     names = {
-        name
-        for name in zipfile.ZipFile(installed.wheel).namelist()
-        if ".dist-info/" not in name and not name.startswith("anonymizer/machine_code/")
+        name for name in zipfile.ZipFile(installed.wheel).namelist() if ".dist-info/" not in name
     }
     assert names == sources
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
@@ -149,16 +144,13 @@ def test_the_commands_start(installed: Installed) -> None:
     assert schema == json.loads((ROOT / "docs" / "settings.schema.json").read_text())
 
 
-@pytest.mark.compiled
-def test_the_demo_serves_the_live_map_and_compiles_nothing(
-    installed: Installed, tmp_path: Path
-) -> None:
-    options = ["--duration", "14", "--headless"]  # so long that there are windows of records
+def test_the_demo_runs_and_serves_the_live_map(installed: Installed) -> None:
+    options = ["--duration", "2", "--headless", "--devices", "50", "--network", "grid:10x10"]
     static = ROOT / "anonymizer" / "web" / "static"
     process = subprocess.Popen(
         [installed.bin / "anonymizer", "demo", *options],
         cwd=installed.wheel.parent,
-        env=installed.compiled_variables(tmp_path),
+        env=installed.variables(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -180,4 +172,25 @@ def test_the_demo_serves_the_live_map_and_compiles_nothing(
             process.kill()
     assert process.returncode == 0, errors
     assert re.search(r"unaccounted for +0\b", told)
-    assert [path.name for path in tmp_path.rglob("*.nbc*")] == []
+
+
+@pytest.mark.compiled
+@pytest.mark.soak
+def test_a_demo_of_a_wheel_with_machine_code_compiles_nothing(tmp_path: Path) -> None:
+    code, cache = tmp_path / "code", tmp_path / "cache"
+    level = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+    made = [sys.executable, "-m", "tools.machine_code", str(code)]
+    subprocess.run(made, cwd=ROOT, env=os.environ | level, check=True, timeout=COMPILED_S)
+    installed = install(tmp_path, ANONYMIZER_MACHINE_CODE=str(code))
+    # So long that there are windows of records.
+    done = subprocess.run(
+        [installed.bin / "anonymizer", "demo", "--headless", "--duration", "14"],
+        cwd=tmp_path,
+        env=installed.variables() | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in cache.rglob("*.nbc*")] == []

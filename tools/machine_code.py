@@ -1,9 +1,9 @@
 """Machine code of the kernels that a start needs, made where a wheel or an image is built.
 
-    python -m tools.machine_code FOLDER
+    NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= python -m tools.machine_code FOLDER
 
-It is for the Python, the numba and the numpy that run this, and for any processor of the level of
-this one; whoever has others compiles, as without it. In a wheel or an image it lies where
+It is for the Python, the numba and the numpy that run this, and for any processor of that level;
+whoever has others compiles, as without it. In a wheel or an image it lies where
 `kernel_cache.SHIPPED` says.
 """
 
