@@ -26,7 +26,7 @@ CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.t
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot wheel lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -85,12 +85,14 @@ SPARK       := $(VENV)-spark
 SPARK_STAMP := $(SPARK)/.installed
 KAFKA       := $(VENV)/kafka
 KAFKA_STAMP := $(KAFKA)/.installed
+# Most of the time they wait. Each worker has a Kafka; one that has no more to do takes from another.
+BESIDE      := -n 3 --dist worksteal
 
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
 	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark && \
-	$(BIN)/python -m pytest -m "kafka and not soak" $(ARGS) tests/cluster tests/benchmarks && \
+	$(BIN)/python -m pytest -m "kafka and not soak" $(BESIDE) $(ARGS) tests/cluster tests/benchmarks && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
@@ -199,6 +201,10 @@ screenshot: $(STAMP)  ## the picture of the live map for the README
 LOCK  := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
 # What the gateway's image has beyond the core; other extras: name them here, lock, build.
 IMAGE := --extra kafka --extra learn --extra osm
+
+wheel: $(STAMP)  ## a wheel in out/, with machine code for this Python and x86-64-v3
+	NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= $(BIN)/python -m tools.machine_code out/machine_code
+	ANONYMIZER_MACHINE_CODE=out/machine_code $(BIN)/python -m hatchling build --target wheel --directory out
 
 lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything
 	$(LOCK) $(IMAGE) --output-file requirements.txt

@@ -23,13 +23,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, cached_property
 from hashlib import blake2b
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from numba import config, types
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
+from numba.core.codegen import get_host_cpu_features
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
@@ -41,6 +42,9 @@ _KEPT_S = 7 * 86400.0
 """Of files: a process of another version may still want them."""
 _CHECK_BYTES = 16
 _NOT_IN_NAMES = str.maketrans("", "", "<>")
+SHIPPED = Path(__file__).parent / "machine_code"
+"""Machine code that came with the package, for any processor of x86-64-v3; only read."""
+_OF_LEVEL = frozenset(["+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe"])
 _Types: TypeAlias = tuple[Any, ...]
 """Types of the arguments of a kernel, as numba has them."""
 _Folders: TypeAlias = Callable[[Path], Iterable[Path]]
@@ -96,6 +100,8 @@ def number_functions_apart() -> None:
 
 number_functions_apart()
 os.register_at_fork(after_in_child=number_functions_apart)
+if SHIPPED.exists() and _OF_LEVEL.issubset(get_host_cpu_features().split(",")):  # type: ignore[no-untyped-call]
+    config.CPU_NAME, config.CPU_FEATURES = "x86-64-v3", ""  # type: ignore[attr-defined]  # at run time
 
 
 def folders_for(source: Path) -> Iterator[Path]:
@@ -103,8 +109,8 @@ def folders_for(source: Path) -> Iterator[Path]:
 
     They are NUMBA_CACHE_DIR alone, or `__pycache__` beside the source and the user's caches.
     """
-    of_source = blake2b(str(source.parent).encode(), digest_size=8).hexdigest()
-    shared = f"{source.parent.name}_{of_source}"
+    packages = takewhile(lambda each: (each / "__init__.py").exists(), source.parents)
+    shared = ".".join(reversed([each.name for each in packages])) or source.parent.name
     given = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets it at run time
     if given:
         yield Path(given) / shared
@@ -186,17 +192,17 @@ class KernelCache(_Cache):
 
     def flush(self) -> None:
         """Remove all machine code of the kernel as it is now."""
-        for path in self._files():
+        for path in self._files_in(self._folders()):
             path.unlink(missing_ok=True)
 
     def is_filled(self) -> bool:
         """Return whether there is machine code of this machine for any signature."""
-        return any(self._files())
+        return any(self._files_in(self._readable()))
 
     def load_overload(self, sig: _Types, target_context: Any) -> Any:  # noqa: ANN401  numba's own
         """Return the compiled kernel for these types; None if no file has it whole."""
         target_context.refresh()
-        for folder in self._folders() if self._enabled else ():
+        for folder in self._readable() if self._enabled else ():
             made_for, parts = _read(folder / self._file(sig)) or (None, ())
             # Other code would run on these arguments, and numba would not notice.
             if made_for == tuple(sig):
@@ -218,10 +224,8 @@ class KernelCache(_Cache):
 
     def has(self, sig: _Types) -> bool:
         """Return whether the code for these types is loaded, or can be."""
-        file = self._file(sig)
-        return tuple(sig) in self._kernel.overloads or any(
-            (folder / file).exists() for folder in self._folders()
-        )
+        places = [folder / self._file(sig) for folder in self._readable()]
+        return tuple(sig) in self._kernel.overloads or any(map(Path.exists, places))
 
     @contextmanager
     def compiled_once(self, sig: _Types, *, longest_wait_s: float) -> Iterator[None]:
@@ -246,8 +250,8 @@ class KernelCache(_Cache):
                 if not is_current and path.stat().st_mtime < time.time() - _KEPT_S:
                     path.unlink()
 
-    def _files(self) -> Iterator[Path]:
-        for folder in self._folders():
+    def _files_in(self, folders: Iterable[Path]) -> Iterator[Path]:
+        for folder in folders:
             yield from folder.glob(f"{self._base}.{self._stamp}.*.nbc")
 
     def _file(self, sig: _Types) -> str:
@@ -267,6 +271,9 @@ class KernelCache(_Cache):
 
     def _folders(self) -> Iterable[Path]:
         return self._folders_for(Path(self._kernel.py_func.__code__.co_filename))
+
+    def _readable(self) -> Iterable[Path]:
+        return (*self._folders(), SHIPPED)
 
 
 def _widened(kind: Any) -> Any:  # noqa: ANN401  types of numba

@@ -21,7 +21,7 @@ Kernel: TypeAlias = Any
 """A dispatcher of numba, whose types say too little of it."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype)
 _SWITCHES = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT")
-_VERSIONS = (sys.version_info[:3], numba.__version__, np.__version__)
+_VERSIONS = (sys.version_info[:2], numba.__version__, np.__version__)
 
 
 def stamp_of(kernel: Kernel) -> str:

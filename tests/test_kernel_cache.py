@@ -16,6 +16,7 @@ import pytest
 from numba import config, njit
 from numba.core.bytecode import FunctionIdentity
 
+from anonymizer import kernel_cache
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.kernel_cache import KernelCache, folders_for, keep_on_disk
@@ -239,11 +240,42 @@ def test_a_folder_that_is_given_is_the_only_one(
     monkeypatch.setattr(config, "CACHE_DIR", "")
     beside, of_user = folders_for(source)
     assert beside == source.parent / "__pycache__"
-    assert of_user.parent == tmp_path / "user" / "anonymizer"
+    assert of_user == tmp_path / "user" / "anonymizer" / "package"
     assert list(folders_for(tmp_path / "gone.py")) != [beside]
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
     [given] = folders_for(source)
     assert given.parent == tmp_path / "given"
+
+
+def test_packages_have_one_folder_wherever_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
+    for place in ("here", "there"):
+        source = tmp_path / place / "outer" / "inner" / "module.py"
+        source.parent.mkdir(parents=True)
+        for folder in (source.parent, source.parent.parent):
+            (folder / "__init__.py").touch()
+        assert list(folders_for(source)) == [tmp_path / "given" / "outer.inner"]
+
+
+def test_machine_code_that_was_shipped_is_loaded_and_never_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array, other, *_ = ONE_ITEM_SIZE
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    make_total()(array)
+    [path] = files(folder)
+    path.rename(shipped / path.name)
+    monkeypatch.setattr(kernel_cache, "SHIPPED", shipped)
+    nowhere = [Path("/proc/nobody")]
+    total = make_total(lambda _: nowhere)
+    assert KernelCache(total).is_filled()
+    assert (total(array), n_compiled(total)) == (array.sum(), 0)
+    assert (total(other), n_compiled(total)) == (other.sum(), 1)
+    total._cache.flush()
+    assert [each.name for each in shipped.iterdir()] == [path.name]
 
 
 def test_a_process_that_was_stopped_while_it_compiled_holds_up_no_other_for_long(

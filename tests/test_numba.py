@@ -11,6 +11,7 @@ import anonymizer
 PRIVATE = {
     "bytecode.FunctionIdentity": ("_unique_ids",),
     "caching._Cache": (),
+    "codegen.get_host_cpu_features": (),
     "compiler.CompileResult": ("_rebuild", "_reduce"),
     "compiler_lock.global_compiler_lock": (),
     "dispatcher.Dispatcher": ("compile", "get_call_template"),

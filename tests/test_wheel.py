@@ -2,7 +2,7 @@
 
 The environment takes the dependencies of the running one from its site-packages, and the package
 from the wheel alone: nothing is downloaded, and a file that the wheel lacks is missed. Kernels run
-as plain Python, for an empty environment would compile all of them.
+as plain Python, or from the machine code in the wheel: an empty environment would compile them all.
 """
 
 import json
@@ -26,6 +26,8 @@ from tests.console import ROOT
 
 PACKAGES = ("anonymizer", "simulator", "experiments")
 DEADLINE_S = 90.0
+COMPILED_S = 900.0
+"""A machine that has compiled nothing compiles what is to be in the wheel."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,19 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    folder = tmp_path_factory.mktemp("wheel")
+    return install(tmp_path_factory.mktemp("wheel"))
+
+
+def install(folder: Path, **variables: str) -> Installed:
+    """Build a wheel with variables, and install it below a folder."""
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
     subprocess.run(
-        [*build, str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=DEADLINE_S
+        [*build, str(folder)],
+        cwd=ROOT,
+        env=os.environ | variables,
+        check=True,
+        capture_output=True,
+        timeout=DEADLINE_S,
     )
     [wheel] = folder.glob("*.whl")
     venv.create(folder / "env", symlinks=True)
@@ -161,3 +172,25 @@ def test_the_demo_runs_and_serves_the_live_map(installed: Installed) -> None:
             process.kill()
     assert process.returncode == 0, errors
     assert re.search(r"unaccounted for +0\b", told)
+
+
+@pytest.mark.compiled
+@pytest.mark.soak
+def test_a_demo_of_a_wheel_with_machine_code_compiles_nothing(tmp_path: Path) -> None:
+    code, cache = tmp_path / "code", tmp_path / "cache"
+    level = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+    made = [sys.executable, "-m", "tools.machine_code", str(code)]
+    subprocess.run(made, cwd=ROOT, env=os.environ | level, check=True, timeout=COMPILED_S)
+    installed = install(tmp_path, ANONYMIZER_MACHINE_CODE=str(code))
+    # So long that there are windows of records.
+    done = subprocess.run(
+        [installed.bin / "anonymizer", "demo", "--headless", "--duration", "14"],
+        cwd=tmp_path,
+        env=installed.variables() | {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in cache.rglob("*.nbc*")] == []

@@ -41,6 +41,8 @@ FEATURES: dict[str, dict[str, Any]] = {
     "session": {"region": {"mode": "session", "min_nodes": 1, "place_devices": 1}},
 }
 TICK_S, LONGEST_S = 20.0, 5.0
+HOURLY_TICK_S = 60.0
+"""Of streets, which need hours."""
 
 
 class Clocked:
@@ -48,6 +50,7 @@ class Clocked:
 
     def __init__(self, tables: dict[str, Any], folder: Path) -> None:
         self._tables, self._folder = tables, folder
+        self._tick_s = HOURLY_TICK_S if "streets_s" in tables.get("counts", {}) else TICK_S
         self.now, self.ahead_s = NOW, 0.0
         self.longest_s, self.n_published = 0.0, 0
         self.counts: Counter[bool] = Counter()
@@ -71,8 +74,8 @@ class Clocked:
             flow.streets = self.streets = LiveStreets(settings, NETWORK, flow.mobile.devices.keys)
 
     async def run(self, seconds: float) -> None:
-        for _ in range(int(seconds / TICK_S)):
-            self.now += TICK_S
+        for _ in range(int(seconds / self._tick_s)):
+            self.now += self._tick_s
             self.rig.put(*self._said())
             began = time.process_time()  # work, however busy the machine is
             output = self.rig.tick(now=self.now, wall_ahead_s=self.ahead_s)
@@ -89,7 +92,7 @@ class Clocked:
         wall = self.now + self.ahead_s
         found = []
         for device in range(12):
-            node = (device % 4 + int(self.now / TICK_S)) % NETWORK.n_nodes
+            node = (device % 4 + int(self.now / self._tick_s)) % NETWORK.n_nodes
             said = {"lat": NETWORK.lat[node], "lon": NETWORK.lon[node], "ts": wall - 1.0}
             found.append(Delivery(f"positions/d{device}", json.dumps(said).encode(), 0, False))
         return found
