@@ -100,7 +100,10 @@ def number_functions_apart() -> None:
 
 number_functions_apart()
 os.register_at_fork(after_in_child=number_functions_apart)
-if SHIPPED.exists() and _OF_LEVEL.issubset(get_host_cpu_features().split(",")):  # type: ignore[no-untyped-call]
+_chosen = config.CPU_NAME  # type: ignore[attr-defined]  # NUMBA_CPU_NAME, which an operator may set
+if (
+    SHIPPED.exists() and _chosen is None and _OF_LEVEL.issubset(get_host_cpu_features().split(","))  # type: ignore[no-untyped-call]
+):
     config.CPU_NAME, config.CPU_FEATURES = "x86-64-v3", ""  # type: ignore[attr-defined]  # at run time
 
 

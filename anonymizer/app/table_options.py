@@ -253,7 +253,8 @@ class TableOptions(ColumnOptions):
         ),
     ] = None
     time_budget_s: Annotated[
-        float, Option("Longest search in seconds; 0: none.", flag="--time-budget", least=0)
+        float,
+        Option("Work of a search, in seconds of a core; 0: none.", flag="--time-budget", least=0),
     ] = TIME_BUDGET_S
     max_share: Annotated[
         float | None,

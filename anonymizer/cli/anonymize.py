@@ -85,7 +85,10 @@ def anonymize(
     console = Terminal(stderr=True)
     with console.status("reading the table"):
         read = read_table(table, list(dict.fromkeys([*declared.columns, *plan.measures])))
-    with _progress(console, plan.time_budget_s) as report_progress, _not_waiting(plan):
+    with (
+        _progress(console, plan.time_budget_s) as report_progress,
+        _not_waiting(plan, len(read.frame)),
+    ):
         made = run(read, declared, plan, progress=report_progress)
         figures = made.report
         lacks_search = any(map(searches, MODELS[plan.model].methods)) and not search_is_compiled()
@@ -103,12 +106,17 @@ _NO_SEARCH = (
 )
 
 
-def _not_waiting(plan: "ReleasePlan") -> "AbstractContextManager[object]":
-    """Let kernels run as plain Python where a search was not asked for."""
+_WORTH_COMPILING = 10_000
+"""Rows from which the sweep loses more than a minute of compiling costs."""
+
+
+def _not_waiting(plan: "ReleasePlan", n_rows: int) -> "AbstractContextManager[object]":
+    """Let kernels run as plain Python where a small table is not asked to be searched."""
     from anonymizer.algorithms.records.methods import AUTO
     from anonymizer.kernel_background import compiling_in_background
 
-    needs_search = plan.method != AUTO or plan.prefer_share < 1 or plan.weights
+    is_asked_for = plan.method != AUTO or plan.prefer_share < 1 or bool(plan.weights)
+    needs_search = is_asked_for or n_rows >= _WORTH_COMPILING
     return nullcontext() if needs_search else compiling_in_background()
 
 
@@ -165,7 +173,9 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("GCP taxonomy", f"{loss.taxonomy:.4f}")
     if report.least_gcp is not None:
         table.add_row(f"  least possible, {report.settings.cost}", f"{report.least_gcp:.4f}")
-    table.add_row("DM", f"{report.dm:,} (of the published rows {report.dm_published:,})")
+    table.add_row("DM", f"{report.dm:,}")
+    if report.dm_published != report.dm:
+        table.add_row("  of the published rows", f"{report.dm_published:,}")
     if len(report.sources) > 1:
         table.add_row("values linked between sources", f"{report.n_learned(sensitive=False):,}")
     if report.sensitive:

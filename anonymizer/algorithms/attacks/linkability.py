@@ -202,7 +202,16 @@ def _learns(
         revealed = _revealed_by_key(key_of, n_keys, revealed_by)
         return np.asarray(revealed[key_of[class_of]] >= 0)
     tuples, tuple_of = _distinct(qi[:, source])
-    return np.asarray(_revealed_by_values(tuples, known, revealed_by)[tuple_of] >= 0)
+    is_candidate = np.ones(len(qi), bool)
+    for labels, q in zip(known, source, strict=True):
+        is_candidate &= labels.covers(class_of, qi[:, q].copy())
+    # The victims' own classes are candidates, and most decide.
+    revealed = _revealed_by_key(
+        tuple_of[is_candidate], len(tuples), revealed_by[class_of[is_candidate]]
+    )
+    open_ = (revealed != SEVERAL).any(axis=1)
+    revealed[open_] = _revealed_by_values(tuples[open_], known, revealed_by)
+    return np.asarray(revealed[tuple_of] >= 0)
 
 
 def _distinct(rows: Int32Array) -> tuple[Int32Array, IntArray]:
@@ -234,7 +243,7 @@ def _union(a: int, b: int) -> int:
 
 @kernel
 def _revealed_by_key(key_of: IntArray, n_keys: int, revealed_by: IntArray) -> IntArray:
-    """Return what the classes of each key together allow, shape (keys, columns)."""
+    """Return what the rows of each key together allow, shape (keys, columns)."""
     revealed = np.full((n_keys, revealed_by.shape[1]), NOTHING)
     for c in range(len(key_of)):
         for a in range(revealed_by.shape[1]):

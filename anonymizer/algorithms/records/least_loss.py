@@ -11,21 +11,25 @@ References
    COLT 2009, theorem 4.
 """
 
+from dataclasses import replace
 from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.boxes import boxes
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
-SAMPLED = 4_000
+SAMPLED = 2_000
 """Records that are looked at; where the table has no more, the bound is certain."""
-UNSURE = 0.001
+UNSURE = 0.01
 """Probability that a bound from a sample is too high."""
+_TOGETHER = 16
+"""Classes of a group."""
 
 
 class _Boxes(NamedTuple):
@@ -33,7 +37,8 @@ class _Boxes(NamedTuple):
 
     `of`: the class of each record, dense from 0; `member`: class by class; `first`: of each class,
     and the number of members at last, shape (classes + 1,); `lo`, `hi`: shape (classes,
-    quasi-identifiers). A suppressed record is a class.
+    quasi-identifiers). A suppressed record is a class. `around`: first class of each group of
+    near ones, and the number of classes at last; `least`, `most`: of a group, as `lo` and `hi`.
     """
 
     of: IntArray
@@ -41,6 +46,9 @@ class _Boxes(NamedTuple):
     first: IntArray
     lo: Int32Array
     hi: Int32Array
+    around: IntArray
+    least: Int32Array
+    most: Int32Array
 
 
 def least_loss(problem: Problem, class_of: Int32Array, *, seed: int = 0) -> float:
@@ -61,7 +69,7 @@ def least_loss(problem: Problem, class_of: Int32Array, *, seed: int = 0) -> floa
     n, q = problem.n, problem.n_qis
     if not n or not q:
         return 0.0
-    boxes = _boxes_of(problem, class_of)
+    near = _boxes_of(problem, class_of)
     looked_at = np.arange(n)
     if n > SAMPLED:
         looked_at = np.random.default_rng(seed).choice(n, SAMPLED, replace=False)
@@ -70,7 +78,7 @@ def least_loss(problem: Problem, class_of: Int32Array, *, seed: int = 0) -> floa
     least = _least(
         looked_at,
         problem.k,
-        boxes,
+        near,
         np.concatenate(floor),
         first_floor,
         problem.arrays,
@@ -84,11 +92,52 @@ def _boxes_of(problem: Problem, class_of: Int32Array) -> _Boxes:
     number = class_of.astype(np.int64)
     number[alone] = int(class_of.max(initial=-1)) + 1 + np.arange(alone.sum())
     number = np.unique(number, return_inverse=True)[1]
+    cells = problem.cells[:, :q]
+    member, begins, lo, hi = _outlines(number, cells, cells)
+    middle = np.ascontiguousarray(lo + (hi - lo) // 2)
+    group, by_group = boxes(_without_criteria(problem, middle), np.arange(len(begins)))
+    place = np.argsort(by_group)
+    number, lo, hi = place[number], lo[by_group], hi[by_group]
+    _, around, least, most = _outlines(group[by_group].astype(np.int64), lo, hi)
+    member, begins, lo, hi = _outlines(number, cells, cells)
+    return _Boxes(
+        number,
+        member,
+        np.append(begins, problem.n),
+        lo,
+        hi,
+        np.append(around, len(lo)),
+        least,
+        most,
+    )
+
+
+def _outlines(
+    number: IntArray, lowest: Int32Array, highest: Int32Array
+) -> tuple[IntArray, IntArray, Int32Array, Int32Array]:
+    """Return the rows by their number, where each begins, and its first and last codes."""
     member = np.argsort(number, kind="stable")
     begins = np.flatnonzero(np.r_[True, np.diff(number[member]) > 0])
-    cells = problem.cells[member, :q]
-    lo, hi = np.minimum.reduceat(cells, begins), np.maximum.reduceat(cells, begins)
-    return _Boxes(number, member, np.append(begins, problem.n), lo, hi)
+    lo = np.minimum.reduceat(lowest[member], begins)
+    return member, begins, lo, np.maximum.reduceat(highest[member], begins)
+
+
+def _without_criteria(problem: Problem, cells: Int32Array) -> Problem:
+    """Return the problem of putting near rows together, `_TOGETHER` or more."""
+    q = cells.shape[1]
+    rule = problem.rule[:q].copy()
+    rule["distinct"], rule["share"], rule["closeness"] = 1, 1.0, np.inf
+    rule["spread"] = rule["entropy"] = rule["margin"] = rule["left"] = 0
+    n = len(cells)
+    return replace(
+        problem,
+        cells=cells,
+        rule=rule,
+        plain=problem.plain[:q],
+        person=problem.person[:0],
+        n_persons=n,
+        k=max(min(_TOGETHER, n), 1),
+    )
 
 
 @kernel
@@ -142,9 +191,15 @@ def _least(
             continue
         own = boxes.of[record]
         _look(record, own, boxes, nearest, floor, first_floor, problem)
-        for b in range(len(boxes.lo)):
-            if b != own:
-                _look(record, b, boxes, nearest, floor, first_floor, problem)
+        for g in range(len(boxes.least)):
+            least_there = _away(
+                record, boxes.least[g], boxes.most[g], nearest[-1], floor, first_floor, problem
+            )
+            if least_there >= nearest[-1]:
+                continue
+            for b in range(boxes.around[g], boxes.around[g + 1]):
+                if b != own:
+                    _look(record, b, boxes, nearest, floor, first_floor, problem)
         least[x] = nearest[-1] if nearest[-1] < np.inf else n_qis
     return least
 
@@ -160,32 +215,15 @@ def _look(
     problem: ProblemArrays,
 ) -> None:
     """Enter the members of a class that are nearer than the farthest of `nearest`, rising."""
-    member, first, lo, hi = boxes.member, boxes.first, boxes.lo, boxes.hi
-    cells, rule, codes = problem.cells, problem.rule, problem.codes
+    cells, lo, hi = problem.cells, boxes.lo[b], boxes.hi[b]
     last = len(nearest) - 1
-    away = 0.0
-    for c in range(lo.shape[1]):
-        code = int(cells[record, c])
-        near = min(max(code, int(lo[b, c])), int(hi[b, c]))
-        away += max(
-            floor[first_floor[c] + code],
-            column_loss(rule[c], 2, min(code, near), max(code, near), codes),
-        )
-        if away >= nearest[last]:
-            return
-    for at in range(first[b], first[b + 1]):
-        other = member[at]
+    if _away(record, lo, hi, nearest[last], floor, first_floor, problem) >= nearest[last]:
+        return
+    for at in range(boxes.first[b], boxes.first[b + 1]):
+        other = boxes.member[at]
         if other == record:
             continue
-        away = 0.0
-        for c in range(lo.shape[1]):
-            code, its = int(cells[record, c]), int(cells[other, c])
-            away += max(
-                floor[first_floor[c] + code],
-                column_loss(rule[c], 2, min(code, its), max(code, its), codes),
-            )
-            if away >= nearest[last]:
-                break
+        away = _away(record, cells[other], cells[other], nearest[last], floor, first_floor, problem)
         if away >= nearest[last]:
             continue
         seat = last
@@ -193,3 +231,28 @@ def _look(
             nearest[seat] = nearest[seat - 1]
             seat -= 1
         nearest[seat] = away
+
+
+@inner_kernel
+def _away(
+    record: int,
+    lo: Int32Array,
+    hi: Int32Array,
+    bound: float,
+    floor: FloatArray,
+    first_floor: IntArray,
+    problem: ProblemArrays,
+) -> float:
+    """Return the loss of a class of a record and the nearest place within an outline.
+
+    Anything from `bound` on may be returned for what is no nearer.
+    """
+    away = 0.0
+    for c in range(len(first_floor) - 1):
+        code = int(problem.cells[record, c])
+        near = min(max(code, int(lo[c])), int(hi[c]))
+        loss = column_loss(problem.rule[c], 2, min(code, near), max(code, near), problem.codes)
+        away += max(floor[first_floor[c] + code], loss)
+        if away >= bound:
+            break
+    return away

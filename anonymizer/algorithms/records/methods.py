@@ -23,7 +23,7 @@ SHARE_PRICE = 0.1
 TIME_BUDGET_S = 20.0
 """Time budget of a search, unless the caller sets one."""
 WORK_PER_S = 100_000_000
-"""Work of a search that takes about one second of one core; see `Task`."""
+"""Work of a search that takes about one second of one core, at six columns; see `Task`."""
 AUTO = "auto"
 """Stands for the default method; so does None."""
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.kaca.features import Feature
 
 COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
+_COLUMNS = 6
+"""Of the table by which `WORK_PER_S` was measured; each more makes a unit of work longer."""
 _TRIALS = 8
 """How often classes are formed at most to see which rows it pays to leave out."""
 _TIME_OF_TRIALS = (0.25, 0.75)
@@ -105,7 +107,7 @@ def form_classes(
             share = _TIME_OF_TRIALS[len(budgets)]
             budget = TimeBudget(plan.time_budget_s * share, clock)
         budgets.append(budget)
-        work = ceil(plan.time_budget_s * share * WORK_PER_S)
+        work = ceil(plan.time_budget_s * share * WORK_PER_S / max(len(problem.rule) / _COLUMNS, 1))
 
         def time_left() -> float:
             progress()
