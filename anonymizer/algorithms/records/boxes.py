@@ -11,6 +11,7 @@ References
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,6 +76,34 @@ def boxes(
     begins[first[1:]] = 1
     class_of[member] = np.cumsum(begins)
     return class_of, member
+
+
+def near_together(
+    problem: Problem, cells: Int32Array, *, at_least: int
+) -> tuple[Int32Array, IntArray]:
+    """Return groups of near rows, whatever is promised, and all rows group by group.
+
+    Parameters
+    ----------
+    cells
+        Codes in the quasi-identifiers of the problem, shape (rows, qis).
+    at_least
+        Rows of a group, if there are as many.
+    """
+    n, q = cells.shape
+    rule = problem.rule[:q].copy()
+    rule["distinct"], rule["share"], rule["closeness"] = 1, 1.0, np.inf
+    rule["spread"] = rule["entropy"] = rule["margin"] = rule["left"] = 0
+    rows = replace(
+        problem,
+        cells=cells,
+        rule=rule,
+        plain=problem.plain[:q],
+        person=problem.person[:0],
+        n_persons=n,
+        k=max(min(at_least, n), 1),
+    )
+    return boxes(rows, np.arange(n))
 
 
 _AT, _N_PARTS, _TURN, _LOOK = range(4)

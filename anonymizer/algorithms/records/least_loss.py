@@ -11,14 +11,13 @@ References
    COLT 2009, theorem 4.
 """
 
-from dataclasses import replace
 from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.boxes import boxes
+from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
@@ -95,7 +94,7 @@ def _boxes_of(problem: Problem, class_of: Int32Array) -> _Boxes:
     cells = problem.cells[:, :q]
     member, begins, lo, hi = _outlines(number, cells, cells)
     middle = np.ascontiguousarray(lo + (hi - lo) // 2)
-    group, by_group = boxes(_without_criteria(problem, middle), np.arange(len(begins)))
+    group, by_group = near_together(problem, middle, at_least=_TOGETHER)
     place = np.argsort(by_group)
     number, lo, hi = place[number], lo[by_group], hi[by_group]
     _, around, least, most = _outlines(group[by_group].astype(np.int64), lo, hi)
@@ -120,24 +119,6 @@ def _outlines(
     begins = np.flatnonzero(np.r_[True, np.diff(number[member]) > 0])
     lo = np.minimum.reduceat(lowest[member], begins)
     return member, begins, lo, np.maximum.reduceat(highest[member], begins)
-
-
-def _without_criteria(problem: Problem, cells: Int32Array) -> Problem:
-    """Return the problem of putting near rows together, `_TOGETHER` or more."""
-    q = cells.shape[1]
-    rule = problem.rule[:q].copy()
-    rule["distinct"], rule["share"], rule["closeness"] = 1, 1.0, np.inf
-    rule["spread"] = rule["entropy"] = rule["margin"] = rule["left"] = 0
-    n = len(cells)
-    return replace(
-        problem,
-        cells=cells,
-        rule=rule,
-        plain=problem.plain[:q],
-        person=problem.person[:0],
-        n_persons=n,
-        k=max(min(_TOGETHER, n), 1),
-    )
 
 
 @kernel

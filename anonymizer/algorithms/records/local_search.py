@@ -197,7 +197,7 @@ _FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
 """Largest shares of what is left that a search uses before its moves; boxes only of its time."""
 _SPLIT_WORK, _AGGLOMERATION_WORK = 60, 150
 """Work for each record and column, measured, in the unit of `make_moves`."""
-_WARM_TURNS = 24
+_WARM_TURNS = 40
 """Length of a search whose purpose is to compile the kernels, beside a turn for each QI."""
 
 

@@ -51,11 +51,14 @@ class FormedClasses:
         How many records were chosen to have none, under the limit of the plan.
     in_time
         Whether no search was ended by its time budget.
+    work
+        What the last search was given, 0 if there was none.
     """
 
     class_of: Int32Array
     n_chosen: int
     in_time: bool
+    work: int = 0
 
 
 def form_classes(
@@ -100,14 +103,16 @@ def form_classes(
     divided = most > 0 and searches(plan.method)
     budgets: list[TimeBudget] = []
     used_up: list[bool] = []
+    given = 0
 
     def form(kept: IntArray, problem: Problem) -> Int32Array:
+        nonlocal given
         budget, share = whole_budget, 1.0
         if divided:
             share = _TIME_OF_TRIALS[len(budgets)]
             budget = TimeBudget(plan.time_budget_s * share, clock)
         budgets.append(budget)
-        work = ceil(plan.time_budget_s * share * WORK_PER_S / max(len(problem.rule) / _COLUMNS, 1))
+        given = ceil(plan.time_budget_s * share * WORK_PER_S / max(len(problem.rule) / _COLUMNS, 1))
 
         def time_left() -> float:
             progress()
@@ -123,9 +128,9 @@ def form_classes(
                 prefer_share=plan.prefer_share,
                 share_price=plan.share_price,
                 time_left=time_left,
-                work=work if searches(plan.method) else None,
+                work=given if searches(plan.method) else None,
                 progress=progress,
-                spent=lambda used: used_up.append(used >= work),
+                spent=lambda used: used_up.append(used >= given),
                 seed=plan.seed,
                 target=None
                 if plan.target is None
@@ -156,7 +161,8 @@ def form_classes(
     class_of = np.full(whole.n, SUPPRESSED, np.int32)
     class_of[order[kept]] = found
     in_time = not any((*used_up, *(budget.ended_search for budget in budgets)))
-    return FormedClasses(class_of, whole.n - len(kept), in_time)
+    work = given if searches(plan.method) else 0
+    return FormedClasses(class_of, whole.n - len(kept), in_time, work)
 
 
 def _ranks(values: FloatArray) -> Int32Array:

@@ -14,6 +14,7 @@ from anonymizer.algorithms.attacks.released_classes import publish as as_seen
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.methods import Model, searches
+from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.app.anonymize.class_forming import COSTS, FormedClasses, form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -66,6 +67,7 @@ def report_of(
     )
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
+    saved = _saved(coded, plan, formed)
     suppressed = {
         **{str(reason): len(rows) for reason, rows in coded.left_out.items()},
         "repeated": n_repeated,
@@ -90,6 +92,7 @@ def report_of(
         gcp=_losses(found.gcp),
         gcp_published=_losses(found.gcp_published),
         least_gcp=_least_gcp(coded, plan, class_of),
+        saved_by_twice_the_time=saved,
         dm=found.dm,
         dm_published=found.dm_published,
         share=modal.share,
@@ -103,6 +106,7 @@ def report_of(
             identifying=_identifying(table, declared, publication),
             encoding=table.encoding,
             in_time=formed.in_time,
+            saved=saved,
             n_withheld=n_withheld,
             times_hilbert=_times_hilbert(table, coded, plan, model, formed.class_of),
         ),
@@ -116,6 +120,18 @@ def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> fl
     cost = COSTS[plan.cost]
     problem = make_problem(coded.records, coded.schema, plan.promise, cost=cost)
     return least_loss(problem, class_of, seed=plan.seed)
+
+
+def _saved(coded: CodedTable, plan: ReleasePlan, formed: FormedClasses) -> float | None:
+    """Return the share of its loss that a search would save with twice its time."""
+    if formed.in_time or not formed.work or plan.dm_weight or plan.prefer_share < 1:
+        return None
+    problem = make_problem(
+        *(coded.records, coded.schema, plan.promise),
+        cost=COSTS[plan.cost],
+        weights=plan.weights,
+    )
+    return saved_by_twice_the_work(problem, work=formed.work, seed=plan.seed)
 
 
 def _times_hilbert(
@@ -279,6 +295,7 @@ def warnings_of(
     identifying: Sequence[str],
     encoding: str,
     in_time: bool,
+    saved: float | None,
     n_withheld: int,
     times_hilbert: float,
 ) -> tuple[str, ...]:
@@ -304,7 +321,12 @@ def warnings_of(
         f"means that are left out, as fewer than k persons have a value: {n_withheld}": bool(
             n_withheld
         ),
-        "the time budget ended the search: a longer one (--time-budget) may lose less": not in_time,
+        "the time budget (--time-budget) ended the search: "
+        + (
+            "a longer one may lose less"
+            if saved is None
+            else f"twice as long would lose about {max(saved, 0):.1%} less"
+        ): not in_time,
         f"{plan.method} loses {times_hilbert:.1f} times as much as hilbert would: choose another "
         "method": times_hilbert >= _MUCH,
     }

@@ -54,6 +54,17 @@ class Joined:
         return replace(self, cells=cells, values_of=values_of)
 
 
+def _stays(known: PartRow, part: PartRow) -> bool:
+    """Return whether a part stays when another of its source comes."""
+    if part.ts != known.ts:
+        return part.ts < known.ts
+    codes = [
+        np.frombuffer(each.cells, "<i4", len(each.cells) // _CODE_BYTES).tolist()
+        for each in (known, part)
+    ]
+    return (codes[0], known.cells) < (codes[1], part.cells)
+
+
 class OpenRecords:
     """Joins parts as they arrive; about 0.5 kB a record.
 
@@ -86,8 +97,8 @@ class OpenRecords:
         """Join a part; return the outcome it settles, and the number of the part to drop.
 
         `HELD` and 0: nothing is settled or dropped. `SUPPRESSED__SUPERSEDED`: this part or the
-        one it replaces. Of two parts with the same time the greater codes stay, so that their
-        order makes no difference.
+        one it replaces. Of two parts with the same time the one with the smaller codes stays, so
+        that their order makes no difference; missing markers are the greatest.
         """
         records = self._of.setdefault(part.window, {})
         key = self._key(part)
@@ -103,10 +114,9 @@ class OpenRecords:
             parts[part.source] = part
             self.n_parts += 1
             return Outcome.HELD, 0
-        new, old = (part.ts, part.cells), (known.ts, known.cells)
-        if new == old:
+        if (part.ts, part.cells) == (known.ts, known.cells):
             return Outcome.DUPLICATE, part.number
-        if new < old:
+        if _stays(known, part):
             return Outcome.SUPPRESSED__SUPERSEDED, part.number
         parts[part.source] = part
         return Outcome.SUPPRESSED__SUPERSEDED, known.number

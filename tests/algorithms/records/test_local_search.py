@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.records import local_search
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import class_keeps, loss
 from anonymizer.algorithms.records.local_search import best
@@ -168,6 +170,44 @@ def test_a_search_bounded_by_work_repeats_itself_and_more_work_loses_less() -> N
     little, more = found(1), found(20_000_000)
     assert (more == found(20_000_000)).all()
     assert cost_of(problem, more) < cost_of(problem, little)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("repeats", [False, True])
+def test_a_search_in_blocks_of_whole_classes_loses_hardly_more(
+    *, repeats: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(3_000)
+    if repeats:
+        table = replace(table, person=table.person // 2)
+    problem, order = make_problem(table, SCHEMA, Promise(k=10, d=2)), order_of(table)
+    whole = best(problem, order, work=30_000_000, seed=7)
+    monkeypatch.setattr(local_search, "_BLOCK", 700)
+    told: list[float] = []
+    class_of = best(problem, order, work=30_000_000, seed=7, progress=told.append)
+    classes = classes_of(class_of)
+    assert all(class_keeps(problem.arrays, 10, classes[c]) for c in range(len(classes)))
+    assert sorted(np.unique(class_of).tolist()) == list(range(len(classes)))
+    assert repeats == (class_of == whole).all()  # a person's rows may lie in several blocks
+    assert cost_of(problem, class_of) < 1.15 * cost_of(problem, whole)
+    assert told
+
+
+@pytest.mark.compiled
+def test_more_records_of_a_kind_never_lose_more_even_without_work() -> None:
+    rng = np.random.default_rng(3)
+    lost = []
+    for n in (2_000, 8_000, 32_000):
+        qi = np.column_stack([rng.integers(0, 60, n) for _ in range(8)]).astype(np.int32)
+        schema = Schema(
+            tuple(Attribute(f"x{j}", np.arange(60.0)) for j in range(8)), (), ((*range(8),),)
+        )
+        table = Records(qi, np.zeros((n, 0), np.int32), np.arange(n, dtype=np.int32))
+        problem = make_problem(table, schema, Promise(k=10))
+        order = hilbert_order(qi, [60] * 8)
+        lost.append(cost_of(problem, best(problem, order, work=1, seed=0)))
+        assert lost[-1] <= cost_of(problem, sweep(problem, order))
+    assert lost == sorted(lost, reverse=True)
 
 
 @pytest.mark.compiled

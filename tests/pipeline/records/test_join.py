@@ -25,7 +25,7 @@ def parts(draw: st.DrawFn) -> list[Sent]:
     one = st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 1))
     sent: list[Sent] = []
     for window, vehicle, source in draw(st.lists(one, max_size=25)):
-        codes = tuple(draw(st.integers(0, 2)) for _ in COLUMNS_OF[source])
+        codes = tuple(draw(st.sampled_from([0, 1, 256])) for _ in COLUMNS_OF[source])
         sent.append((window, vehicle, source, float(draw(st.integers(0, 3))), codes))
     return sent
 
@@ -44,6 +44,11 @@ def rows(table: Joined) -> list[tuple[list[int], bytes, int, list[bool]]]:
     ]  # fmt: skip
 
 
+def preferred(ts: float, cells: bytes) -> tuple[float, tuple[int, ...]]:
+    """Of two parts the later one counts; at one time the one with the smaller codes."""
+    return ts, tuple(-code for code in struct.unpack(f"<{len(cells) // 4}i", cells))
+
+
 @given(parts())
 def test_the_newest_part_of_each_source_is_joined(sent: list[Sent]) -> None:
     records = OpenRecords(n_sources=2, limit=1000)
@@ -57,7 +62,9 @@ def test_the_newest_part_of_each_source_is_joined(sent: list[Sent]) -> None:
         stored[number] = row
         stored.pop(gone, None)
         key = (row.window, row.vehicle, row.source)
-        newest[key] = max(newest.get(key, (-1.0, b"")), (row.ts, row.cells))
+        newest[key] = max(
+            newest.get(key, (-1.0, b"")), (row.ts, row.cells), key=lambda each: preferred(*each)
+        )
     assert {(r.window, r.vehicle, r.source): (r.ts, r.cells) for r in stored.values()} == newest
     assert records.n_parts == len(newest) == len(sent) - settled
     again = OpenRecords(n_sources=2, limit=0)
@@ -130,3 +137,12 @@ def test_the_outcome_of_a_second_part_depends_on_its_time() -> None:
     assert records.put(part(3, (0, b"a", 0, 4.0, (2,)))) == (Outcome.SUPPRESSED__SUPERSEDED, 3)
     assert records.put(part(4, (0, b"a", 0, 6.0, (0,)))) == (Outcome.SUPPRESSED__SUPERSEDED, 1)
     assert np.array_equal(joined(records, 0).cells, [[0, 9, 9]])
+
+
+def test_of_two_parts_with_one_time_the_one_that_states_more_at_first_stays() -> None:
+    missing, stated = (0, b"a", 1, 5.0, (300, 2)), (0, b"a", 1, 5.0, (2, 9))  # 300: no value
+    for order in ((missing, stated), (stated, missing)):
+        records = OpenRecords(n_sources=2, limit=9)
+        for number, sent in enumerate(order, start=1):
+            records.put(part(number, sent))
+        assert joined(records, 0).cells.tolist() == [[9, 2, 9]]
