@@ -12,6 +12,8 @@ from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from experiments.adka_experiment import MAX_REFERENCE, Experiment, Runs
 
+REPRODUCED = "Reproduced: the published rule and growth, with generated users"
+OURS = "Not in the source: the published method beside others, with generated users"
 _MOST_BARS = 50
 _FIXED_COLOURS = (ORANGE, TEAL, RED)
 
@@ -55,6 +57,7 @@ def density_against_k(experiment: Experiment, path: Path) -> None:
         below.set_xlabel("density: users at the target and its neighbours")
         below.set_xlim(-0.75, highest + 0.75)
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.suptitle(REPRODUCED, fontsize=9)
         figure.legend(loc="outside lower center", ncols=3)
 
 
@@ -89,6 +92,7 @@ def k_against_region_size(experiment: Experiment, path: Path) -> None:
         axes.set_ylim(0, max(axes.get_ylim()[1], 1))
         axes.set_xlim(-0.6, len(labels) - 0.4)
         axes.set_xticks(range(len(labels)), labels)
+        figure.suptitle(REPRODUCED, fontsize=9)
         figure.legend(loc="outside lower center", ncols=3)
 
 
@@ -114,6 +118,7 @@ def adaptive_against_fixed(experiment: Experiment, path: Path) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_ylim(0, max(axes.get_ylim()[1], 1))
             axes.grid(color=LIGHT, linewidth=0.5)
+        figure.suptitle(OURS, fontsize=9)
         figure.legend(loc="outside lower center", ncols=2)
 
 

@@ -338,6 +338,6 @@ def _title(experiment: Experiment) -> str:
     name, size = experiment.network.node_id[runs.target[0]], runs.region_size[0]
     asked = f"Target {name}, density {runs.density[0]}, k = {runs.k[0]}: "
     if not runs.cloaked[0]:
-        return f"{asked}suppressed, {runs.outcome(0).replace('_', ' ')}"
+        return f"Reproduced. {asked}suppressed, {runs.outcome(0).replace('_', ' ')}"
     nodes = "1 node" if size == 1 else f"{size:,} nodes"
-    return f"{asked}{runs.users_in_region[0]} users in a region of {nodes}"
+    return f"Reproduced. {asked}{runs.users_in_region[0]} users in a region of {nodes}"
