@@ -78,7 +78,6 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", b"age,age\n1,2\n", "column age occurs twice"),
         ("t.csv", b"age\n1,2,3\n", "row 1: has 3 cells, and the header 1"),
         ("t.csv", b"work,age\na,1\nb\n", "row 2: has 1 cells, and the header 2"),
-        ("t.csv", "work,age\nx,1\n".encode("utf-16-le"), "is not UTF-8 text"),
         ("t.csv", b"work,age\rx,1\r", "ends its lines with CR alone"),
         ("t.csv", "work,age\n\u0448\u0435\u0444,1\n".encode("cp1251"), "is not UTF-8 text"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
