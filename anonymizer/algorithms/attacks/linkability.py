@@ -199,16 +199,15 @@ def _learns(
     known = [published.qi[q] for q in source]
     if knows is Knowledge.LABELS:
         key_of, n_keys = identities(known)
-        revealed = _revealed_by_key(key_of, n_keys, revealed_by)
+        revealed = _revealed_by_key(key_of, np.arange(len(key_of)), n_keys, revealed_by)
         return np.asarray(revealed[key_of[class_of]] >= 0)
     tuples, tuple_of = _distinct(qi[:, source])
     is_candidate = np.ones(len(qi), bool)
     for labels, q in zip(known, source, strict=True):
         is_candidate &= labels.covers(class_of, qi[:, q].copy())
     # The victims' own classes are candidates, and most decide.
-    revealed = _revealed_by_key(
-        tuple_of[is_candidate], len(tuples), revealed_by[class_of[is_candidate]]
-    )
+    own = class_of[is_candidate].astype(np.int64)
+    revealed = _revealed_by_key(tuple_of[is_candidate], own, len(tuples), revealed_by)
     open_ = (revealed != SEVERAL).any(axis=1)
     revealed[open_] = _revealed_by_values(tuples[open_], known, revealed_by)
     return np.asarray(revealed[tuple_of] >= 0)
@@ -242,12 +241,13 @@ def _union(a: int, b: int) -> int:
 
 
 @kernel
-def _revealed_by_key(key_of: IntArray, n_keys: int, revealed_by: IntArray) -> IntArray:
-    """Return what the rows of each key together allow, shape (keys, columns)."""
+def _revealed_by_key(
+    key_of: IntArray, class_of: IntArray, n_keys: int, revealed_by: IntArray
+) -> IntArray:
+    """Return what the classes of each key together allow, shape (keys, columns)."""
     revealed = np.full((n_keys, revealed_by.shape[1]), NOTHING)
-    for c in range(len(key_of)):
-        for a in range(revealed_by.shape[1]):
-            revealed[key_of[c], a] = _union(revealed[key_of[c], a], revealed_by[c, a])
+    for i in range(len(key_of)):
+        _add(revealed[key_of[i]], revealed_by[class_of[i]])
     return revealed
 
 

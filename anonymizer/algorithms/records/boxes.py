@@ -33,7 +33,6 @@ def boxes(
     order: IntArray,
     *,
     keep_going: Callable[[], bool] = lambda: True,
-    spend: Callable[[int], None] = lambda _work: None,
 ) -> tuple[Int32Array, IntArray]:
     """Return the class of each record, and all records class by class.
 
@@ -43,8 +42,6 @@ def boxes(
         All records; those of a class stay in this order.
     keep_going
         Once False, the classes are returned as they are.
-    spend
-        Called with work done, roughly 10 ns each.
 
     Notes
     -----
@@ -66,9 +63,7 @@ def boxes(
     beside = np.empty(n, np.int64)
     seen = np.full(len(problem.position), _NEVER, np.int64)
     while state[_AT] < state[_N_PARTS] and keep_going():
-        spend(
-            _divide(*(member, k, problem.n_qis, start, size, is_class, state, beside, seen), counts)
-        )
+        _divide(member, k, problem.n_qis, start, size, is_class, state, beside, seen, counts)
     is_class[state[_AT] : state[_N_PARTS]] = True
     class_of = np.empty(n, np.int32)
     first = np.sort(start[is_class])
@@ -128,8 +123,8 @@ def _divide(
     beside: IntArray,
     seen: IntArray,
     counts: ClassCounts,
-) -> int:
-    """Cut parts, the oldest first, until a call has taken long enough; return the work."""
+) -> None:
+    """Cut parts, the oldest first, until a call has taken long enough."""
     cells = counts.problem.cells
     n_columns = cells.shape[1]
     work = 0
@@ -163,7 +158,6 @@ def _divide(
         start[child], size[child] = start[at], n_low
         start[child + 1], size[child + 1] = start[at] + n_low, m - n_low
         state[_N_PARTS] += 2
-    return work
 
 
 @inner_kernel
