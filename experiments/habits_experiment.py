@@ -30,7 +30,7 @@ from anonymizer.app.audit.habits_attack import (
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.trace import Trace
-from anonymizer.pipeline.positions.counts.private_counts import noise_of
+from anonymizer.outputs.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings, Settings
 from experiments.broken_releases import raw_release, with_history
 from experiments.commuter_weeks import DAY_S, MONDAY, commuter_weeks

@@ -19,7 +19,7 @@ from anonymizer.app.audit.stream_audit import reports_of
 from anonymizer.app.audit.trips_attack import true_windows
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.out.trips import published_rule
+from anonymizer.outputs.trips.trip_windows import published_rule
 from anonymizer.settings import Settings
 from experiments.commuter_weeks import commuter_weeks
 from experiments.membership import scores_of

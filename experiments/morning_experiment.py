@@ -20,7 +20,6 @@ from anonymizer import client
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.street_hours import passages_of
 from anonymizer.api.anonymizing import anonymize
-from anonymizer.app.street_hours import roads_under, street_hours
 from anonymizer.app.trip_table import trip_table
 from anonymizer.client.counts import Counts
 from anonymizer.client.published_trips import PublishedTrips
@@ -31,8 +30,10 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.domain.trace import Trace
 from anonymizer.files.traces import trace_of
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.counts.counting import CountingFlow
-from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows
+from anonymizer.outputs.counts.counted_devices import CountedDevices
+from anonymizer.outputs.counts.safe_messages import SafeMessages
+from anonymizer.outputs.streets.street_hours import roads_under, street_hours
+from anonymizer.outputs.trips.trip_windows import TripMessages, TripWindows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 from simulator.shortest_paths import Router
@@ -354,15 +355,16 @@ def _published_counts(morning: Morning, node: Int32Array, n_cells: int) -> Count
     """Return the safe counts that a gateway would have published."""
     trace, network = morning.trace, morning.network
     settings = morning.settings.counts.model_copy(update={"cells": n_cells})
-    flow = CountingFlow(settings, network, version=network_version(network))
-    lines, nobody = [], np.zeros(0, np.int32)
+    devices, lines = CountedDevices(settings, network), list[bytes]()
+    safe = SafeMessages(settings, topic="", version=network_version(network))
     tick = np.floor(trace.ts / TICK_S).astype(np.int64)
     for number in range(int(tick[0]), int(tick[-1]) + 2):
         rows = slice(*np.searchsorted(tick, [number, number + 1]))
         slot = trace.device_of[rows].astype(np.int32)
         now = number * TICK_S + TICK_S / 2  # so that it ends no interval too early
-        sent = flow.tick(slot, trace.ts[rows], node[rows], now=now, freed=nobody)
-        lines += [each.payload for each in sent]
+        ended = devices.tick(slot, trace.ts[rows], node[rows], now=now)
+        if ended is not None and ended.is_whole:
+            lines.append(safe.message(ended.tally(), ended.end_s).payload)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "counts.jsonl"
         path.write_bytes(b"\n".join(lines))

@@ -32,7 +32,7 @@ from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.networks.construction import from_arrays
-from anonymizer.pipeline.positions.counts.private_counts import noise_of
+from anonymizer.outputs.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings, Settings
 from experiments.local_synthesis import LOCAL_METHODS, central_tracks, local_tracks
 from experiments.noisy_traces import independent, predicted, read_noisy

@@ -26,11 +26,16 @@ from anonymizer.app.audit.counts_attack import runs_counted
 from anonymizer.app.audit.publications import last_records, true_traffic
 from anonymizer.app.audit.stream_audit import reports_of
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.app.street_hours import HourPassages, StreetFinder, hour_passages, streets_of
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks.roads import roads_of
+from anonymizer.outputs.streets.street_hours import (
+    HourPassages,
+    StreetFinder,
+    hour_passages,
+    streets_of,
+)
 from experiments.morning_experiment import HOUR_S, Morning, commuters, recorded
 
 K = 10

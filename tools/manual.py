@@ -28,6 +28,9 @@ from anonymizer.cluster.worker_metrics import StageAccounts, WorkDone, WorkerCol
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
+from anonymizer.outputs.output import Figure
+from anonymizer.outputs.output_metrics import OutputCollector
+from anonymizer.outputs.registry import OUTPUTS, output_in
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
@@ -304,15 +307,26 @@ def _families() -> list[Metric]:
         )
         gateway = Gateway(settings, load_network("grid:3x3"), declared_streams(settings))
         try:
-            return _own(gateway.registry)
+            return _own(gateway.registry, new_registry(OutputCollector(_nothing_published)))
         finally:
             if gateway.records:
                 gateway.records.store.close()
 
 
-def _own(registry: CollectorRegistry) -> list[Metric]:
-    found = [family for family in registry.collect() if family.name.startswith(_OWN)]
-    return sorted(found, key=lambda family: str(family.name))
+def _nothing_published() -> dict[Figure, dict[str, int]]:
+    """Return the figures of all outputs."""
+    figures = [output_in(module).figure for module in OUTPUTS]
+    return {each: dict.fromkeys(each.reasons, 0) for each in figures}
+
+
+def _own(*registries: CollectorRegistry) -> list[Metric]:
+    found = {
+        family.name: family
+        for registry in registries
+        for family in registry.collect()
+        if family.name.startswith(_OWN)
+    }
+    return [found[name] for name in sorted(found)]
 
 
 def main(asked: str) -> None:

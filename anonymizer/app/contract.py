@@ -11,14 +11,11 @@ References
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from anonymizer import __version__
 from anonymizer.app.contract_messages import (
-    CELLS,
     CLASS,
-    CONTRACT_VERSION,
-    COUNTS,
     DEVICE,
     DISCOVERY,
     ENTITY,
@@ -26,59 +23,26 @@ from anonymizer.app.contract_messages import (
     NATIVE,
     NETWORK,
     NETWORK_PART,
-    PRIVATE_COUNTS,
     PUBLIC,
     READINGS_IN,
     REJECTED,
     STATE,
     STATUS,
-    TRIPS,
     WHY_SILENT,
     ZONES_IN,
-    MessageKind,
     current,
     echo,
 )
 from anonymizer.app.gateway.home_assistant import discovery_topic
 from anonymizer.app.gateway.own_reports import why_topic
+from anonymizer.outputs.message_kind import CONTRACT_VERSION, Channel, MessageKind
+from anonymizer.outputs.registry import asked_for, event_kinds
 from anonymizer.pipeline.positions.out.other_forms import EVENT_TYPE, event_source, kinds_of
 from anonymizer.settings import Settings
 
 _FORMAT = "application/schema+json;version=draft-2020-12"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NAMED_LEVEL = re.compile(r"\{(\w+)\}")
-
-
-class Channel(NamedTuple):
-    """A topic, perhaps with names in braces for some of its levels.
-
-    Attributes
-    ----------
-    address
-        The topic.
-    message
-        What is on it.
-    incoming
-        Whether the gateway reads it; else it publishes it.
-    retained
-        Whether the broker keeps the last message.
-    kafka
-        A topic of Kafka in place of the address.
-    key
-        What is the key of messages in Kafka; empty: they have none, or it does not matter.
-    """
-
-    address: str
-    message: MessageKind
-    incoming: bool
-    retained: bool = False
-    kafka: str | None = None
-    key: str = ""
-
-    @property
-    def of_kafka(self) -> "Channel":
-        """The channel in Kafka, if it is there."""
-        return self if self.kafka is None else self._replace(address=self.kafka)
 
 
 def channels(settings: Settings) -> list[Channel]:
@@ -92,7 +56,11 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
     known = channels(settings)
     messages = {channel.message.name: channel.message for channel in known}
     keys = {each.message.name: each.key for each in known if each.kafka is not None}
-    events = set(kinds_of(settings).values()) if "cloudevents" in settings.output.forms else set()
+    events = (
+        set(kinds_of(settings, event_kinds(settings)).values())
+        if "cloudevents" in settings.output.forms
+        else set()
+    )
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -278,15 +246,5 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
     if "home_assistant" in settings.output.forms:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
         yield Channel(settings.topics.state, STATE, incoming=False, retained=True)
-    yield from _of_figures(settings)
-
-
-def _of_figures(settings: Settings) -> Iterator[Channel]:
-    if settings.counts.enabled:
-        topic = settings.topics.counts
-        is_private = settings.counts.has_noise
-        yield Channel(topic, PRIVATE_COUNTS if is_private else COUNTS, incoming=False)
-        yield Channel(f"{topic}/cells", CELLS, incoming=False, retained=True)
-    if settings.trips_out.every_s:
-        yield Channel(settings.topics.trips, TRIPS, incoming=False)
-        yield Channel(f"{settings.topics.trips}/cells", CELLS, incoming=False, retained=True)
+    for output in asked_for(settings):
+        yield from output.channels(settings)

@@ -3,9 +3,9 @@
 The schemas of what this gateway encodes are made from the classes that encode it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -13,103 +13,32 @@ from anonymizer.app.gateway.home_assistant import GatewayState, discovery
 from anonymizer.codecs import CoarsePoint
 from anonymizer.codecs.device_zones import MOST_K, MOST_RADIUS_M, MOST_ROAD_M
 from anonymizer.networks.publication import NetworkAbout
-from anonymizer.pipeline.positions.counts.counting import CountsMessage
-from anonymizer.pipeline.positions.counts.private_counts import PrivateCountsMessage
+from anonymizer.outputs.message_kind import (
+    CONTRACT_VERSION,
+    GEOMETRY,
+    NAME,
+    NUMBER,
+    POSITION,
+    MessageKind,
+    Schema,
+    features_of,
+    object_of,
+    schema_of,
+)
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
 from anonymizer.pipeline.positions.out.other_forms import ENTITY_TYPE, entity
 from anonymizer.pipeline.positions.out.public_devices import PublicMessage
-from anonymizer.pipeline.positions.out.trips import TripsMessage
 from anonymizer.pipeline.records.encoding import ClassMessage
 from anonymizer.settings import PSEUDONYM, InputSettings, Settings
-from anonymizer.settings.json_schema import comments_of
 from anonymizer.transport.link import LOST, OFFLINE, ONLINE
 
-CONTRACT_VERSION = 1
-"""Of the messages; they carry it as `v` where they are made for machines. It changes when a field
-is changed or removed. Fields may be added at any time, so readers ignore those they do not know."""
-
-Schema: TypeAlias = dict[str, Any]
-_JSON = "application/json"
-_NUMBER: Schema = {"type": "number"}
-_POSITION: Schema = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
-_LINES: Schema = {
-    "type": "object",
-    "description": "GeoJSON: the roads between two nodes of the region.",
-    "required": ["type", "coordinates"],
-    "properties": {
-        "type": {"const": "MultiLineString"},
-        "coordinates": {"type": "array", "items": {"type": "array", "items": _POSITION}},
-    },
-}
 _STAMPED = ("v", "network", "group", "until")
 """Fields that every message of a service has, and a line of a file lacks."""
 
 
-class MessageKind(NamedTuple):
-    """A kind of message.
-
-    Attributes
-    ----------
-    name
-        Of the message and of its schema.
-    schema
-        JSON Schema of the payload; None: it is not JSON.
-    example
-        A payload as the schema wants it; None: none is given.
-    content_type
-        Media type of the payload.
-    summary
-        What it is.
-    """
-
-    name: str
-    summary: str
-    schema: Schema | None
-    example: Any = None
-    content_type: str = _JSON
-
-
-def schema_of(kind: type[msgspec.Struct], *, also_required: Sequence[str] = ()) -> Schema:
-    """Return the JSON Schema of what a class encodes, with the texts below its fields."""
-    [schema], definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    kinds = {each.__name__: each for each in _structs(kind)}
-    for name, definition in definitions.items():
-        texts = _texts_of(kinds[name]) if name in kinds else {}
-        for field, part in definition.get("properties", {}).items():
-            if field in texts:
-                part["description"] = texts[field]
-        if "geometry" in definition.get("properties", {}):
-            definition["properties"]["geometry"] = _LINES
-        if name == kind.__name__:
-            definition["required"] = [*definition.get("required", ()), *also_required]
-    return {**schema, "$defs": definitions}
-
-
-def _texts_of(kind: type) -> dict[str, str]:
-    """Return the texts below the fields of a class and of those that it extends."""
-    texts: dict[str, str] = {}
-    for each in reversed(kind.__mro__):
-        if each.__module__.startswith("anonymizer."):
-            texts |= comments_of(each)
-    return texts
-
-
-def _structs(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
-    """Yield a class and the classes of its fields."""
-    yield kind
-    for field in msgspec.structs.fields(kind):
-        for part in (field.type, *getattr(field.type, "__args__", ())):
-            if isinstance(part, type) and issubclass(part, msgspec.Struct):
-                yield from _structs(part)
-
-
-def _object(properties: Mapping[str, Schema], *required: str) -> Schema:
-    return {"type": "object", "properties": dict(properties), "required": list(required)}
-
-
 _LATITUDE: Schema = {"type": "number", "minimum": -90, "maximum": 90}
 _LONGITUDE: Schema = {"type": "number", "minimum": -180, "maximum": 180}
-_POSITION_IN = _object(
+_POSITION_IN = object_of(
     {
         "lat": {**_LATITUDE, "description": "WGS84 degrees."},
         "lon": {**_LONGITUDE, "description": "WGS84 degrees."},
@@ -142,9 +71,9 @@ ZONES_IN = MessageKind(
         "type": "array",
         "items": {
             "oneOf": [
-                _object(
+                object_of(
                     {
-                        "circle": _object(
+                        "circle": object_of(
                             {
                                 "lat": _LATITUDE,
                                 "lon": _LONGITUDE,
@@ -159,16 +88,16 @@ ZONES_IN = MessageKind(
                     },
                     "circle",
                 ),
-                _object(
-                    {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
+                object_of(
+                    {"polygon": {"type": "array", "minItems": 3, "items": POSITION}}, "polygon"
                 ),
-                _object({"everywhere": {"const": True}}, "everywhere"),
-                _object({"k": {"type": "integer", "minimum": 2, "maximum": MOST_K}}, "k"),
-                _object(
+                object_of({"everywhere": {"const": True}}, "everywhere"),
+                object_of({"k": {"type": "integer", "minimum": 2, "maximum": MOST_K}}, "k"),
+                object_of(
                     {"road_m": {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_ROAD_M}},
                     "road_m",
                 ),
-                _object({"trips": {"const": False}}, "trips"),
+                object_of({"trips": {"const": False}}, "trips"),
             ]
         },
     },
@@ -206,9 +135,9 @@ PUBLIC = MessageKind(
 REJECTED = MessageKind(
     "Rejected",
     "Of how many devices something was not used since the previous report, in steps of k.",
-    _object(
+    object_of(
         {
-            "time": _NUMBER,
+            "time": NUMBER,
             "rejected": {
                 "type": "object",
                 "description": "Number by outcome and reason.",
@@ -235,35 +164,21 @@ WHY_SILENT = MessageKind(
     " restart",
     "text/plain",
 )
-_GEOMETRY = _object({"type": {"type": "string"}, "coordinates": {"type": "array"}}, "type")
-_NAME: Schema = {"type": ["string", "integer"]}
-
-
-def _features(*properties: Schema) -> Schema:
-    """Return the schema of the features of GeoJSON that have one of these forms."""
-    feature = {"type": {"const": "Feature"}, "id": _NAME, "geometry": _GEOMETRY}
-    forms = [
-        _object({**feature, "properties": each}, "type", "geometry", "properties")
-        for each in properties
-    ]
-    return {"type": "array", "items": {"anyOf": forms}}
-
-
-_NODE = _object({"kind": {"const": "node"}, "node": _NAME}, "kind", "node")
-_ROAD = _object(
+_NODE = object_of({"kind": {"const": "node"}, "node": NAME}, "kind", "node")
+_ROAD = object_of(
     {
         "kind": {"const": "road"},
-        "u": _NAME,
-        "v": _NAME,
-        "length_m": _NUMBER,
-        "speed_mps": _NUMBER,
+        "u": NAME,
+        "v": NAME,
+        "length_m": NUMBER,
+        "speed_mps": NUMBER,
         "forward": {"type": "boolean"},
         "backward": {"type": "boolean"},
         "way": {"type": "integer", "minimum": 1},
     },
     *("kind", "u", "v", "length_m", "speed_mps", "forward", "backward"),
 )
-_CELL = _object({"cell": {"type": "integer"}, "nodes": {"type": "integer"}}, "cell", "nodes")
+
 NETWORK = MessageKind(
     "Network",
     "Description of the road network.",
@@ -275,97 +190,15 @@ NETWORK = MessageKind(
 NETWORK_PART = MessageKind(
     "NetworkPart",
     "A part of the road network: nodes and roads as GeoJSON.",
-    _object(
+    object_of(
         {
             "type": {"const": "FeatureCollection"},
             "network": {"type": "string"},
             "part": {"type": "integer", "minimum": 0},
             "of": {"type": "integer", "minimum": 1, "description": "As `parts` of the network."},
-            "features": _features(_NODE, _ROAD),
+            "features": features_of(_NODE, _ROAD),
         },
         *("type", "network", "part", "of", "features"),
-    ),
-)
-COUNTS = MessageKind(
-    "Counts",
-    "Safe counts of devices by cells.",
-    schema_of(CountsMessage),
-    {
-        "v": CONTRACT_VERSION,
-        "time": 1800000060.0,
-        "interval_s": 60.0,
-        "network": "bec64b210518afc4",
-        "k": 10,
-        "n_cells": 128,
-        "counts": [
-            {
-                "first": 0,
-                "last": 3,
-                "devices": 20,
-                "speed_mps": 8.0,
-                "dwell_s": 60.0,
-                "origins": [{"first": 0, "last": 3, "devices": 10}],
-            }
-        ],
-    },
-)
-PRIVATE_COUNTS = MessageKind(
-    "PrivateCounts",
-    "Counts of devices by cells, with differential privacy.",
-    schema_of(PrivateCountsMessage),
-    {
-        "v": CONTRACT_VERSION,
-        "time": 1800000900.0,
-        "interval_s": 900.0,
-        "network": "bec64b210518afc4",
-        "n_cells": 16,
-        "privacy": {
-            "period_s": 86400.0,
-            "period_ends": 1800057600.0,
-            "epsilon": 1.0,
-            "delta": 1e-6,
-            "epsilon_spent": 0.2287,
-            "device_intervals": 8,
-            "noise_sd": 18.1236,
-        },
-        "devices": [31, -4, 12, 55, 8, -17, 0, 23, 41, 6, 19, -9, 2, 37, 14, 28],
-    },
-)
-TRIPS = MessageKind(
-    "Trips",
-    "Trips that ended in a window, in classes of at least k devices.",
-    schema_of(TripsMessage),
-    {
-        "v": CONTRACT_VERSION,
-        "time": 1800003600.0,
-        "window_s": 3600.0,
-        "network": "bec64b210518afc4",
-        "k": 10,
-        "n_cells": 256,
-        "trips": [
-            {
-                "origin": {"first": 64, "last": 95},
-                "destination": {"first": 200, "last": 207},
-                "start": [1800000000.0, 1800003600.0],
-                "devices": 20,
-                "roads": [[1093, 1094], [1094, 1123]],
-            }
-        ],
-    },
-)
-CELLS = MessageKind(
-    "Cells",
-    "The cells of counts or trips, as GeoJSON boxes. What does not fit into one message is on the "
-    "topics behind this one, /1 and so on.",
-    _object(
-        {
-            "type": {"const": "FeatureCollection"},
-            "network": {"type": "string"},
-            "part": {"type": "integer", "minimum": 0},
-            "of": {"type": "integer", "minimum": 2},
-            "features": _features(_CELL),
-        },
-        *("type", "network", "features"),
     ),
 )
 ENTITY = MessageKind(
@@ -381,7 +214,7 @@ ENTITY = MessageKind(
                 "type": "object",
                 "properties": {
                     "type": {"const": "GeoProperty"},
-                    "value": _GEOMETRY,
+                    "value": GEOMETRY,
                     "observedAt": {"type": "string", "format": "date-time"},
                 },
                 "required": ["type", "value", "observedAt"],
@@ -439,10 +272,10 @@ def current(region: MessageKind) -> MessageKind:
     return MessageKind(
         "Current",
         "The groups that live now, as they were last published.",
-        _object(
+        object_of(
             {
                 "v": {"const": CONTRACT_VERSION},
-                "time": _NUMBER,
+                "time": NUMBER,
                 "network": {"type": "string"},
                 "part": {"type": "integer", "minimum": 0},
                 "of": {"type": "integer", "minimum": 1},
@@ -477,7 +310,7 @@ _MEDIA = {"gtfs_rt": "application/x-protobuf", "msgpack": "application/msgpack"}
 def _schema_like(value: Any) -> Schema:  # noqa: ANN401  any JSON
     """Return the schema of values that have the fields of one, and their types."""
     if isinstance(value, dict):
-        return _object({name: _schema_like(each) for name, each in value.items()}, *value)
+        return object_of({name: _schema_like(each) for name, each in value.items()}, *value)
     if isinstance(value, list):
         places = [_schema_like(each) for each in value]
         return {"type": "array", "prefixItems": places, "items": False, "minItems": len(value)}

@@ -241,10 +241,10 @@ def counts(
     from anonymizer.app.audit.counts_attack import attack_counts
     from anonymizer.app.audit.stream_audit import reports_of
     from anonymizer.app.audit.streets_attack import attack_streets
-    from anonymizer.app.street_hours import hour_passages
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
-    from anonymizer.pipeline.positions.out.trips import promised_k
+    from anonymizer.outputs.streets.street_hours import hour_passages
+    from anonymizer.outputs.windows import promised_k
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[trace, config])

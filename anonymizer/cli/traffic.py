@@ -57,10 +57,10 @@ def traffic(
     require("tables")
     import numpy as np
 
-    from anonymizer.app.street_hours import street_hours
     from anonymizer.client.tables import Table
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
+    from anonymizer.outputs.streets.street_hours import street_hours
 
     found = street_hours(
         read_trace(trace),

@@ -26,6 +26,7 @@ from anonymizer.app.gateway.service import raise_known, stop_at_signal
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
+from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.inflow import Inflow, RisingTime
 from anonymizer.cluster.kafka import check_options, client_options, ensure_topics
 from anonymizer.cluster.limits import check_cluster, reads_mqtt
@@ -34,7 +35,6 @@ from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topic_reader import TopicReader
@@ -44,6 +44,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs, log_quarantined
 from anonymizer.observe.metrics import new_registry
+from anonymizer.outputs.file_routes import file_routes
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES
 from anonymizer.pipeline.records.topics import subscriptions
@@ -54,7 +55,6 @@ from anonymizer.transport.connecting import client_id_of
 from anonymizer.transport.kafka_problems import KafkaLostError
 from anonymizer.web import create_application
 from anonymizer.web.auth import read_token
-from anonymizer.web.network_file import streets_router
 
 _MOST_BYTES = 64 << 20
 """With so many bytes that Kafka does not have yet, nothing more is read from MQTT."""
@@ -353,16 +353,14 @@ class Bridge:
         SettingsError or StoreError if the streams or the file of the releases cannot be used.
         """
         settings, token = self._settings, read_token(self._settings.http)
-        routes = []
 
         def note_malformed() -> None:
             self.passed.n_refused["malformed"] += 1
 
-        if settings.counts.streets_s:
-            hours = LastHour(note_malformed)
-            reader = TopicReader(client_options(settings), self._topics.streets, hours.keep)
+        held = HeldFiles(note_malformed)
+        if routes := file_routes(settings, held.newest, token=token):
+            reader = TopicReader(client_options(settings), self._topics.files, held.keep)
             stack.push_async_callback(asyncio.to_thread, reader.close)
-            routes.append(streets_router(lambda: hours.newest, token=token))
         if settings.streams:
             store = settings.store
             file = ReleaseFile(store.path, keep_published_s=store.keep_published_s)

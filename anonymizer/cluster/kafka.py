@@ -11,6 +11,7 @@ import structlog
 from anonymizer.cluster.topics import Kind, Topic, changelog_of, topic_by_kind
 from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
+from anonymizer.outputs.registry import asked_for
 from anonymizer.settings import Settings
 from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
@@ -43,7 +44,7 @@ _CHANGELOG_CONFIG = {
     "delete.retention.ms": "60000",
     "min.cleanable.dirty.ratio": "0.2",
 }
-_OUTPUTS: tuple[Kind, ...] = ("out", "release", "streets", "dropped")
+_OUTPUTS: tuple[Kind, ...] = ("out", "release", "files", "dropped")
 _LEAST_MS = 3_600_000
 """Time for which outputs are kept."""
 _DROPPED_MS = 30 * 86_400_000
@@ -87,14 +88,15 @@ def ensure_topics(settings: Settings) -> None:
     kept_ms = max(_LEAST_MS, int(1000 * settings.store.keep_published_s))
     # A bridge whose clock is ahead would close ticks for which others still have messages.
     ahead = {"message.timestamp.after.max.ms": str(int(1000 * settings.cluster.wait_s))}
-    # The last hour is read anew by whoever starts, also when the next one was left out.
-    hours_ms = max(_LEAST_MS, int(3000 * settings.counts.streets_s))
+    # The newest file is read anew by whoever starts, also when the next one was left out.
+    every_s = max((each.every_s(settings) for each in asked_for(settings) if each.path), default=0)
+    files_ms = max(_LEAST_MS, int(3000 * every_s))
     config_of: dict[Kind, dict[str, str]] = {
         "source": _INPUT_CONFIG | ahead,
         "joiner": _INPUT_CONFIG | ahead,
         "out": {"retention.ms": str(_LEAST_MS), "segment.ms": "600000"},
         "release": {"retention.ms": str(kept_ms), "segment.ms": "600000"},
-        "streets": {"retention.ms": str(hours_ms), "segment.ms": "600000"},
+        "files": {"retention.ms": str(files_ms), "segment.ms": "600000"},
         "dropped": {"retention.ms": str(_DROPPED_MS), "segment.ms": "600000"},
     }
     try:

@@ -10,6 +10,7 @@ import structlog
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.positions.raw_batches import decode_out
 from anonymizer.cluster.retained_parts import RetainedParts
+from anonymizer.outputs.registry import event_kinds
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.settings import Settings
@@ -39,7 +40,7 @@ class Outflow:
 
     def __init__(self, settings: Settings, link: MqttLink, passed: Passed) -> None:
         self._link, self._passed = link, passed
-        self._forms = OtherForms.asked_for(settings)
+        self._forms = OtherForms.asked_for(settings, event_kinds(settings))
         self._parts = RetainedParts(settings, link.part_bytes)
         self._log = structlog.get_logger()
         self._impatient_until_s = self._too_large_until_s = -inf

@@ -26,26 +26,24 @@ def _from_extension(code: int, data: memoryview) -> Any:  # noqa: ANN401  any ar
     return np.frombuffer(bytearray(data[head:]), np.dtype(bytes(data[1:head]).decode()))
 
 
-def pack_state(of: str, state: dict[str, Any], *, n_cells: int = 0) -> bytes:
-    """Return a state as bytes that name what it is of; 0: it has no numbers of cells."""
-    return pack({"of": of} | ({"n_cells": n_cells} if n_cells else {}) | state)
+def pack_state(of: str, state: dict[str, Any]) -> bytes:
+    """Return a state as bytes that name what it is of."""
+    return pack({"of": of} | state)
 
 
-def unpack_state(of: str, snapshot: bytes, *, n_cells: int = 0) -> dict[str, Any]:
+def unpack_state(of: str, snapshot: bytes) -> dict[str, Any]:
     """Return the state that was packed.
 
     Raises
     ------
     ValueError
-        If the bytes hold none of the same kind, or one with other cells. Cells may come and go.
+        If the bytes hold none of the same kind.
     """
     try:
         state = unpack(snapshot)
     except (ValueError, TypeError, IndexError):
         state = None
     if not isinstance(state, dict) or state.get("of") != of:
-        raise ValueError(f"these bytes are no snapshot of {of}") from None
-    if n_cells and state.get("n_cells", n_cells) != n_cells:
         raise ValueError(f"these bytes are no snapshot of {of}") from None
     return state
 

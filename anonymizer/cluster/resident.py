@@ -42,7 +42,7 @@ data."""
 _INPUT_BYTES = 64
 """Added to the size of each input for the work that it takes."""
 _HEAD = "head"
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 4
 """Of the snapshots of all stages, and of what stages send each other: whoever changes any of it
 raises this number."""
 

@@ -11,12 +11,13 @@ from itertools import count
 from typing import Literal, NamedTuple, TypeAlias, get_args
 from zlib import crc32
 
+from anonymizer.outputs.registry import asked_for
 from anonymizer.settings import Settings
 
 Kind: TypeAlias = Literal[
-    "source", "lane", "joiner", "planner", "range", "out", "release", "streets", "dropped"
+    "source", "lane", "joiner", "planner", "range", "out", "release", "files", "dropped"
 ]
-"""Kind of a stage, or of what stages send: messages for MQTT, releases and hours of streets for
+"""Kind of a stage, or of what stages send: messages for MQTT, releases and files for
 queries, and what is said about inputs that were dropped."""
 _KINDS = get_args(Kind)
 PARTITIONER = "consistent_random"
@@ -51,8 +52,8 @@ class Topics(NamedTuple):
         Inputs of the ranges: the records of closed windows.
     releases
         What queries read: published classes, and the windows that they are of.
-    streets
-        Traffic by street of the last hours, which is told over HTTP.
+    files
+        The newest files of outputs, which are served over HTTP.
     dropped
         Which inputs workers have dropped; nothing of their content.
     """
@@ -64,7 +65,7 @@ class Topics(NamedTuple):
     plans: Topic
     ranges: Topic
     releases: Topic
-    streets: Topic
+    files: Topic
     dropped: Topic
 
 
@@ -79,7 +80,7 @@ def topics_of(settings: Settings) -> Topics:
         "plans": 1,
         "ranges": cluster.n_parts,
         "releases": cluster.n_parts,
-        "streets": 1,
+        "files": 1,
         "dropped": 1,
     }
     return Topics(**{name: Topic(f"{settings.kafka.group}.{name}", n) for name, n in n_of.items()})
@@ -92,8 +93,8 @@ def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
     if settings.inputs:
         found |= {"source": topics.sources, "lane": topics.lanes}
     found |= {"out": topics.out, "dropped": topics.dropped}
-    if settings.counts.streets_s:
-        found["streets"] = topics.streets
+    if any(each.path for each in asked_for(settings)):
+        found["files"] = topics.files
     if settings.streams:
         found |= {
             "joiner": topics.parts,

@@ -23,6 +23,7 @@ from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.app.registered_output import registered_schemas
+from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.input_times import InputTimes
 from anonymizer.cluster.kafka import (
     OperatorTopics,
@@ -37,8 +38,7 @@ from anonymizer.cluster.kafka_outflow import Destinations, kafka_outputs
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
-from anonymizer.cluster.positions.stage_streets import is_whole_hour
-from anonymizer.cluster.published_streets import LastHour
+from anonymizer.cluster.positions.stage_outputs import takes_long as takes_long_in_lane
 from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
@@ -58,13 +58,14 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
+from anonymizer.outputs.file_routes import file_routes
+from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.tick.meaning import network_digest
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
 from anonymizer.web.auth import read_token
-from anonymizer.web.network_file import streets_router
 
 _COMMITS_PER_TICK = 5
 """A tick passes two transactions, one of a source and one of a lane."""
@@ -110,13 +111,12 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
 
 
 def _application(settings: Settings, worker: "Worker", stack: ExitStack) -> FastAPI:
-    """Return health, metrics and the last hour of streets; `stack` ends what reads that."""
-    token, routes = read_token(settings.http), []
-    if settings.counts.streets_s:
-        hours = LastHour()
-        reader = TopicReader(client_options(settings), topics_of(settings).streets, hours.keep)
+    """Return health, metrics and the files of outputs; `stack` ends what reads these."""
+    token = read_token(settings.http)
+    held = HeldFiles()
+    if routes := file_routes(settings, held.newest, token=token):
+        reader = TopicReader(client_options(settings), topics_of(settings).files, held.keep)
         stack.callback(reader.close)
-        routes.append(streets_router(lambda: hours.newest, token=token))
     return create_application(
         worker.registry(exact=False),
         exact=worker.registry(exact=True),
@@ -334,14 +334,8 @@ def written_with(
         found["region.min_nodes"] = settings.region.min_nodes
     found["readings"] = [each.name for each in settings.readings]
     found["trips"] = settings.trips.model_dump(mode="json")
-    counts = settings.counts
-    if counts.enabled:
-        for name in ("privacy", "every_s", "cells", "trip_areas"):
-            found[f"counts.{name}"] = getattr(counts, name)
-    if counts.streets_s:
-        found["counts.streets_s"] = counts.streets_s
-    if settings.trips_out.every_s:
-        found["trips_out.every_s"] = settings.trips_out.every_s
+    for output in asked_for(settings):
+        found |= output.meaning(settings)
     return found
 
 
@@ -353,7 +347,7 @@ def _counters(stage: Stage) -> Mapping[str, int]:
 def _all_stages(kind: Kind, topic: Topic, make: Callable[[int], Stage], n_streams: int) -> Stages:
     n = n_streams if kind == "planner" else topic.n_partitions
     keys = [key_of(kind, number, topic.n_partitions) for number in range(n)]
-    long = is_whole_hour if kind == "lane" else takes_long
+    long = takes_long_in_lane if kind == "lane" else takes_long
     # A planner learns what it has to know from the joiners and the ranges.
     return Stages(_by_key(kind, make), keys, heals=kind == "planner", takes_long=long)
 

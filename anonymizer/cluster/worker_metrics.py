@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from anonymizer.cluster.resident import Resident, StageEvents
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.record_metrics import parts_accounting
+from anonymizer.outputs.output import UNVERIFIED
 from anonymizer.pipeline.accounting import Ledger
 
 
@@ -80,10 +81,9 @@ class WorkDone:
     waits: str = ""
 
 
-_PUBLIC_EVENTS = frozenset(
-    {"ticks", "incomplete_ticks", "windows", "unverified_classes", "unverified_hours"}
-)
-"""Those that no single position changes, or none ever should."""
+_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "windows"})
+"""Those that no single position changes, besides what failed the check before publishing: none ever
+should."""
 
 _IMBALANCE = "anonymizer_record_parts_imbalance"
 
@@ -145,7 +145,8 @@ class WorkerCollector(Collector):
             labels=["stage", "event"],
         )
         for (stage, event), n in sorted(accounts.n_events.items()):
-            if self._exact or event in _PUBLIC_EVENTS:
+            is_public = event in _PUBLIC_EVENTS or event.startswith(UNVERIFIED)
+            if self._exact or is_public:
                 events.add_metric([stage, event], n)
         yield events
         yield from self._counters()

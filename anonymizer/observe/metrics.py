@@ -17,8 +17,6 @@ from prometheus_client.registry import Collector
 from anonymizer.crashes import CRASHES
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.counts.figures import Exact, Figures, exact_figures
-from anonymizer.pipeline.positions.counts.private_counts import BUDGET, OVERLOAD, STORE
-from anonymizer.pipeline.positions.out.trips import UNVERIFIED
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 
@@ -107,22 +105,6 @@ class FlowCollector(Collector):
         messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
         messages.add_metric([], self._flow.stats.n_messages_out)
         yield messages
-        intervals = CounterMetricFamily(
-            "anonymizer_counts_intervals",
-            "Intervals of counts, hours of streets, by why they were suppressed; empty: published.",
-            labels=["reason"],
-        )
-        for reason in ("", BUDGET, STORE, OVERLOAD, UNVERIFIED):
-            intervals.add_metric([reason], self._flow.n_count_intervals(reason))
-        yield intervals
-        classes = CounterMetricFamily(
-            "anonymizer_trip_classes",
-            "Classes of trips, by why they were suppressed; empty: they were published.",
-            labels=["reason"],
-        )
-        for reason in ("", UNVERIFIED):
-            classes.add_metric([reason], self._flow.n_trip_classes(reason))
-        yield classes
 
     def _exact_counts(self, exact: Exact) -> Iterator[Metric]:
         received = CounterMetricFamily("anonymizer_received", "Positions received.")

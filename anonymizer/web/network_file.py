@@ -1,7 +1,8 @@
-"""Routes of GeoJSON files, for maps and notebooks: the road network, and the traffic on it."""
+"""Routes of GeoJSON files, for maps and notebooks: the road network, and what outputs make."""
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
@@ -9,7 +10,6 @@ from anonymizer.web.auth import bearer
 from anonymizer.web.map import Asset
 
 PATH = "/api/network"
-STREETS_PATH = "/api/streets"
 _GEOJSON = "application/geo+json"
 
 
@@ -38,25 +38,29 @@ def network_router(make: Callable[[], bytes], *, token: str | None = None) -> AP
     return router
 
 
-def streets_router(newest: Callable[[], bytes | None], *, token: str | None = None) -> APIRouter:
-    """Return the route of traffic by street.
+def file_router(
+    path: str, newest: Callable[[], bytes | None], *, what: str, token: str | None = None
+) -> APIRouter:
+    """Return the route of a file that is made anew, window by window.
 
     Parameters
     ----------
     newest
-        Returns the file of the last hour, None if there is none yet.
+        Returns the last one, None if there is none yet.
+    what
+        What it tells, for the description of the API.
     token
         Required if it is not None.
     """
     router = APIRouter(dependencies=[Depends(bearer(token))])
     made: list[tuple[bytes, Asset]] = []
+    answers: dict[int | str, dict[str, Any]] = {200: {"content": {_GEOJSON: {}}}}
 
-    @router.get(STREETS_PATH, response_class=Response, responses={200: {"content": {_GEOJSON: {}}}})
-    async def streets(request: Request) -> Response:
-        """Devices and speeds on streets in the hour that ended last, as a FeatureCollection."""
+    @router.get(path, response_class=Response, responses=answers, description=what)
+    async def file(request: Request) -> Response:
         content = newest()
         if content is None:
-            raise HTTPException(404, "no whole hour has ended since the start")
+            raise HTTPException(404, "nothing whole has ended since the start")
         if not made or made[0][0] is not content:
             made[:] = [(content, await asyncio.to_thread(Asset, content, _GEOJSON))]
         return made[0][1].answer(request)

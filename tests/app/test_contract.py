@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from anonymizer.app.contract import Channel, asyncapi, channels
+from anonymizer.app.contract import asyncapi, channels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.codecs import ENCODERS, native
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.readings import SAFE_STATISTICS
 from anonymizer.networks import load_network
+from anonymizer.outputs.message_kind import Channel
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, running, say

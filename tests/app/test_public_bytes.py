@@ -80,6 +80,7 @@ class World(Rig):
             links={},
             n_dropped=lambda: None,
             records=None,
+            outputs=self.outputs.figures,
             more=[],
         )
         self.metrics = metrics

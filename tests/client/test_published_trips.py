@@ -17,7 +17,7 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
 from anonymizer.networks.publication import parts
-from anonymizer.pipeline.positions.out.trips import EndedTrips, TripMessages
+from anonymizer.outputs.trips.trip_windows import EndedTrips, TripMessages
 from anonymizer.settings import Settings
 from tests.client.paper import STEP_DEG, halves, message, street
 

@@ -16,16 +16,17 @@ from confluent_kafka import Producer
 from anonymizer.cluster import bridge as bridge_module
 from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge import Bridge
+from anonymizer.cluster.held_files import file_parts
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
-from anonymizer.cluster.published_streets import file_parts
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.errors import SettingsError, TransportError
+from anonymizer.outputs.output import HeldFile
+from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
-from anonymizer.web.network_file import STREETS_PATH
 from tests.brokers import QuickBrokerSettings
 from tests.cluster.fleet import toml
 from tests.cluster.kafka import Kafka, free_ports
@@ -418,12 +419,13 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
                     wanted = await say(link, range(100 * n, 100 * n + 100))
                 await until(lambda w=wanted, p=payloads: p.contain(w), "the messages")
             producer = Producer({"bootstrap.servers": kafka.address})
-            for part in file_parts(n, b"%d" % n * 700_000):
-                producer.produce(topics.streets.name, part)
+            for part in file_parts(HeldFile("streets", n, b"%d" % n * 700_000)):
+                producer.produce(topics.files.name, part)
             producer.flush()
             told = str(n) * 700_000
             await until(
-                lambda told=told: answer(port, STREETS_PATH, token=TOKEN) == told, "the last hour"
+                lambda told=told: answer(port, StreetsOutput.path, token=TOKEN) == told,
+                "the last hour",
             )
             await asyncio.to_thread(kafka.lose_everything)
         assert bridges.revive() == 0

@@ -15,13 +15,13 @@ import pytest
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.positions.raw_batches import decode_out, decode_raw, encode_raw
-from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
+from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings, load_settings
-from anonymizer.web.network_file import STREETS_PATH
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
     Committed,
@@ -252,10 +252,11 @@ def test_every_worker_tells_the_streets_of_the_last_hour_and_each_hour_is_publis
         alone = OneProcess(running.settings)
         for raws in feed:
             alone.take(raws)
-        topic, last = topics_of(running.settings).streets, LastHour()
+        topic, last = topics_of(running.settings).files, HeldFiles()
         for value in alone.hours:
             last.take(value)
-        assert last.newest is not None
+        newest = last.newest("streets")
+        assert newest is not None
         assert len(alone.hours) > 1
         with Committed(kafka.address, topic.name, topic.n_partitions) as hours:
             running.start("a", "b")
@@ -265,10 +266,10 @@ def test_every_worker_tells_the_streets_of_the_last_hour_and_each_hour_is_publis
             )
             running.workers.restart("a")
             running.feed(feed[60:])
-            told = last.newest.decode()
+            told = newest.decode()
             for port in running.ports:
                 wait_until(
-                    lambda p=port: answer(p, STREETS_PATH, token=TOKEN) == told,  # type: ignore[misc]
+                    lambda p=port: answer(p, StreetsOutput.path, token=TOKEN) == told,  # type: ignore[misc]
                     "the last hour",
                 )
             wait_until(hours.has_all, "what was committed")

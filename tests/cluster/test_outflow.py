@@ -11,6 +11,7 @@ from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.positions.raw_batches import encode_out
+from anonymizer.outputs.registry import event_kinds
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.settings import BrokerSettings, Settings
@@ -84,7 +85,7 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
 async def test_a_bridge_publishes_the_forms_that_one_process_publishes(broker: LocalBroker) -> None:
     asked = {"output": {"forms": ["cloudevents", "ngsi_ld"], "topic": "out/groups"}}
     settings = Settings.model_validate(asked)
-    forms = OtherForms(settings)
+    forms = OtherForms(settings, event_kinds(settings))
     messages = [Outgoing("out/groups", msgspec.json.encode(GROUP | {"time": i})) for i in range(3)]
     messages.append(Outgoing("out/cells", b"{}", retain=True))
     expected = [(each.topic, each.payload) for each in forms.of(messages)]

@@ -14,8 +14,8 @@ from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.positions.raw_batches import encode_out
 from anonymizer.cluster.retained_parts import RetainedParts
 from anonymizer.networks import load_network
+from anonymizer.outputs.cells import cells_messages
 from anonymizer.pipeline.ports import PART_BYTES, Outgoing
-from anonymizer.pipeline.positions.counts.counting import cells_messages
 from anonymizer.pipeline.positions.out.current_groups import CurrentParts
 from anonymizer.settings import Settings
 

@@ -13,22 +13,21 @@ from anonymizer.cluster.positions import (
     source_windows,
     stage_current,
     stage_messages,
-    stage_streets,
-    stage_trips,
 )
 from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
+from anonymizer.outputs import output
 from tests.cluster.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "d29dab5b27a03f5a",
-    "lane": "3743d6bed730d3d4",
+    "source": "cbca581fdef894fb",
+    "lane": "93df09f2ef15f666",
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
-    "messages": "73e4de2d1dd8e52f",
+    "messages": "7b6c8520b0b314f7",
 }
-"""Digests of what format 3 looks like, by kind of stage."""
+"""Digests of what format 4 looks like, by kind of stage."""
 
 
 def shape(value: Any) -> Any:  # noqa: ANN401  whatever is in a snapshot
@@ -47,8 +46,7 @@ def messages() -> Any:  # noqa: ANN401  likewise
         source_windows,
         stage_current,
         stage_messages,
-        stage_streets,
-        stage_trips,
+        output,
         window_messages,
     )
     return {
@@ -65,4 +63,4 @@ def test_whoever_changes_a_snapshot_or_a_message_raises_the_number_of_the_format
     assert set(KINDS) < set(KNOWN)
     looks = messages() if kind == "messages" else shape(unpack(makers()[kind](0).snapshot()))
     digest = hashlib.sha256(json.dumps(looks, sort_keys=True).encode()).hexdigest()[:16]
-    assert (SNAPSHOT_FORMAT, digest) == (3, KNOWN[kind])
+    assert (SNAPSHOT_FORMAT, digest) == (4, KNOWN[kind])

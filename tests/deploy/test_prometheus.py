@@ -95,6 +95,8 @@ def write_settings(folder: Path, url: str) -> Path:
         "session": {"epoch_s": 2.0},
         "presence": {"ttl_s": 60.0},
         "readings": [{"name": "speed_mps", "lo": 0, "hi": 50}],
+        "counts": {"privacy": "k"},
+        "trips_out": {"every_s": 600.0},
         "streams": [FLEET],
         "store": {"path": str(folder / "records.sqlite")},
         "watch": {"evidence_s": 3600.0},

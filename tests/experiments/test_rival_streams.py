@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
-from anonymizer.pipeline.gaussian_noise import GaussianNoise
+from anonymizer.outputs.counts.gaussian_noise import GaussianNoise
 from experiments import local_synthesis as local
 from experiments.commands import app
 from experiments.noisy_traces import independent, predicted, read_noisy

@@ -533,8 +533,7 @@ MODULES = (
         "cluster/positions/source_windows.py",
         (
             "cluster/positions/test_source_windows.py",
-            "cluster/positions/test_stage_counts.py",
-            "cluster/positions/test_stage_streets.py",
+            "cluster/positions/test_stage_outputs.py",
         ),
         (
             ("if all(said):", "if any(said):"),
@@ -544,12 +543,40 @@ MODULES = (
         ),
     ),
     Module(
-        "cluster/positions/stage_streets.py",
-        ("cluster/positions/test_stage_streets.py",),
+        "cluster/positions/stage_outputs.py",
+        ("cluster/positions/test_stage_outputs.py",),
         (
-            ("if len(parts) < len(said):", "if not parts:"),
-            ("max(self._k, *(each.k for each in said))", "self._k"),
+            ("if meaning != output.meaning(output.settings):", "if False:"),
+            ("kind = LAST_OF_SLOW if is_last and output.is_slow else STATED", "kind = STATED"),
+            ("or source not in range(self._n_sources)", ""),
+            ("self._publisher_of[name].restore(publisher)", "pass"),
+            ("self._windows_of[name].restore(windows)", "pass"),
+        ),
+    ),
+    Module(
+        "outputs/output.py",
+        ("cluster/positions/test_stage_outputs.py", "outputs/test_street_watch.py"),
+        (
+            ("if all(each is not None for each in contents):", "if True:"),
+            ("self.n_windows[made.why] += 1", "pass"),
+        ),
+    ),
+    Module(
+        "outputs/streets/__init__.py",
+        ("outputs/test_street_watch.py", "outputs/test_outputs.py"),
+        (
+            ("k=max(self._k, *(each.k for each in contents))", "k=self._k"),
             ("except GuaranteeError:", "except KeyError:"),
+        ),
+    ),
+    Module(
+        "outputs/windows.py",
+        ("outputs/test_windows.py",),
+        (
+            ("self.next <= after:", "self.next:"),
+            ("min(after, first + _MOST_WINDOWS)", "after"),
+            ("self._largest.end(each, k)", "k"),
+            ("self.next = max(first, after)", "self.next = after"),
         ),
     ),
     Module(
@@ -562,11 +589,11 @@ MODULES = (
         ),
     ),
     Module(
-        "cluster/positions/stage_counts.py",
-        ("cluster/positions/test_stage_counts.py",),
+        "outputs/counts/__init__.py",
+        ("outputs/test_outputs.py",),
         (
-            ("if all(map(len, numbers)) else None", "if True else None"),
-            ('self._budget.restore(state["budget"])', "pass"),
+            ("if all(map(len, contents)) else None", "if True else None"),
+            ("self._held.restore(held)", "pass"),
         ),
     ),
     Module(
@@ -788,8 +815,8 @@ MODULES = (
         ),
     ),
     Module(
-        "pipeline/positions/out/trips.py",
-        ("pipeline/positions/out/test_trips.py",),
+        "outputs/trips/trip_windows.py",
+        ("outputs/test_trips.py",),
         (
             (" if i not in broken]", "]"),
             ("unkept(trips, classes, k)", "unkept(trips, classes, 1)"),

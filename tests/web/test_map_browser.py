@@ -13,9 +13,9 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from anonymizer.algorithms.positions.street_hours import Passages
-from anonymizer.app.street_hours import safe_hours, streets_of
 from anonymizer.files.feature_collection import feature_collection
 from anonymizer.networks import load_network
+from anonymizer.outputs.streets.street_hours import safe_hours, streets_of
 from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, running, write_settings
 from tests.web.browsing import Viewer, opened_browser, running_demo, take_picture

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 
 TERM_S = 86_400.0

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.cloaks.protocol import State
-from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
+from anonymizer.algorithms.positions.device_keys import KeyArray
+from anonymizer.algorithms.positions.district_routing import NOWHERE, Rows
 from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
@@ -59,6 +60,7 @@ class District:
         self._keys: KeyArray = np.zeros(0, np.uint64)
         self._slot_of: Int32Array = np.zeros(0, np.int32)
         self._free: list[int] = []
+        operator.name_devices(lambda slot: self._key_of[slot])
 
     def tick(self, rows: Rows, *, now: float) -> DistrictTick:
         """Process the rows of a tick; return its release.

@@ -1,8 +1,7 @@
 """All districts of a network in one process, behind the interface of one operator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -11,10 +10,10 @@ from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys, slots_as_keys
 from anonymizer.algorithms.positions.district import District, DistrictTick
 from anonymizer.algorithms.positions.district_routing import (
     NOWHERE,
-    KeyArray,
     Router,
     Rows,
     no_rows,
@@ -25,14 +24,6 @@ from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release, joined_releases
-
-Keys: TypeAlias = Callable[[Int32Array], KeyArray]
-"""Returns the key of the device in each slot: equal in every process, see `Rows.key`."""
-
-
-def slots_as_keys(slot: Int32Array) -> KeyArray:
-    """Return the slots themselves, where every device keeps its slot."""
-    return slot.astype(np.uint64)
 
 
 def rows_of(

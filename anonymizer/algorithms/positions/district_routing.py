@@ -6,16 +6,15 @@ district in which it was last.
 """
 
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NOWHERE = -1
-KeyArray: TypeAlias = NDArray[np.uint64]
 
 
 class Rows(NamedTuple):

@@ -15,6 +15,7 @@ from anonymizer.algorithms.positions.cloaks import Cloak, SessionCloak
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
@@ -95,6 +96,11 @@ class CloakingOperator:
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Use this rule for groups formed from now on."""
         self._cloak.set_rule(rule, k_extra=k_extra)
+
+    def name_devices(self, keys: Keys) -> None:
+        """Take in what names the devices: what is formed does not depend on their slots."""
+        if isinstance(self._cloak, SessionCloak):
+            self._cloak.keys = keys
 
     def demand(self, demands: SharedDemands | None) -> None:
         """Take account of what devices demand of groups that are formed from now on.

@@ -19,7 +19,8 @@ from anonymizer.app.audit.publications import (
 )
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.counts.counting import CountingFlow, CountsMessage
+from anonymizer.outputs.counts.counted_devices import CountedDevices
+from anonymizer.outputs.counts.safe_messages import CountsMessage, SafeMessages
 from anonymizer.settings import CountSettings
 
 _HOUR_S = 3600.0
@@ -58,7 +59,8 @@ def safe_counts(
     reports: Reports, network: RoadNetwork, times: FloatArray, settings: CountSettings
 ) -> list[CountsMessage | None]:
     """Return what a gateway with `[counts]` publishes at each time, None for nothing."""
-    flow = CountingFlow(settings, network, version="")
+    devices = CountedDevices(settings, network)
+    safe = SafeMessages(settings, topic="", version="")
     order = np.argsort(reports.ts, kind="stable")
     slot, ts = reports.device[order].astype(np.int32), reports.ts[order]
     node = reports.node[order]
@@ -67,9 +69,10 @@ def safe_counts(
     done = 0
     for now, end in zip(ends.tolist(), np.searchsorted(ts, ends).tolist(), strict=True):
         rows = slice(done, end)
-        messages = flow.tick(slot[rows], ts[rows], node[rows], now=now, freed=np.zeros(0, np.int32))
+        ended = devices.tick(slot[rows], ts[rows], node[rows], now=now)
         done = end
-        for message in messages:
+        if ended is not None and ended.is_whole:
+            message = safe.message(ended.tally(), ended.end_s)
             body = msgspec.json.decode(message.payload, type=CountsMessage)
             published[body.time] = body
     return [published.get(time) for time in times.tolist()]

@@ -22,8 +22,8 @@ from anonymizer.app.audit.publications import counting_times, last_records, true
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.pipeline.gaussian_noise import LaplaceNoise
-from anonymizer.pipeline.positions.counts.private_counts import noise_of
+from anonymizer.outputs.counts.gaussian_noise import LaplaceNoise
+from anonymizer.outputs.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings
 
 MOST_DEVICES = 1000

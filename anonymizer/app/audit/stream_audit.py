@@ -41,8 +41,9 @@ from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.errors import fault_of
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.outputs.trips.trip_windows import published_rule
+from anonymizer.outputs.windows import promised_k
 from anonymizer.pipeline.positions.decode.headings import headings_in
-from anonymizer.pipeline.positions.out.trips import promised_k, published_rule
 from anonymizer.pipeline.positions.tick.factory import districts_of, pace_of, public_places
 from anonymizer.settings import CountSettings, Settings, zones_of
 

@@ -27,7 +27,7 @@ from anonymizer.app.audit.publications import last_records, true_traffic
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
-from anonymizer.pipeline.positions.out.trips import trips_of_window
+from anonymizer.outputs.trips.trip_windows import trips_of_window
 
 MOST_TARGETS = 100
 """Of more devices, so many random ones are attacked."""

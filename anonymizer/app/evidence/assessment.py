@@ -21,8 +21,9 @@ from anonymizer.app.evidence.evidence_words import (
     public,
     verdict,
 )
-from anonymizer.app.evidence.outputs import Output, kept, outputs_of
+from anonymizer.app.evidence.outputs import kept, outputs_of
 from anonymizer.app.evidence.readings import Criterion
+from anonymizer.outputs.promised import Promised
 from anonymizer.settings import Settings
 from anonymizer.settings.base import is_loopback
 
@@ -161,7 +162,7 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def _done(settings: Settings | None, outputs: list[Output]) -> Iterator[str]:
+def _done(settings: Settings | None, outputs: list[Promised]) -> Iterator[str]:
     if settings is None:
         yield _NO_SETTINGS
         return
@@ -188,7 +189,7 @@ def _measured(evidence: EvidenceReport) -> Iterator[str]:
 
 
 def _risks(
-    evidence: EvidenceReport, settings: Settings | None, outputs: list[Output]
+    evidence: EvidenceReport, settings: Settings | None, outputs: list[Promised]
 ) -> Iterator[str]:
     broken = [each for each in evidence.results if each.broken]
     yield f"**A promise is broken: {kinds_of(broken)}.**" if broken else "No promise is broken."

@@ -1,42 +1,20 @@
 """What a gateway publishes by its settings, what each output promises, and what is kept."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
 
+from anonymizer.outputs.promised import Promised
+from anonymizer.outputs.registry import asked_for
 from anonymizer.settings import ReadingSettings, Settings, StreamSettings
 
-Kind: TypeAlias = Literal["positions", "counts", "records"]
 
-
-class Output(NamedTuple):
-    """One output.
-
-    Attributes
-    ----------
-    name, where
-        What is published, and the topic.
-    promise, not_promised
-        In words, with the figures of the settings.
-    kind, stream
-        Kind of audit that attacks it, and the stream for records; None: no audit of its own.
-    """
-
-    name: str
-    where: str
-    promise: str
-    not_promised: str
-    kind: Kind | None = None
-    stream: str | None = None
-
-
-def outputs_of(settings: Settings) -> list[Output]:
+def outputs_of(settings: Settings) -> list[Promised]:
     """Return all outputs that the settings switch on."""
-    found = [*_positions(settings), *_fixed(settings), *_counts(settings)]
+    found = [*_positions(settings), *_fixed(settings), *_besides(settings)]
     found += [_stream(each) for each in settings.streams]
     if settings.http.enabled:
         raw = "true positions are shown to whoever has the token" if settings.http.raw_view else ""
         shown = "nothing but what is published, and counts in steps of k, one interval late"
-        found.append(Output("live map, metrics and API", "HTTP", shown, raw))
+        found.append(Promised("live map, metrics and API", "HTTP", shown, raw))
     return found
 
 
@@ -49,12 +27,8 @@ def kept(settings: Settings) -> dict[str, str]:
             f"in memory, the last of each device for {ttl:g} s (more where devices report rarely)"
             + (f", and all for {waits:g} s while trip ends are protected" if waits else "")
         )
-        every_s = {"trips": settings.trips_out.every_s, "passages": settings.counts.streets_s}
-        found |= {
-            name: f"in memory, until their window of {window_s:g} s is published"
-            for name, window_s in every_s.items()
-            if window_s
-        }
+        for output in asked_for(settings):
+            found |= output.kept(settings)
         if settings.watch.evidence_s:
             found["traffic for attacks"] = (
                 f"in memory for {settings.watch.evidence_s:g} s, by device key and node"
@@ -76,8 +50,6 @@ def kept(settings: Settings) -> dict[str, str]:
     if settings.streams:
         days = settings.store.keep_published_s / 86_400
         found["published classes"] = f"on disk for {days:g} days, for queries"
-    if settings.counts.enabled and settings.counts.has_noise:
-        found["spent budget of counts"] = "on disk, without devices"
     return found
 
 
@@ -89,7 +61,7 @@ def _k_of(settings: Settings) -> str:
     return f"k is {least} to {most}, the larger the fewer devices are near"
 
 
-def _positions(settings: Settings) -> Iterator[Output]:
+def _positions(settings: Settings) -> Iterator[Promised]:
     if all(each.kind != "mobile" for each in settings.inputs):
         return
     region, k = settings.region, _k_of(settings)
@@ -117,39 +89,41 @@ def _positions(settings: Settings) -> Iterator[Output]:
         ),
     }[region.mode]
     but += "; how little is learned of *where* a device is (measured by the audit)"
-    yield Output(
+    yield Promised(
         f"positions of mobile devices, mode `{region.mode}`", where, promise, but, "positions"
     )
     forms = [f"`{topic}`" for topic in settings.echoes]
     forms += [f"`{settings.topics.current}`"] if settings.current.every_s else []
     forms += [f"`{settings.topics.entities}`"] if "ngsi_ld" in settings.output.forms else []
     if forms:
-        yield Output("the same positions in other forms", ", ".join(forms), "the same", "the same")
+        yield Promised(
+            "the same positions in other forms", ", ".join(forms), "the same", "the same"
+        )
     for each in settings.readings:
         yield _reading(each, where)
 
 
-def _reading(reading: ReadingSettings, where: str) -> Output:
+def _reading(reading: ReadingSettings, where: str) -> Promised:
     alone = [each for each in reading.statistics if each in {"min", "max"}]
     but = f"{' and '.join(alone)}: each is the value of one device" if alone else ""
     if reading.per_pseudonym:
         but = "each device's own value is published with its pseudonym: can undo the anonymity"
     statistics = ", ".join(reading.statistics)
     promise = f"{statistics} of a group: at least k values behind each"
-    return Output(f"reading `{reading.name}`", where, promise, but)
+    return Promised(f"reading `{reading.name}`", where, promise, but)
 
 
-def _fixed(settings: Settings) -> Iterator[Output]:
+def _fixed(settings: Settings) -> Iterator[Promised]:
     kinds = {each.kind for each in settings.inputs}
     if "fixed" in kinds:
-        yield Output(
+        yield Promised(
             "positions of fixed devices",
             f"`{settings.topics.fixed}`",
             f"as of mobile ones in mode `{settings.region.mode}`, among fixed devices",
             "that the place of a device which never moves stays unknown",
         )
     if "public" in kinds:
-        yield Output(
+        yield Promised(
             "fixed devices as they are",
             f"`{settings.topics.public}`",
             "none",
@@ -157,44 +131,11 @@ def _fixed(settings: Settings) -> Iterator[Output]:
         )
 
 
-def _counts(settings: Settings) -> Iterator[Output]:
-    counts, extra = settings.counts, settings.region.k_extra
-    if counts.enabled and counts.privacy == "k":
-        promise = f"at least {counts.k + extra} devices in each figure and in each difference"
-        yield Output(
-            "counts by place",
-            f"`{settings.topics.counts}`",
-            promise,
-            "differential privacy",
-            "counts",
-        )
-    elif counts.enabled:
-        which = "any " if counts.slides else ""
-        promise = (
-            f"differential privacy of a device for {which}{counts.period_s:g} s: "
-            f"ε = {counts.epsilon:g}, δ = {counts.delta:g}"
-        )
-        but = "more than that: budgets of several periods add up"
-        yield Output("counts by place", f"`{settings.topics.counts}`", promise, but, "counts")
-    if counts.streets_s:
-        yield Output(
-            "traffic by street of the last hour",
-            "HTTP",
-            f"at least {counts.k + extra} devices in each figure, and none told on a road with"
-            " fewer",
-            "differential privacy",
-            "counts",
-        )
-    if settings.trips_out.every_s:
-        yield Output(
-            "trips from place to place",
-            f"`{settings.topics.trips}`",
-            f"at least {settings.counts.k + extra} devices in each class and on each road",
-            "that the place to which a device goes stays unknown where all of its class go there",
-            "positions",
-        )
+def _besides(settings: Settings) -> Iterator[Promised]:
+    for output in asked_for(settings):
+        yield from output.promises(settings)
     if settings.inputs and settings.output.kafka is None:
-        yield Output(
+        yield Promised(
             "counts of rejected positions, by reason",
             f"`{settings.topics.rejected}`",
             "in steps of k, one interval late",
@@ -202,7 +143,7 @@ def _counts(settings: Settings) -> Iterator[Output]:
         )
 
 
-def _stream(stream: StreamSettings) -> Output:
+def _stream(stream: StreamSettings) -> Promised:
     promise = stream.promise
     parts = [f"at least {promise.k + promise.k_extra} vehicles in each class"]
     if promise.d > 1:
@@ -223,7 +164,7 @@ def _stream(stream: StreamSettings) -> Output:
         but.append("that the sensitive values of a class differ")
     if means := [f"`{each.name}`" for each in stream.attributes if each.role == "measure"]:
         but.append(f"that sum and mean of {', '.join(means)} hide a value that stands out")
-    return Output(
+    return Promised(
         f"records of `{stream.name}`, model `{stream.model}`",
         f"`{stream.output_topic}`",
         ", ".join(parts),

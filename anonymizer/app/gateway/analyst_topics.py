@@ -10,13 +10,11 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from anonymizer.algorithms.positions.trip_classes import n_cells_of
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.network_version import network_version
 from anonymizer.networks.publication import NetworkAbout, parts
+from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.ports import CuttingLink, Outgoing
-from anonymizer.pipeline.positions.counts.counting import cells_messages
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.settings import CurrentSettings, Settings
 
@@ -89,18 +87,11 @@ class NetworkTopics:
                 self._log.warning("network not published", reason="the broker did not take it")
 
     def _all(self) -> Iterator[_Described]:
-        """Yield the cells of counts and trips, and the parts of the network."""
+        """Yield what outputs retain, and the parts of the network."""
         settings, network, link = self._settings, self._network, self._link
-        cells: dict[str, int] = {}
-        if settings.counts.enabled:
-            cells[settings.topics.counts] = settings.counts.cells
-        if settings.trips_out.every_s:
-            cells[settings.topics.trips] = n_cells_of(network, settings.counts.k)
-        version = network_version(network)
-        for topic, n in cells.items():
-            room = link.part_bytes(f"{topic}/cells/{n}")
-            found = cells_messages(topic, n, network, version=version, part_bytes=room)
-            yield _Described(f"{topic}/cells", found)
+        for output in asked_for(settings):
+            if found := output(settings, network).retained(link.part_bytes):
+                yield _Described(found[0].topic, found)
         if settings.public_network.enabled:
             topic = settings.topics.network
             room = link.part_bytes(f"{topic}/parts/{network.n_nodes + network.n_roads}")

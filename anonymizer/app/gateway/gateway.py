@@ -30,6 +30,7 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.kernel_cache import current_background
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import log_quarantined
+from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, LinkCounts
@@ -47,7 +48,6 @@ from anonymizer.transport.connecting import client_id_of
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from anonymizer.app.gateway.live_streets import LiveStreets
     from anonymizer.app.gateway.own_evidence import OwnEvidence
     from anonymizer.app.gateway.recorder import Recorder
     from anonymizer.pipeline.records.declaration import Stream
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 _SWITCH_S = 0.0005
 """For how long a tick may compute while the event loop waits to receive, a tenth of Python's
 default. With too little CPU these waits, not the work, decide how much is received."""
+_LOOK_S = 1.0
+"""Between two looks whether a slow output has something to publish."""
 _GOODBYE_S = 2.0
 """Deadline of a clean disconnection."""
 _REST_S = 0.025
@@ -118,6 +120,7 @@ class Gateway:
         )
         self._secret = secrets.token_bytes(32)
         budget = budget_of(settings)
+        self._outputs = Outputs(settings, network, secret=self._secret, budget=budget)
         self.flow = PositionFlow(
             settings,
             with_zones(network, zones_of(settings.zones)),
@@ -126,7 +129,7 @@ class Gateway:
             monotonic=time.monotonic,
             registries=read_registries(settings),
             payload_secrets=read_secrets(settings),
-            budget=budget,
+            outputs=self._outputs,
         )
         is_for_auditors = demo or settings.http.raw_view
         self.screen = AnalystView(
@@ -185,7 +188,6 @@ class Gateway:
             ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
         )
         self._evidence = self._own_evidence()
-        self.flow.streets = self._streets = self._live_streets(network)
         self._metrics = OwnMetrics(
             self.flow,
             self.inbox,
@@ -194,6 +196,7 @@ class Gateway:
             links=self._link_counts(),
             n_dropped=lambda: self._drops.n if self._drops else None,
             records=self.records,
+            outputs=self._outputs.figures,
             more=[self._evidence.metrics()] if self._evidence else [],
         )
         self.registry = self._metrics.exact
@@ -239,15 +242,6 @@ class Gateway:
         from anonymizer.app.gateway.own_evidence import OwnEvidence  # noqa: PLC0415  see above
 
         return OwnEvidence(self._settings, self.flow.mobile.engine.network, self.flow.sample)
-
-    def _live_streets(self, network: RoadNetwork) -> "LiveStreets | None":
-        if not self._settings.counts.streets_s:
-            return None
-        from anonymizer.app.gateway.live_streets import LiveStreets  # noqa: PLC0415  see above
-
-        flow = self.flow
-        keys, zones = flow.mobile.devices.keys, flow.device_zones
-        return LiveStreets(self._settings, network, keys, zones, secret=self._secret)
 
     def _kafka_link(self) -> "KafkaLink":
         from anonymizer.app.registered_output import registered_schemas  # noqa: PLC0415  few need it
@@ -329,7 +323,7 @@ class Gateway:
             metrics=self._metrics,
             readiness=self._readiness,
             evidence=self._evidence,
-            streets=self._streets,
+            outputs=self._outputs,
             acknowledge=self.records.session.acknowledge if self.records else None,
         )
 
@@ -348,8 +342,6 @@ class Gateway:
         """Apply other settings, as far as they may change: see `settings.reload`."""
         self._settings = settings
         self.flow.adopt(settings)
-        if self._streets:
-            self._streets.adopt(settings)
 
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""
@@ -405,8 +397,8 @@ class Gateway:
             yield Service("zones link", self._zones.run, close=self._zones.close)
         if self._evidence:
             yield Service("evidence", self._evidence.run)
-        if self._streets:
-            yield Service("streets", self._streets.run)
+        if self._outputs.are_slow:
+            yield Service("slow outputs", partial(_publish_slow, self._outputs))
         for gauge in self._gauges:
             yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 
@@ -502,3 +494,11 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
         qos=[i.qos for i in settings.inputs],
         monotonic=time.monotonic,
     )
+
+
+async def _publish_slow(outputs: Outputs) -> None:
+    """Publish what slow outputs make, one window after the other, in a thread."""
+    while True:
+        while await asyncio.to_thread(outputs.publish_slow):
+            pass
+        await asyncio.sleep(_LOOK_S)

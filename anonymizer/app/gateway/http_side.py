@@ -11,13 +11,14 @@ from anonymizer.app.gateway.readiness import Readiness
 from anonymizer.app.live_map.frames import Viewer, map_routes
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.publication import geojson
+from anonymizer.outputs.file_routes import file_routes
+from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings
 from anonymizer.web import create_application
 from anonymizer.web.auth import read_token
 
 if TYPE_CHECKING:  # what attacks load is more than all the rest, and few gateways have them
-    from anonymizer.app.gateway.live_streets import LiveStreets
     from anonymizer.app.gateway.own_evidence import OwnEvidence
 
 
@@ -32,7 +33,7 @@ def application(
     metrics: OwnMetrics,
     readiness: Readiness,
     evidence: "OwnEvidence | None",
-    streets: "LiveStreets | None",
+    outputs: Outputs,
     acknowledge: Callable[[], None] | None,
 ) -> FastAPI:
     """Return the application of a gateway.
@@ -51,8 +52,8 @@ def application(
         Those of the gateway.
     evidence
         Attacks on its own traffic; None: it mounts none.
-    streets
-        Traffic by street of the last hour; None: it is not told.
+    outputs
+        What is published besides groups.
     acknowledge
         Called when the operator has seen that records were lost; None: there are no records.
 
@@ -69,15 +70,12 @@ def application(
 
             windows = partial(last_windows, settings, streams)
         shown = partial(map_routes, viewer, network, current, demo=demo, windows=windows)
-        routes.append(shown(streets=bool(streets)))
+        routes.append(shown(streets=bool(settings.counts.streets_s)))
     if settings.public_network.enabled and settings.inputs:
         from anonymizer.web.network_file import network_router  # noqa: PLC0415  few ask for it
 
         routes.append(network_router(lambda: geojson(network), token=token))
-    if streets:
-        from anonymizer.web.network_file import streets_router  # noqa: PLC0415  few ask for it
-
-        routes.append(streets_router(lambda: streets.newest, token=token))
+    routes += file_routes(settings, outputs.newest, token=token)
     if evidence and token is not None:
         from anonymizer.web.evidence import evidence_router  # noqa: PLC0415  few ask for it
 

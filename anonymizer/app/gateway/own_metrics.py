@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.metrics import FlowCollector, new_registry, public_registry
+from anonymizer.outputs.output import Figure
+from anonymizer.outputs.output_metrics import OutputCollector
 from anonymizer.pipeline.ports import LinkCounts
 from anonymizer.pipeline.positions.counts.figures import Figures
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
@@ -33,6 +35,8 @@ class OwnMetrics:
         Returns how many messages the broker has dropped; None: it is not known.
     records
         The records of the gateway; None: it has none.
+    outputs
+        Returns what the figures of the outputs tell, by reason.
     more
         Further exact metrics.
 
@@ -52,6 +56,7 @@ class OwnMetrics:
         links: Mapping[str, LinkCounts],
         n_dropped: Callable[[], int | None],
         records: "Recorder | None",
+        outputs: Callable[[], Mapping[Figure, Mapping[str, int]]],
         more: "Sequence[Collector]",
     ) -> None:
         def collector(shown: Callable[[], Figures] | None) -> FlowCollector:
@@ -60,11 +65,19 @@ class OwnMetrics:
             )
 
         of_records = [] if records is None else _of_records(records)
+        of_outputs = OutputCollector(outputs)
         self.exact = new_registry(
-            collector(None), LinkCollector(links, drops=n_dropped), *of_records[:1], *more
+            collector(None),
+            LinkCollector(links, drops=n_dropped),
+            of_outputs,
+            *of_records[:1],
+            *more,
         )
         self.public = public_registry(
-            collector(lambda: flow.public_figures.shown), LinkCollector(links), *of_records[1:]
+            collector(lambda: flow.public_figures.shown),
+            LinkCollector(links),
+            of_outputs,
+            *of_records[1:],
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from anonymizer.app.live_map.screen import AnalystLink, See
+from anonymizer.outputs.registry import event_kinds
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
@@ -111,5 +112,5 @@ class PositionStages:
             OtherForms,
         )
 
-        forms = OtherForms.asked_for(self._settings)
+        forms = OtherForms.asked_for(self._settings, event_kinds(self._settings))
         return self._link if forms is None else FormsLink(self._link, forms)

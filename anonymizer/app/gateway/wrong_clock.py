@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import anonymizer
 from anonymizer.errors import SettingsError
-from anonymizer.pipeline.positions.counts.private_counts import (
+from anonymizer.outputs.counts.private_counts import (
     held_s_of,
     plan_of,
     spent_period,

@@ -6,7 +6,6 @@ learns from the reports of the districts, and books a tick when all have reporte
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,14 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.density import advance_versions
-from anonymizer.algorithms.positions.district_operator import Keys, rows_of
+from anonymizer.algorithms.positions.district_operator import rows_of
 from anonymizer.algorithms.positions.district_routing import Router, no_rows
-from anonymizer.algorithms.positions.live_passages import MOST_PASSAGES
 from anonymizer.algorithms.positions.operator import moving, newest_of
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import ZonedNetwork
-from anonymizer.app.gateway.live_streets import StreetWatch
-from anonymizer.app.street_hours import StreetFinder, streets_of
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.device_routing import FIXED_SOURCE
 from anonymizer.cluster.positions.district_lane import closes_at
@@ -34,38 +30,33 @@ from anonymizer.cluster.positions.raw_batches import (
     in_parts,
 )
 from anonymizer.cluster.positions.sent_ticks import Booked, SentTick, SentTicks
-from anonymizer.cluster.positions.stage_counts import COUNTING_LANE
 from anonymizer.cluster.positions.stage_messages import (
     REPORT,
     Batch,
     Report,
-    SourceTally,
     decode_report,
     encode_batch,
     handles_of,
     no_readings,
 )
+from anonymizer.cluster.positions.stage_outputs import SourceOutputs
 from anonymizer.cluster.positions.stage_readings import SourceReadings
-from anonymizer.cluster.positions.stage_streets import STREETS_LANE, stated_hour
-from anonymizer.cluster.positions.stage_trips import TRIPS_LANE, stated_trips
 from anonymizer.cluster.positions.tick_queue import TickQueue
 from anonymizer.cluster.positions.zone_statements import ZoneStatements
 from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.arrays import FloatArray, Int32Array, with_room
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.outputs.output import Output
+from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.accounting import Accounts, Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
-from anonymizer.pipeline.positions.counts.private_counts import BoundedCounts
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.out.trips import TripWindows
-from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.factory import (
     admission_parameters,
     districts_of,
@@ -74,7 +65,7 @@ from anonymizer.pipeline.positions.tick.factory import (
 )
 from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of_fixed
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
-from anonymizer.pipeline.positions.tick.intake import LocatedPositions, MapMatching, matching_with
+from anonymizer.pipeline.positions.tick.intake import MapMatching, matching_with
 from anonymizer.pipeline.positions.tick.meaning import places_digest
 from anonymizer.settings import Settings
 
@@ -97,13 +88,12 @@ _RAW_OF = {RAW: RAW, STATEMENTS: STATEMENTS}
 class SourceStage:
     """Runs one source. It sends one batch to each lane at each tick.
 
-    `places`: see `places_digest`; a state of others is not read, nor one of other `n_cells`.
+    `places`: see `places_digest`; a state of others is not read.
     `make_decoder`, `make_public` and `make_fixed` return a decoder, the public devices and the
     cloaked fixed devices, which count in a ledger; without the last there are none, or another
-    source has them. `make_counted` returns the devices that are counted, by their keys,
-    `make_streets` what adds up their passages. A device that is silent for the longest time to live
-    of `pace` is absent everywhere. `ledger`: what was received, and what became of it; `n_closed`:
-    ticks that have closed.
+    source has them. `outputs` are published besides groups. A device that is silent for the longest
+    time to live of `pace` is absent everywhere. `ledger`: what was received, and what became of it;
+    `n_closed`: ticks that have closed.
     """
 
     def __init__(
@@ -112,7 +102,6 @@ class SourceStage:
         *,
         number: int,
         places: str,
-        n_cells: int,
         secret: bytes,
         router: Router,
         matching: MapMatching,
@@ -120,11 +109,10 @@ class SourceStage:
         make_public: Callable[[Ledger], PublicDevices],
         make_fixed: Callable[[Ledger], Fleet] | None,
         echoes: Echoes,
-        make_counted: Callable[[Keys], CountedDevices] | None,
-        make_streets: Callable[[Keys, DeviceZones | None], StreetWatch] | None,
+        outputs: Sequence[Output],
         pace: Pace,
     ) -> None:
-        self.number, self._n_cells = number, n_cells
+        self.number = number
         self._name = f"source {number} of {places}"
         self.ledger = Ledger()
         self._settings = settings
@@ -144,14 +132,13 @@ class SourceStage:
         self._echoes = echoes
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._readings = SourceReadings(settings.readings, self._devices.keys)
-        self._counted = make_counted(self._devices.keys) if make_counted else None
-        self._trips = None
-        if settings.trips_out.every_s:
-            self._trips = TripWindows(settings, matching.network, keys=self._devices.keys)
-        self._bounded = None
-        if settings.counts.enabled and settings.counts.has_noise:
-            most = settings.presence.max_devices
-            self._bounded = BoundedCounts(settings.counts, most_devices=most)
+        self._outputs = SourceOutputs(
+            outputs,
+            number=number,
+            keys=self._devices.keys,
+            kept_s=pace.longest_ttl_s,
+            n_sources=settings.cluster.n_parts,
+        )
         # Who continues whom cannot be seen: the other id may be in another source.
         self._admission = Admission(
             admission_parameters(settings, watches_ids=False),
@@ -163,7 +150,6 @@ class SourceStage:
         )
         zones = self._admission.device_zones
         self._statements = None if zones is None else ZoneStatements(zones)
-        self._streets = make_streets(self._devices.keys, zones) if make_streets else None
         self._router = router
         self._accounts = Accounts(self.ledger)
         self._sent = SentTicks(self._n_lanes)
@@ -260,9 +246,8 @@ class SourceStage:
         if self._statements is not None:
             self._statements.apply(tick, bridges=self._queue.bridges)
         located = self._admission.locate(decoded[Treatment.MOBILE], since=since, now=now)
-        tally, gone = self._tally(located), located.withdrawn
-        yield from self._stated_trips(located)
-        yield from self._stated_hours(located)
+        yield from self._outputs.see(located, self._admission.device_zones)
+        gone = located.withdrawn
         positions, node, hidden = located.positions, located.counted_at, located.hidden
         slot, ts, id_since = positions.slot, positions.ts, located.id_since
         if located.event_s < located.now:  # which zone it was in is known late
@@ -300,52 +285,9 @@ class SourceStage:
                 tick,
                 of_lane.get(lane, no_rows()),
                 readings.get(lane, no_readings()),
-                tally if lane == COUNTING_LANE else None,
                 withdrawn,
             )
             yield Send("lane", lane, encode_batch(batch))
-
-    def _tally(self, located: LocatedPositions) -> SourceTally | None:
-        """Count the devices; return the tally of an interval that has ended, if one has."""
-        if self._counted is None:
-            return None
-        self._counted.withdraw(located.withdrawn_key)
-        ended = self._counted.tick(
-            located.positions.slot,
-            located.positions.ts,
-            located.node,
-            now=located.event_s,
-            since=located.id_since,
-        )
-        if ended is None:
-            return None
-        if self._bounded is None or not ended.is_whole:
-            return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
-        numbers = self._bounded.of(ended.cell, ended.before, ended.key, end_s=ended.end_s)
-        return SourceTally(ended.number, np.zeros(0, np.int64) if numbers is None else numbers)
-
-    def _stated_trips(self, located: LocatedPositions) -> Iterator[Send]:
-        """Follow the trips; state those of a window that is complete."""
-        if self._trips is None:
-            return
-        zones = self._admission.device_zones
-        everybody = zones is not None and zones.shut_out()
-        self._trips.withdraw(located.withdrawn_key, everybody=everybody)
-        for ended in self._trips.tick(
-            located.positions,
-            located.trip_node,
-            now=located.event_s,
-            refused=zones.without_trips if zones else (),
-        ):
-            for each in stated_trips(self.number, ended, n_cells=self._trips.n_cells):
-                yield Send("lane", TRIPS_LANE, each)
-
-    def _stated_hours(self, located: LocatedPositions) -> Iterator[Send]:
-        """Add up the passages on streets; state those of an hour that has ended."""
-        if self._streets is not None:
-            for hour in self._streets.see(located, wall_ahead_s=0.0):
-                for each in stated_hour(self.number, hour):
-                    yield Send("lane", STREETS_LANE, each)
 
     def _public_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
         """Publish the public fixed devices: no district has to do with them."""
@@ -401,10 +343,7 @@ class SourceStage:
     def _forget(self, freed: Int32Array, *, now: float) -> None:
         """Forget these devices, and those whose trips have ended, unless they are still used."""
         freed = self._admission.forget(freed, now=now, present=self._version_of > -np.inf)
-        if self._counted is not None:
-            self._counted.free(freed)
-        if self._trips is not None:
-            self._trips.free(freed)
+        self._outputs.free(freed)
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._version_of)
@@ -421,10 +360,7 @@ class SourceStage:
                 "ledger": self.ledger.state(),
                 "decoder": self._decoder.state(),
                 "admission": self._admission.state(),
-                "counted": None if self._counted is None else self._counted.state(),
-                "trips": None if self._trips is None else self._trips.state(),
-                "streets": None if self._streets is None else self._streets.state(),
-                "bounded": None if self._bounded is None else self._bounded.state(),
+                "outputs": self._outputs.state(),
                 "public_clamped": self._public.n_clamped,
                 "fixed": None if self._fixed is None else self._fixed.state(),
                 "statements": None if self._statements is None else self._statements.state(),
@@ -436,12 +372,11 @@ class SourceStage:
                 "absent_before": self._absent_before,
                 "n_closed": self.n_closed,
             },
-            n_cells=self._n_cells,
         )
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same source."""
-        state = unpack_state(self._name, snapshot, n_cells=self._n_cells)
+        state = unpack_state(self._name, snapshot)
         self._queue.restore(state["queue"])
         self.ledger.restore(state["ledger"])
         # What it remembers besides is found again.
@@ -451,14 +386,7 @@ class SourceStage:
         self._public.n_clamped = state["public_clamped"]
         if self._fixed is not None and state["fixed"] is not None:
             self._fixed.restore(state["fixed"])
-        if self._counted is not None and state["counted"] is not None:
-            self._counted.restore(state["counted"])
-        if self._trips is not None and state["trips"] is not None:
-            self._trips.restore(state["trips"])
-        if self._streets is not None and state["streets"] is not None:
-            self._streets.restore(state["streets"])
-        if self._bounded is not None and state["bounded"] is not None:
-            self._bounded.restore(state["bounded"])
+        self._outputs.restore(state["outputs"])
         if self._statements is not None and state["statements"] is not None:
             self._statements.restore(state["statements"])
         self._router.restore(state["router"])
@@ -500,32 +428,12 @@ def source_stages(
     pace = pace_of(settings)
     echoes = Echoes(settings, zoned.network)
     places = places_digest(zoned.network, districts)
-    n_cells = settings.counts.cells if settings.counts.enabled else 0
-
-    @cache
-    def finder() -> StreetFinder:
-        limit_m = settings.network.snap_limit_m
-        return StreetFinder(zoned.network, streets_of(zoned.network), limit_m=limit_m)
-
+    outputs = [each(settings, zoned.network) for each in asked_for(settings)]
     has_fixed = any(Treatment.of(each) == Treatment.CLOAKED for each in settings.inputs)
 
     def make_fixed(ledger: Ledger) -> Fleet:
         parameters = fixed_fleet(settings, zoned.network)
         return Fleet(parameters, zoned, ledger, secret=secret_of_fixed(secret))
-
-    def make_counted(keys: Keys) -> CountedDevices:
-        return CountedDevices(
-            settings.counts,
-            zoned.network,
-            keys=keys,
-            kept_s=pace.longest_ttl_s,
-            slack_s=settings.tick.interval_s,
-        )
-
-    def make_streets(keys: Keys, zones: DeviceZones | None) -> StreetWatch:
-        # So that one district has room for what all sources state.
-        most = MOST_PASSAGES // settings.cluster.n_parts
-        return StreetWatch(settings, finder(), keys, zones, most=most)
 
     def make_decoder(ledger: Ledger) -> Decoder:
         ttl_s = settings.presence.ttl_s
@@ -536,7 +444,6 @@ def source_stages(
             settings,
             number=number,
             places=places,
-            n_cells=n_cells,
             secret=secret,
             router=Router(districts),
             matching=matching,
@@ -544,8 +451,7 @@ def source_stages(
             make_public=lambda ledger: PublicDevices(settings, zoned, ledger),
             make_fixed=make_fixed if has_fixed and number == FIXED_SOURCE else None,
             echoes=echoes,
-            make_counted=make_counted if settings.counts.enabled else None,
-            make_streets=make_streets if settings.counts.streets_s else None,
+            outputs=outputs,
             pace=pace,
         )
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.changing_ids import LASTS
-from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
+from anonymizer.algorithms.positions.device_keys import KeyArray
+from anonymizer.algorithms.positions.district_routing import NOWHERE, Rows
 from anonymizer.algorithms.positions.readings import Known
-from anonymizer.algorithms.positions.safe_counts import CellTally
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 
@@ -41,31 +41,18 @@ def no_readings() -> Readings:
     return Readings(np.zeros(0, np.uint64), Known(none, none, np.zeros(0), np.zeros(0)))
 
 
-class SourceTally(NamedTuple):
-    """What a source has counted in an interval.
-
-    `counted`: of its devices. With differential privacy: the numbers of `BoundedCounts.of`, empty
-    if there are too many devices. None: the source has not watched the interval whole.
-    """
-
-    interval: int
-    counted: CellTally | IntArray | None
-
-
 class Batch(NamedTuple):
     """The rows of a tick that a source sends to a district.
 
     The source has sent all of `tick` and of those before. `readings` are of devices of the
-    district, and none of those that have left it; `tally`: of an interval that has ended, for one
-    of the districts; `withdrawn`: handles of devices of the source that take no part from this tick
-    on.
+    district, and none of those that have left it; `withdrawn`: handles of devices of the source
+    that take no part from this tick on.
     """
 
     source: int
     tick: int
     rows: Rows
     readings: Readings
-    tally: SourceTally | None = None
     withdrawn: IntArray = np.zeros(0, np.int64)
 
     def __repr__(self) -> str:
@@ -122,7 +109,6 @@ def encode_batch(batch: Batch) -> bytes:
             changing,
             since[changing],
             _packed_readings(batch.readings),
-            packed_tally(batch.tally),
             batch.withdrawn.astype(np.uint32),
         ]
     )
@@ -139,7 +125,7 @@ def decode_batch(value: bytes) -> Batch:
     if value[:1] != BATCH:
         raise ValueError("this is no batch")
     source, tick, key, slot, ts, node, some, where, *rest = unpack(value[1:])
-    changing, stated, said, counted, withdrawn = rest
+    changing, stated, said, withdrawn = rest
     left_from = np.full(len(key), NOWHERE, np.int32)
     left_from[some] = where
     handle = handles_of(source, slot)
@@ -147,23 +133,7 @@ def decode_batch(value: bytes) -> Batch:
     since[changing] = stated
     rows = Rows(key, handle, ts, node, left_from, since)
     gone = handles_of(source, withdrawn)
-    return Batch(source, tick, rows, _readings_in(said), tally_in(counted), gone)
-
-
-def packed_tally(tally: SourceTally | None) -> list[Any] | None:
-    """Return a tally as something that can be packed."""
-    if tally is None:
-        return None
-    counted = tally.counted
-    return [tally.interval, list(counted) if isinstance(counted, CellTally) else counted]
-
-
-def tally_in(packed: list[Any] | None) -> SourceTally | None:
-    """Return the tally that was packed."""
-    if packed is None:
-        return None
-    interval, columns = packed
-    return SourceTally(interval, CellTally(*columns) if isinstance(columns, list) else columns)
+    return Batch(source, tick, rows, _readings_in(said), gone)
 
 
 def _packed_readings(readings: Readings) -> list[Any] | None:

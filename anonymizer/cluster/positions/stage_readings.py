@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys
-from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Router
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys
+from anonymizer.algorithms.positions.district_routing import NOWHERE, Router
 from anonymizer.cluster.positions.stage_messages import Readings
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release

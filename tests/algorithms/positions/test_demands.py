@@ -10,7 +10,7 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import cut_into_levels, lowest_level_with
 from anonymizer.algorithms.positions.cloaks import Epochs
 from anonymizer.algorithms.positions.demands import TERM_S, Demand, SharedDemands
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.cluster.packed_state import pack, unpack

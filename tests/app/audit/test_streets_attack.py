@@ -14,12 +14,12 @@ from anonymizer.algorithms.positions.street_hours import (
 )
 from anonymizer.app.audit.findings import Finding
 from anonymizer.app.audit.streets_attack import attack_streets
-from anonymizer.app.street_hours import HourPassages, hour_passages
 from anonymizer.cli.main import main
 from anonymizer.files.traces import trace_of
+from anonymizer.outputs.streets.street_hours import HourPassages, hour_passages
 from anonymizer.settings import Settings
-from tests.app.test_street_hours import HOUR, NETWORK, drives
 from tests.cli.support import in_process
+from tests.outputs.test_street_hours import HOUR, NETWORK, drives
 
 K = 5
 

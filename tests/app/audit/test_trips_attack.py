@@ -28,7 +28,7 @@ from anonymizer.app.audit.trips_attack import (
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows, published_rule
+from anonymizer.outputs.trips.trip_windows import TripMessages, TripWindows, published_rule
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 from tests.app.commuters import commuting

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.app.gateway.live_streets import LiveStreets
+from anonymizer.outputs.counts.private_counts import held_s_of, plan_of, spent_period
+from anonymizer.outputs.trips.trip_windows import TripWindows
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.counts.private_counts import held_s_of, plan_of, spent_period
-from anonymizer.pipeline.positions.out.trips import TripWindows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.store.budget_file import BudgetFile
-from tests.app.test_street_hours import HOUR, NETWORK
+from tests.outputs.test_street_hours import HOUR, NETWORK
 from tests.pipeline.positions.support import Rig, flow_settings
 
 DAY, YEAR = 86_400.0, 365.25 * 86_400.0
@@ -67,20 +66,16 @@ class Clocked:
         if settings.counts.has_noise:
             plan, held_s = plan_of(settings.counts), held_s_of(settings.counts)
             self.budget = BudgetFile(self._folder / "budget.sqlite", plan, held_s=held_s)
-        self.rig = Rig(roads=NETWORK, budget=self.budget, **self._tables)
-        self.streets: LiveStreets | None = None
-        if settings.counts.streets_s:
-            flow = self.rig.flow
-            flow.streets = self.streets = LiveStreets(settings, NETWORK, flow.mobile.devices.keys)
+        self.rig, self.n_hours = Rig(roads=NETWORK, budget=self.budget, **self._tables), 0
 
-    async def run(self, seconds: float) -> None:
+    def run(self, seconds: float) -> None:
         for _ in range(int(seconds / self._tick_s)):
             self.now += self._tick_s
             self.rig.put(*self._said())
             began = time.process_time()  # work, however busy the machine is
             output = self.rig.tick(now=self.now, wall_ahead_s=self.ahead_s)
-            if self.streets is not None:
-                await self.streets.look()
+            while self.rig.outputs.publish_slow():
+                self.n_hours += 1
             self.longest_s = max(self.longest_s, time.process_time() - began)
             self.rig.settle(output, [True] * len(output.messages))
             self.n_published += len(output.messages)
@@ -100,35 +95,31 @@ class Clocked:
 
 @pytest.mark.parametrize("jump", JUMPS)
 @pytest.mark.parametrize("feature", FEATURES)
-async def test_a_jump_of_the_clock_stops_nothing_there_and_back(
+def test_a_jump_of_the_clock_stops_nothing_there_and_back(
     feature: str, jump: str, tmp_path: Path
 ) -> None:
     clocked = Clocked(FEATURES[feature], tmp_path)
-    await clocked.run(2 * HOUR if feature == "streets" else 400)
+    clocked.run(2 * HOUR if feature == "streets" else 400)
     clocked.longest_s = 0.0  # the first test of a fresh checkout has compiled kernels until here
     for ahead_s in (JUMPS[jump], 0.0):
         clocked.ahead_s = ahead_s
-        before = clocked.n_published, _n_hours(clocked)
-        await clocked.run(3 * HOUR if feature == "streets" else 1200)
+        before = clocked.n_published, clocked.n_hours
+        clocked.run(3 * HOUR if feature == "streets" else 1200)
         assert clocked.n_published > before[0]
         if feature == "streets":
-            assert _n_hours(clocked) > before[1], "hours are told again"
+            assert clocked.n_hours > before[1], "hours are told again"
     assert clocked.longest_s < LONGEST_S
-    assert _n_hours(clocked) < 60, "bounded by work, not by the clock"
-
-
-def _n_hours(clocked: Clocked) -> int:
-    return 0 if clocked.streets is None else sum(clocked.streets.n_hours.values())
+    assert clocked.n_hours < 60, "bounded by work, not by the clock"
 
 
 @pytest.mark.parametrize("jump", JUMPS)
 @pytest.mark.parametrize("feature", FEATURES)
-async def test_a_jump_over_a_restart_stops_nothing_there_and_back(
+def test_a_jump_over_a_restart_stops_nothing_there_and_back(
     feature: str, jump: str, tmp_path: Path
 ) -> None:
     """Counts with a budget stand still after the way back until the operator's command."""
     clocked = Clocked(FEATURES[feature], tmp_path)
-    await clocked.run(2 * HOUR if feature == "streets" else 400)
+    clocked.run(2 * HOUR if feature == "streets" else 400)
     clocked.longest_s = 0.0
     for ahead_s in (JUMPS[jump], -JUMPS[jump]):
         clocked.ahead_s = ahead_s
@@ -136,15 +127,15 @@ async def test_a_jump_over_a_restart_stops_nothing_there_and_back(
         budget, counts = clocked.budget, flow_settings(**FEATURES[feature]).counts
         if budget is not None and budget.ahead_until(clocked.now) is not None:
             before = clocked.counts.copy()
-            await clocked.run(300)
+            clocked.run(300)
             assert clocked.counts[False] == before[False]
             assert clocked.counts[True] > before[True], "it is said"
             budget.go_on(*spent_period(counts, clocked.now))
         before, n = clocked.counts.copy(), clocked.n_published
-        await clocked.run(3 * HOUR if feature == "streets" else 1200)
+        clocked.run(3 * HOUR if feature == "streets" else 1200)
         assert clocked.n_published > n
         assert clocked.counts[False] > before[False] or feature not in {"dp", "counts"}
-        assert _n_hours(clocked) > 0 or feature != "streets"
+        assert clocked.n_hours > 0 or feature != "streets"
     assert clocked.longest_s < LONGEST_S
 
 

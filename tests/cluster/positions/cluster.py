@@ -6,7 +6,6 @@ last snapshot and takes again what it had read since. One step of the schedule i
 schedule ends, everything that is still under way arrives.
 """
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -15,12 +14,11 @@ from itertools import count, islice
 from typing import Any
 from zlib import crc32
 
-from anonymizer.app.gateway.live_streets import LiveStreets
+from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
-from anonymizer.cluster.published_streets import LastHour
 from anonymizer.cluster.stage import Send
 from anonymizer.codecs import CODECS, ENCODERS, CoarsePoint
 from anonymizer.codecs.coarse import iso8601
@@ -28,9 +26,10 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.outputs.counts.private_counts import HeldBudget, plan_of
+from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
-from anonymizer.pipeline.positions.counts.private_counts import HeldBudget, plan_of
 from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -126,6 +125,20 @@ PROTECTED: dict[str, dict[str, Any]] = {
         "counts": COUNTS,
         "device_zones": {"topic": "zones/{device}"},
     },
+    "everything": {
+        "inputs": [
+            {"echo": "cloaked/echo"},
+            {"topic": "sensors/{device}", "kind": "fixed", "echo": "cloaked/sensors/echo"},
+        ],
+        "output": {"qos": 1},
+        "fixed": {"ttl_s": 18.0},
+        "readings": READINGS,
+        "counts": COUNTS | {"k": 2, "streets_s": 60},
+        "trips": {"gap_s": 2.5, "dwell_s": 2.0},
+        "trips_out": {"every_s": 2},
+        "zones": [ZONE],
+        "device_zones": {"topic": "zones/{device}"},
+    },
 }
 """Settings of protection beyond groups, and of what is published besides, by name."""
 STREETS_S = 4.0
@@ -139,9 +152,10 @@ def settings(
     wait_s: float = LONG_S,
     protected: str = "nothing",
     n_sources: int = N_SOURCES,
+    n_districts: int = N_DISTRICTS,
 ) -> Settings:
     tables = (PROTECTED | CODED)[protected]
-    region = {"mode": mode, "districts": N_DISTRICTS, "min_nodes": 1, "place_devices": 1}
+    region = {"mode": mode, "districts": n_districts, "min_nodes": 1, "place_devices": 1}
     made = flow_settings(
         **{**tables, "region": region | tables.get("region", {})},
         session={"epoch_s": 4, "beat_s": 0},
@@ -273,9 +287,17 @@ def note_hour(hours: list[bytes], newest: bytes | None) -> None:
 class World:
     """Devices that move, and what one process publishes about them."""
 
-    def __init__(self, mode: str, *, n_ticks: int, seed: int, protected: str = "nothing") -> None:
-        self.mode, self.protected = mode, protected
-        given = settings(mode, protected=protected)
+    def __init__(
+        self,
+        mode: str,
+        *,
+        n_ticks: int,
+        seed: int,
+        protected: str = "nothing",
+        n_districts: int = N_DISTRICTS,
+    ) -> None:
+        self.mode, self.protected, self.n_districts = mode, protected, n_districts
+        given = settings(mode, protected=protected, n_districts=n_districts)
         network = BOTH if given.layer_of_input else NETWORK
         self.zoned = with_zones(network, zones_of(given.zones))
         self.has_statements = given.device_zones.enabled
@@ -284,21 +306,19 @@ class World:
         self.arrivals = self._arrivals(n_ticks, seed)
         self._make: dict[tuple[float, int], Any] = {}
         ledger, seconds = Ledger(), count()
+        budget = HeldBudget(plan_of(given.counts)) if given.counts.has_noise else None
+        outputs = Outputs(given, self.zoned.network, secret=SECRET, budget=budget)
         flow = PositionFlow(
             given,
             self.zoned,
             ledger,
             secret=SECRET,
             monotonic=lambda: float(next(seconds)),
-            budget=HeldBudget(plan_of(given.counts)),
+            outputs=outputs,
         )
         self.expected: Counter[bytes] = Counter()
         self.hours: list[bytes] = []
         """Traffic by street of each hour that has ended."""
-        streets = None
-        if given.counts.streets_s:
-            keys = flow.mobile.devices.keys
-            flow.streets = streets = LiveStreets(given, NETWORK, keys, flow.device_zones)
         self.current: list[list[Outgoing]] = []
         """What is retained about the groups that live, every two ticks."""
         groups = CurrentGroups(
@@ -313,9 +333,8 @@ class World:
             output = flow.tick([Arrivals(START + tick + 0.5, batch)], now=float(START + tick + 1))
             flow.settle(output, [True] * len(output.messages), seconds=0.0)
             self.expected.update(message.payload for message in output.messages)
-            if streets is not None:
-                asyncio.run(streets.look())
-                note_hour(self.hours, streets.newest)
+            while outputs.publish_slow():
+                note_hour(self.hours, outputs.newest("streets"))
             groups.see(each for each in output.messages if each.topic == given.output.topic)
             if (now := START + tick + 1) % 2 == 0:
                 self.current.append(groups.messages(now=float(now)))
@@ -338,7 +357,7 @@ class World:
                 batch += walkers(next(walks), now, tick)
             elif self.protected == "public":
                 batch += sensors(now)
-            elif self.protected == "fixed":
+            elif self.protected in {"fixed", "everything"}:
                 batch += sensors(now, SITES[: 4 + 2 * tick])
             elif self.protected in CODED.keys() - {"native"}:
                 batch = [in_format(self.protected, each, now) for each in batch]
@@ -348,7 +367,7 @@ class World:
     def stages(self, wait_s: float, n_sources: int) -> tuple[Any, Any]:
         """Return the functions that make the sources and the lanes."""
         if (wait_s, n_sources) not in self._make:
-            given = settings(self.mode, wait_s, self.protected, n_sources)
+            given = settings(self.mode, wait_s, self.protected, n_sources, self.n_districts)
             self._make[wait_s, n_sources] = (
                 source_stages(given, self.zoned, secret=SECRET),
                 lane_stages(given, self.zoned, secret=SECRET),
@@ -388,13 +407,13 @@ class Cluster:
         self.published: list[bytes] = []
         self.retained: list[Outgoing] = []
         self.hours: list[bytes] = []
-        self._last_hour = LastHour()
+        self._files = HeldFiles()
         self.n_crashes = 0
         self.now = float(START)
         self._sources, self._lanes = world.stages(wait_s, n_sources)
         self.processes = {
             ("source", number): Process(self._sources(number)) for number in range(n_sources)
-        } | {("lane", number): Process(self._lanes(number)) for number in range(N_DISTRICTS)}
+        } | {("lane", number): Process(self._lanes(number)) for number in range(world.n_districts)}
         for process in self.processes.values():
             process.snapshot = process.stage.snapshot()
         self.next_tick = [0] * N_BRIDGES
@@ -414,7 +433,7 @@ class Cluster:
 
     @property
     def lanes(self) -> list[LaneStage]:
-        stages = [self.processes["lane", number].stage for number in range(N_DISTRICTS)]
+        stages = [self.processes["lane", number].stage for number in range(self.world.n_districts)]
         return [stage for stage in stages if isinstance(stage, LaneStage)]
 
     def run(self, schedule: Sequence[int]) -> None:
@@ -487,9 +506,9 @@ class Cluster:
                 messages = decode_out(send.value)
                 self.published += [each.payload for each in messages if not each.retain]
                 self.retained += [each for each in messages if each.retain]
-            elif send.to == "streets":
-                self._last_hour.take(send.value)
-                note_hour(self.hours, self._last_hour.newest)
+            elif send.to == "files":
+                self._files.take(send.value)
+                note_hour(self.hours, self._files.newest("streets"))
             else:
                 self.processes[send.to, send.number].log.append((send.value, at_s))
         if isinstance(process.stage, SourceStage):

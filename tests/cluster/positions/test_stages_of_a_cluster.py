@@ -38,6 +38,7 @@ SUPPRESSED_BY = {
     "inputs": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "networks": [Outcome.SUPPRESSED__PRIVACY_ZONE, Outcome.SUPPRESSED__OFF_GRAPH],
     "all": [Outcome.SUPPRESSED__TRIP_END, Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "everything": [Outcome.SUPPRESSED__PRIVACY_ZONE],
 }
 schedules = st.lists(st.integers(0, 1023), max_size=200)
 
@@ -51,6 +52,11 @@ def world(mode: str = "session", seed: int = 1, protected: str = "nothing") -> W
 @cache
 def longer_world(mode: str, seed: int, protected: str, n_ticks: int) -> World:
     return World(mode, n_ticks=n_ticks, seed=seed, protected=protected)
+
+
+@cache
+def full_world(mode: str, n_districts: int) -> World:
+    return World(mode, n_ticks=40, seed=5, protected="everything", n_districts=n_districts)
 
 
 def check_equal(cluster: Cluster) -> None:
@@ -103,6 +109,21 @@ def test_stages_publish_what_one_process_does(mode: str) -> None:
     assert {message.topic for message in cluster.retained} == {"cloaked/counts/cells"}
     assert all(source.counters["clamped_readings"] for source in cluster.sources)
     assert sum(lane.counters["left_out_readings"] for lane in cluster.lanes)
+
+
+@pytest.mark.parametrize(("districts", "sources"), [(1, 1), (1, 3), (2, 2), (4, 3)])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
+def test_with_everything_on_any_cluster_publishes_what_one_process_does(
+    mode: str, districts: int, sources: int
+) -> None:
+    """Fixed devices, readings, zones, counts, trips, streets and echoes at once."""
+    cluster = Cluster(full_world(mode, districts), n_sources=sources)
+    cluster.run([])
+    check_equal(cluster)
+    said = [json.loads(payload) for payload in cluster.published]
+    for kind, n in (("pseudonyms", 99), ("counts", 5), ("trips", 9), ("readings", 9)):
+        assert sum(bool(message.get(kind)) for message in said) > n, kind
+    assert len(cluster.hours) > 3
 
 
 @pytest.mark.parametrize("workers", [2, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 4))])
@@ -158,7 +179,7 @@ def test_any_number_of_workers_publishes_the_same_trips(workers: int) -> None:
     told = [each for message in said for each in message.get("trips", [])]
     assert len(told) > 20
     n_windows = sum("trips" in message for message in said)
-    assert n_windows == cluster.lanes[0].counters["trip_windows"] > 10
+    assert n_windows == cluster.lanes[0].counters["trips_windows"] > 10
     assert {message.topic for message in cluster.retained} == {"cloaked/trips/cells"}
 
 
@@ -198,7 +219,7 @@ def test_any_number_of_workers_publishes_the_same_hours_of_streets(workers: int)
     cluster.run([])
     check_equal(cluster)
     told = [json.loads(hour)["features"] for hour in cluster.hours]
-    assert len(told) == cluster.lanes[0].counters["street_hours"] > 2
+    assert len(told) == cluster.lanes[0].counters["streets_windows"] > 2
     known = [each["properties"] for hour in told for each in hour]
     assert {each["privacy"] for each in known} == {"k=3"}
     assert sum(each["n_roads"] < 20 and each["speed_mps"] is not None for each in known) > 9
@@ -314,6 +335,6 @@ def test_where_a_stage_loses_its_state_all_is_settled_in_the_end(
     said = [json.loads(payload) for payload in cluster.published]
     assert len({name for message in said for name in message.get("pseudonyms", [])}) > n_names
     if protected == "trips":
-        left_out = cluster.lanes[0].counters["suppressed_count_intervals"]
+        left_out = cluster.lanes[0].counters["suppressed_counts_windows"]
         assert left_out > 0, "a source has not watched them whole"
-        assert cluster.lanes[0].counters["count_intervals"] == sum("counts" in m for m in said)
+        assert cluster.lanes[0].counters["counts_windows"] == sum("counts" in m for m in said)

@@ -10,9 +10,10 @@ from anonymizer.domain.fixes import Places
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.outputs.counts.private_counts import Budget
+from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.counts.private_counts import Budget
 from anonymizer.pipeline.positions.tick.flow import PositionFlow, TickOutput
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of
@@ -71,6 +72,7 @@ class Rig:
         self.inbox = Inbox(queue_limit, self.ledger)
         seconds = count()
         settings = flow_settings(**tables)
+        self.outputs = Outputs(settings, roads, secret=SECRET, budget=budget)
         self.flow = PositionFlow(
             settings,
             with_zones(roads, zones_of(settings.zones)),
@@ -78,7 +80,7 @@ class Rig:
             secret=SECRET,
             monotonic=monotonic or (lambda: float(next(seconds))),
             registries=registries or {},
-            budget=budget,
+            outputs=self.outputs,
         )
 
     def put(self, *deliveries: Delivery) -> None:

@@ -46,6 +46,7 @@ from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.cloaks.regrouping import formed_again
 from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.device_keys import Keys, slots_as_keys
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.regions import cover
@@ -298,6 +299,8 @@ class SessionCloak:
         self._broken = NO_GROUPS
         """Groups that `withdraw` has ended, until the call of `cloak` that follows it."""
         self.demands: SharedDemands | None = None
+        self.keys: Keys = slots_as_keys
+        """Groups are formed of devices in this order: who came first to a process has no say."""
         """What devices demand of groups that are formed from now on; None: nothing."""
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
@@ -553,7 +556,8 @@ class SessionCloak:
         joining |= self._is_free
         joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
         joining &= density.version_of >= now + length_s - self._pace.ttl_s
-        self._form(density, np.flatnonzero(joining).astype(np.int32), cell_ends_at, now)
+        slot = np.flatnonzero(joining).astype(np.int32)
+        self._form(density, slot[np.argsort(self.keys(slot))], cell_ends_at, now)
         return n_old
 
     def _bring_forward(self, density: DensityMap, now: float) -> None:

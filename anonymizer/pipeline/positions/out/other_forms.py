@@ -35,20 +35,23 @@ class OtherForms:
     ----------
     settings
         The whole settings.
+    more
+        See `kinds_of`.
     """
 
-    def __init__(self, settings: "Settings") -> None:
+    def __init__(self, settings: "Settings", more: Mapping[str, str]) -> None:
         self._source = event_source(settings)
-        self._kind_of = kinds_of(settings) if "cloudevents" in settings.output.forms else {}
+        self._kind_of = kinds_of(settings, more) if "cloudevents" in settings.output.forms else {}
         self._groups_topic = settings.output.topic
         self._entities_topic = (
             settings.topics.entities if "ngsi_ld" in settings.output.forms else None
         )
 
     @classmethod
-    def asked_for(cls, settings: "Settings") -> "OtherForms | None":
+    def asked_for(cls, settings: "Settings", more: Mapping[str, str]) -> "OtherForms | None":
         """Return the forms that the settings name; None: they name none."""
-        return cls(settings) if {"cloudevents", "ngsi_ld"} & {*settings.output.forms} else None
+        named = {"cloudevents", "ngsi_ld"} & {*settings.output.forms}
+        return cls(settings, more) if named else None
 
     def of(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
         """Return messages with their headers, and behind them all the entities made of them."""
@@ -107,16 +110,17 @@ def event_source(settings: "Settings") -> str:
     return "/" + settings.broker.status_topic.rpartition("/")[0]
 
 
-def kinds_of(settings: "Settings") -> Mapping[str, str]:
-    """Return the name of the messages on each topic that carries events."""
+def kinds_of(settings: "Settings", more: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the name of the messages on each topic that carries events.
+
+    `more`: those of the outputs besides groups and fixed devices.
+    """
     region = "Group" if settings.output.form == "group" else "Device"
     return {
         settings.output.topic: region,
         settings.topics.fixed: region,
         settings.topics.public: "PublicDevice",
-        settings.topics.counts: "PrivateCounts" if settings.counts.has_noise else "Counts",
-        settings.topics.trips: "Trips",
-    }
+    } | dict(more)
 
 
 def cloudevent(message: Outgoing, *, kind: str, source: str) -> Headers:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys
+from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array, with_room
 from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys
 from anonymizer.domain.arrays import BoolArray, Int32Array, with_room
 
 NO_ROW = -1

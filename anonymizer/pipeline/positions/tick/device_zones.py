@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.demands import Demand
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, OwnedZones, Polygon, Zones
 from anonymizer.codecs.device_zones import StatedZones, decode
 from anonymizer.domain.arrays import BoolArray, Int32Array

@@ -18,12 +18,9 @@ from anonymizer.algorithms.positions.cloaks import (
     SessionCloak,
     SnapshotCloak,
 )
+from anonymizer.algorithms.positions.device_keys import Keys, slots_as_keys
 from anonymizer.algorithms.positions.district import District
-from anonymizer.algorithms.positions.district_operator import (
-    DistrictOperator,
-    Keys,
-    slots_as_keys,
-)
+from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.algorithms.positions.districts import (
     Districts,
     cut_into_districts,
@@ -79,7 +76,9 @@ def cloaking_operator(
     """
     n = settings.region.districts
     if n == 1:
-        return _operator(settings, network, Serials())
+        alone = _operator(settings, network, Serials())
+        alone.name_devices(keys)
+        return alone
     districts = districts_of(settings, network)
     return DistrictOperator(
         network,

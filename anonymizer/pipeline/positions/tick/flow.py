@@ -5,7 +5,6 @@ to one thread, the event loop's. They never see the counts of half a tick: `rele
 ledger of its own until `book`, and readers get a view made between two ticks.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +15,14 @@ import numpy as np
 
 from anonymizer.algorithms.positions.atoms import LEVELS
 from anonymizer.algorithms.positions.cloaks.session import beat_of
+from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
-from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger, TickPart, joined
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.contributors import counter_of
-from anonymizer.pipeline.positions.counts.counting import CountingFlow
-from anonymizer.pipeline.positions.counts.private_counts import Budget, PrivateCounts, noise_of
 from anonymizer.pipeline.positions.counts.public_ledger import PublicLedger
 from anonymizer.pipeline.positions.decode.decoded import DecodedTick
 from anonymizer.pipeline.positions.decode.decoded import joined as joined_decoded
@@ -33,7 +30,6 @@ from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
-from anonymizer.pipeline.positions.out.trips import TripMessages, TripWindows
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.factory import density_rule, fixed_fleet, mobile_fleet
@@ -108,16 +104,27 @@ class FlowView:
     silent: Reason | None
 
 
-class SeesPositions(Protocol):
-    """An observer of the located positions of each tick, called in the thread of the tick.
+class SeesTicks(Protocol):
+    """What is published besides groups and fixed devices; see `anonymizer.outputs`."""
 
-    `n_hours`: hours so far, by why they were suppressed; empty: they were published.
-    """
+    def begin(self, *, keys: Keys, kept_s: float) -> None:
+        """Begin, given the keys of devices, and for how long a silent one is present at most."""
 
-    n_hours: Counter[str]
+    def tick(
+        self,
+        located: LocatedPositions,
+        freed: Int32Array,
+        *,
+        zones: DeviceZones | None,
+        ahead_s: float,
+    ) -> list[Outgoing]:
+        """Take in a tick, and the slots that it frees; return messages."""
 
-    def see(self, located: LocatedPositions, *, wall_ahead_s: float) -> None:
-        """Take in the positions of a tick; `wall_ahead_s` is to be added to their times."""
+    def adopt(self, settings: "Settings") -> None:
+        """Apply other settings."""
+
+    def close(self) -> None:
+        """End, after the last tick."""
 
 
 class PositionFlow:
@@ -135,8 +142,8 @@ class PositionFlow:
         The places that each registry of the inputs lists, by its path.
     payload_secrets
         The secrets of encrypted payloads, by the key file of the inputs.
-    budget
-        Of counts with differential privacy; needed for these alone.
+    outputs
+        What else is published of mobile devices.
     """
 
     def __init__(
@@ -149,7 +156,7 @@ class PositionFlow:
         monotonic: Callable[[], float],
         registries: Mapping[Path, Places] = MappingProxyType({}),
         payload_secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
-        budget: Budget | None = None,
+        outputs: SeesTicks | None = None,
     ) -> None:
         self.stats = FlowStats()
         self.ledger = ledger
@@ -206,8 +213,6 @@ class PositionFlow:
         self.audit = LightAudit(np.arange(_FOLLOWED))
         self.sample = self._traffic_sample(settings) if settings.watch.evidence_s else None
         """The newest traffic, for attacks on it; None: none is kept."""
-        self.streets: SeesPositions | None = None
-        """Sees the positions of each tick, for traffic by street; None: nobody asks for it."""
         self.ages = PseudonymAges()
         self.density_watch = DensityWatch(network)
         self._density_rule = density_rule(settings)
@@ -217,17 +222,10 @@ class PositionFlow:
         epoch_s = self.mobile.engine.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.session.rotate_s
         self._echoes = Echoes(settings, network) if settings.echoes else None
-        self._counting = (
-            self._counting_flow(settings, zoned, budget, secret)
-            if settings.counts.enabled and settings.inputs  # else nobody is there to be counted
-            else None
-        )
-        self._trips_out = None
-        if settings.trips_out.every_s:
-            self._trips_out = (
-                TripWindows(settings, network, keys=self.mobile.devices.keys),
-                TripMessages(settings, network, version=network_version(network), secret=secret),
-            )
+        self._outputs = outputs
+        if outputs is not None:
+            kept_s = self.mobile.engine.operator.pace.longest_ttl_s
+            outputs.begin(keys=self.mobile.devices.keys, kept_s=kept_s)
         self._view = self._look()
 
     def _traffic_sample(self, settings: "Settings") -> "TrafficSample":
@@ -241,46 +239,6 @@ class PositionFlow:
             before_s=pace.longest_ttl_s + pace.longest_epoch_s,
             keys=self.mobile.devices.keys,
         )
-
-    def _counting_flow(
-        self, settings: "Settings", zoned: ZonedNetwork, budget: Budget | None, secret: bytes
-    ) -> CountingFlow:
-        version = network_version(zoned.network)
-        private = None
-        if settings.counts.has_noise:
-            if budget is None:
-                raise ValueError("counts with differential privacy need a budget")
-            private = PrivateCounts(
-                settings.counts,
-                budget,
-                noise_of(settings.counts),
-                version=version,
-                most_devices=settings.presence.max_devices,
-            )
-        return CountingFlow(
-            settings.counts,
-            zoned.network,
-            version=version,
-            topic=settings.topics.counts,
-            private=private,
-            k_extra=settings.region.k_extra,
-            secret=secret,
-            slack_s=settings.tick.interval_s,
-            keys=self.mobile.devices.keys,
-            kept_s=self.mobile.engine.operator.pace.longest_ttl_s,
-        )
-
-    def n_count_intervals(self, reason: str) -> int:
-        """Return how many intervals of counts, and hours of streets, were suppressed for a reason.
-
-        Empty: they were published.
-        """
-        n = 0 if self._counting is None else self._counting.n_intervals[reason]
-        return n + (0 if self.streets is None else self.streets.n_hours[reason])
-
-    def n_trip_classes(self, reason: str) -> int:
-        """Return how many classes of trips were suppressed for a reason; empty: published."""
-        return 0 if self._trips_out is None else self._trips_out[1].n_classes[reason]
 
     @property
     def n_held(self) -> int:
@@ -425,10 +383,7 @@ class PositionFlow:
         if self._public is not None:
             window = {"since": since, "now": now, "wall_ahead_s": ahead_s}
             public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
-        counts = self._counts(located[Treatment.MOBILE], freed, wall_ahead_s)
-        counts += self._trips(located[Treatment.MOBILE], freed, wall_ahead_s)
-        if self.streets is not None:
-            self.streets.see(located[Treatment.MOBILE], wall_ahead_s=wall_ahead_s)
+        besides = self._besides(located[Treatment.MOBILE], freed, ahead_s=ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         n_unverified = self._tally.n(Outcome.SUPPRESSED__UNVERIFIED)
@@ -442,7 +397,7 @@ class PositionFlow:
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
         parts = [mobile, *public, *fixed]
-        return TickOutput(*joined([*parts, *counts, *self._echoed(parts)]), decoded.receipts)
+        return TickOutput(*joined([*parts, *besides, *self._echoed(parts)]), decoded.receipts)
 
     def _contribute(
         self,
@@ -465,41 +420,14 @@ class PositionFlow:
             return []
         return _of_nobody(self._echoes.of(each for part in parts for each in part.messages))
 
-    def _counts(
-        self, located: LocatedPositions, freed: Int32Array, wall_ahead_s: float
+    def _besides(
+        self, located: LocatedPositions, freed: Int32Array, *, ahead_s: float
     ) -> list[TickPart]:
-        """Count the devices; return the message of an interval that has ended, if one has."""
-        if self._counting is None:
+        """Return what the other outputs publish."""
+        if self._outputs is None:
             return []
-        self._counting.withdraw(located.withdrawn_key)
-        messages = self._counting.tick(
-            located.positions.slot,
-            located.positions.ts,
-            located.node,
-            now=located.event_s,
-            freed=freed,
-            since=located.id_since,
-            wall_ahead_s=wall_ahead_s,
-        )
+        messages = self._outputs.tick(located, freed, zones=self.device_zones, ahead_s=ahead_s)
         return _of_nobody(messages)
-
-    def _trips(
-        self, located: LocatedPositions, freed: Int32Array, wall_ahead_s: float
-    ) -> list[TickPart]:
-        """Follow the trips; return the message of a window that is complete, if one is."""
-        if self._trips_out is None:
-            return []
-        windows, messages = self._trips_out
-        zones = self.device_zones
-        windows.withdraw(located.withdrawn_key, everybody=zones is not None and zones.shut_out())
-        ended = windows.tick(
-            located.positions,
-            located.trip_node,
-            now=located.event_s,
-            refused=zones.without_trips if zones else (),
-        )
-        windows.free(freed)
-        return _of_nobody([messages.of(each, wall_ahead_s=wall_ahead_s) for each in ended])
 
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as `settings.reload` lets them change."""
@@ -517,18 +445,15 @@ class PositionFlow:
             fleet.adopt(settings.presence, self._density_rule, k_extra=settings.region.k_extra)
         if self._public is not None:
             self._public.presence = settings.presence
-        if self._counting is not None:
-            self._counting.set_k_extra(settings.region.k_extra)
-        if self._trips_out is not None:
-            for each in self._trips_out:
-                each.adopt(settings)
+        if self._outputs is not None:
+            self._outputs.adopt(settings)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
         for fleet in self._fleets.values():
             fleet.close()
-        if self._counting is not None:
-            self._counting.close()
+        if self._outputs is not None:
+            self._outputs.close()
         self._book_fleets()
 
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys, slots_as_keys
 from anonymizer.algorithms.positions.id_succession import Succession
 from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.operator import classify_time

@@ -6,8 +6,7 @@ learned anew.
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys
 from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts

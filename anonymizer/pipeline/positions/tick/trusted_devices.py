@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys
+from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.trust import Claims, Trust
 from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
 from anonymizer.pipeline.positions.tick.device_rows import DeviceRows

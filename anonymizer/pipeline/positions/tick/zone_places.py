@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys
+from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.protection import IN_ZONE, NO_ZONE, StandIns, ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, Int32Array, UInt8Array

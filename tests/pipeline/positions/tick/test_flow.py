@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.outputs.counts import SafePublisher
+from anonymizer.outputs.output import Publisher
+from anonymizer.outputs.trips import TripsPublisher
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 from tests.algorithms.positions.releases import FixedCloak
@@ -458,7 +461,12 @@ def test_a_reload_of_the_margin_reaches_groups_counts_and_trips(margin: int) -> 
         said = rig.publish(*(delivery(f"d{i}", 6 * i, now) for i in range(4)), now=now)
         regions += [message["region"] for message in said if "region" in message]
     assert bool(regions) is (margin == 0), "a group needs two devices, and the margin"
-    assert rig.flow._counting is not None
-    assert rig.flow._counting._safe.k_extra == margin
-    assert rig.flow._trips_out is not None
-    assert rig.flow._trips_out[0]._k == 5 + margin
+    for each in rig.outputs._publisher_of.values():
+        assert promised_by(each) == 5 + margin
+
+
+def promised_by(publisher: Publisher) -> int:
+    if isinstance(publisher, SafePublisher):
+        return 5 + publisher._messages.k_extra
+    assert isinstance(publisher, TripsPublisher)
+    return publisher._k

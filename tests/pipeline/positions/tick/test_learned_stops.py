@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import slots_as_keys
+from anonymizer.algorithms.positions.device_keys import slots_as_keys
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import n_cells_of

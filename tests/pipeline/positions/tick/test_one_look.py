@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.district_operator import slots_as_keys
+from anonymizer.algorithms.positions.device_keys import slots_as_keys
 from anonymizer.algorithms.positions.trust import Claims
 from anonymizer.domain.release import Release
 from anonymizer.networks import load_network

@@ -15,12 +15,11 @@ from scipy.stats import beta
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.errors import StoreError
-from anonymizer.pipeline.gaussian_noise import GaussianNoise, LaplaceNoise
-from anonymizer.pipeline.positions.counts.private_counts import (
+from anonymizer.outputs.counts.gaussian_noise import GaussianNoise, LaplaceNoise
+from anonymizer.outputs.counts.private_counts import (
     Budget,
     HeldBudget,
     Noise,
-    PrivateCounts,
     PrivateCountsMessage,
     held_s_of,
     noise_of,
@@ -28,6 +27,7 @@ from anonymizer.pipeline.positions.counts.private_counts import (
 )
 from anonymizer.settings import CountSettings
 from anonymizer.store.budget_file import BudgetFile
+from tests.outputs.test_private_counts import Counts
 
 EVERY_S, W, CELLS, AREAS = 10.0, 4, 16, 4
 
@@ -66,17 +66,15 @@ class Always:
         pass
 
 
-def made(budget: Budget | None = None, noise: Noise | None = None, **keys: Any) -> PrivateCounts:  # noqa: ANN401
-    return PrivateCounts(
-        settings_of(**keys), budget or Always(), noise or NoNoise(), version="abc", most_devices=0
-    )
+def made(budget: Budget | None = None, noise: Noise | None = None, **keys: Any) -> Counts:  # noqa: ANN401
+    return Counts(settings_of(**keys), budget or Always(), noise or NoNoise(), most_devices=0)
 
 
-def message(counts: PrivateCounts, t: int, cell: list[int]) -> PrivateCountsMessage:
+def message(counts: Counts, t: int, cell: list[int]) -> PrivateCountsMessage:
     """Return the message of an interval in which devices 0, 1, ... are in these cells."""
     at = np.array(cell, np.int64)
     keys = np.arange(len(at)).astype(np.uint64)
-    return counts.message(at, at, keys, end_s=(t + 1) * EVERY_S, ahead_s=0.0)
+    return counts.message(at, at, keys, end_s=(t + 1) * EVERY_S)
 
 
 def published(way: list[list[int]], *, stop: int) -> list[IntArray]:
@@ -89,9 +87,7 @@ def published(way: list[list[int]], *, stop: int) -> list[IntArray]:
         key, cell, before = (
             np.array([row[i] for row in rows if row[1] >= 0], np.int64) for i in range(3)
         )
-        said = counts.message(
-            cell, before, key.astype(np.uint64), end_s=(t + 1) * EVERY_S, ahead_s=0.0
-        )
+        said = counts.message(cell, before, key.astype(np.uint64), end_s=(t + 1) * EVERY_S)
         assert not isinstance(said.devices, msgspec.UnsetType)
         assert not isinstance(said.trips, msgspec.UnsetType)
         found.append(np.concatenate([said.devices, np.ravel(said.trips)]))

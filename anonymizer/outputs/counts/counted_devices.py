@@ -7,8 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.changing_ids import LASTS, on_air
-from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys, slots_as_keys
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, CellTally, tally
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray

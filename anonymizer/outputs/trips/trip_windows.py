@@ -1,6 +1,5 @@
 """Trips in the flow: from the positions of a tick to the message about a window."""
 
-import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
-from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.algorithms.positions.device_keys import KeyArray, Keys, slots_as_keys
 from anonymizer.algorithms.positions.live_trips import EndedTrip, LiveTrips
 from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
@@ -25,6 +23,8 @@ from anonymizer.algorithms.positions.trip_routes import route_arcs
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import TripRule
+from anonymizer.outputs.output import PUBLISHED, UNVERIFIED
+from anonymizer.outputs.windows import EndedWindows, promised_k
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from anonymizer.settings import Settings
 
 FORM_VERSION = 1
-PUBLISHED, UNVERIFIED = "", "unverified"
 
 
 class TripEnd(msgspec.Struct, frozen=True):
@@ -78,36 +77,6 @@ class TripsMessage(msgspec.Struct, frozen=True):
     """There may be so many devices more than a class says; unset: k - 1. See `region.k_extra`."""
 
 
-_MOST_WINDOWS = 24
-"""Windows that end at one tick, where the clock is put forward."""
-
-
-class LargestK:
-    """The largest k that was promised while each window was under way."""
-
-    def __init__(self) -> None:
-        self._of: dict[int, int] = {}
-
-    def promise(self, k: int, windows: range) -> None:
-        """Take in that these windows are under way, and the k of now."""
-        for each in windows:
-            self._of[each] = max(self._of.get(each, 0), k)
-
-    def end(self, window: int, k: int) -> int:
-        """Return the largest of a window, with the k of now, and forget it and those before."""
-        largest = max(k, self._of.get(window, 0))
-        self._of = {each: least for each, least in self._of.items() if each > window}
-        return largest
-
-    def state(self) -> list[tuple[int, int]]:
-        """Return what changes from tick to tick."""
-        return list(self._of.items())
-
-    def restore(self, state: list[tuple[int, int]]) -> None:
-        """Go on from a state."""
-        self._of = dict(state)
-
-
 class EndedTrips(NamedTuple):
     """The trips of a window, all of which have ended; `k`: the largest promised meanwhile."""
 
@@ -138,16 +107,15 @@ class TripWindows:
         self._every_s = settings.trips_out.every_s
         self._network, self._rule = network, published_rule(settings)
         self._late_s = settings.oldest_s
-        self._known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
+        known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
+        # A trip of now ends in this window or in the next one, or it is left out.
+        self._windows = EndedWindows(self._every_s, known_after_s, n_ahead=1)
         self.n_cells = n_cells_of(network, settings.counts.k)
         self._cell_at = compact_parts(network, self.n_cells)
         self._rows = DeviceRows(keys)
         self._trips: LiveTrips | None = None
-        self._next = 0
-        """The window that ends next."""
         self._ended: dict[int, list[tuple[int, EndedTrip]]] = {}
         """Key of the device, and trip, by window."""
-        self._largest = LargestK()
         self.adopt(settings)
 
     def adopt(self, settings: "Settings") -> None:
@@ -160,8 +128,8 @@ class TripWindows:
         `everybody`: nothing is told of the windows under way, whoever made the trips.
         """
         if everybody:
-            self._rows.drop(self._rows.used())
-            self._trips, self._ended = None, {}
+            self._forget_all()
+            self._windows.restart()
             return
         if not len(keys):
             return
@@ -173,6 +141,10 @@ class TripWindows:
         if self._trips is not None:
             self._trips.forget(row)
         self._rows.drop(row)
+
+    def _forget_all(self) -> None:
+        self._rows.drop(self._rows.used())
+        self._trips, self._ended = None, {}
 
     def free(self, slots: Int32Array) -> None:
         """Take in that these slots may pass to other devices."""
@@ -192,34 +164,26 @@ class TripWindows:
         were passed on; `refused`: keys of devices of which no trip is told, also none that has
         ended already.
         """
-        present = math.floor(now / self._every_s)
-        if self._next > present + 1:  # the clock was put back
-            self.withdraw(np.zeros(0, np.uint64), everybody=True)
+        if self._windows.begins(now):
+            self._forget_all()
         if self._trips is None:
-            self._trips = LiveTrips(self._rule, begins_s=now)
             # Trips of the window before the first that is published may have begun unseen.
-            self._next = present + 1
+            self._trips = LiveTrips(self._rule, begins_s=now)
         row = self._rows.of(positions.slot)
         self._keep(self._trips.tick(row, positions.ts, positions.lat, positions.lon, node))
-        # A trip of now ends in this window or in the next one, or it is left out.
-        self._largest.promise(self._k, range(present, present + 2))
-        due = (self._next + 1) * self._every_s + self._known_after_s
-        if now < due:
-            return []
-        silent, gone = self._trips.silent(now - self._rule.gap_s - self._late_s)
-        self._keep(silent)
-        self._rows.drop(gone)
-        window, self._next = self._next, math.floor((now - self._known_after_s) / self._every_s)
+        if self._windows.is_due(now):
+            silent, gone = self._trips.silent(now - self._rule.gap_s - self._late_s)
+            self._keep(silent)
+            self._rows.drop(gone)
         return [
-            EndedTrips(each, self._largest.end(each, self._k), self._trips_of(each, refused))
-            # Where the clock was put forward, nobody travelled in the windows that it passed.
-            for each in range(window, min(self._next, window + _MOST_WINDOWS))
+            EndedTrips(each, k, self._trips_of(each, refused))
+            for each, k in self._windows.ended(now, k=self._k)
         ]
 
     def _keep(self, ended: Sequence[EndedTrip]) -> None:
         for trip in ended:
-            window = math.floor(trip.end_s / self._every_s)
-            if window >= self._next:
+            window = self._windows.of(trip.end_s)
+            if self._windows.next is not None and window >= self._windows.next:
                 self._ended.setdefault(window, []).append((int(self._rows.key[trip.row]), trip))
 
     def _trips_of(self, window: int, refused: Collection[int]) -> WindowTrips:
@@ -237,12 +201,11 @@ class TripWindows:
         return {
             "rows": self._rows.state(),
             "trips": None if self._trips is None else self._trips.state(),
-            "next": self._next,
+            "windows": self._windows.state(),
             "ended": [
                 [window, [[key, *trip] for key, trip in ended]]
                 for window, ended in self._ended.items()
             ],
-            "promised": self._largest.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -250,12 +213,11 @@ class TripWindows:
         self._rows.restore(state["rows"])
         if state["trips"] is not None:
             self._trips = LiveTrips.restored(self._rule, state["trips"])
-        self._next = state["next"]
+        self._windows.restore(state["windows"])
         self._ended = {
             window: [(key, EndedTrip(*trip)) for key, *trip in ended]
             for window, ended in state["ended"]
         }
-        self._largest.restore(state["promised"])
 
 
 class TripMessages:
@@ -325,11 +287,6 @@ class TripMessages:
             devices=each.n_devices,
             roads=list(zip(tail.tolist(), head.tolist(), strict=True)),
         )
-
-
-def promised_k(settings: "Settings") -> int:
-    """Return how many devices each figure of counts, trips and streets is about, at least."""
-    return settings.counts.k + settings.region.k_extra
 
 
 def published_rule(settings: "Settings") -> TripRule:

@@ -11,18 +11,18 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 
 from anonymizer.algorithms.positions.street_hours import PassageSums
-from anonymizer.app.gateway import live_streets
-from anonymizer.app.gateway.live_streets import EndedHour, LiveStreets
-from anonymizer.app.street_hours import street_hours
 from anonymizer.errors import GuaranteeError
 from anonymizer.files.feature_collection import as_json
 from anonymizer.files.traces import trace_of
+from anonymizer.outputs import streets
+from anonymizer.outputs.output import OVERLOAD, PUBLISHED, UNVERIFIED, StatedWindow
+from anonymizer.outputs.streets import StreetsOutput
+from anonymizer.outputs.streets.street_hours import street_hours
+from anonymizer.outputs.streets.street_watch import StatedPassages
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.counts.private_counts import OVERLOAD
-from anonymizer.pipeline.positions.out.trips import UNVERIFIED
 from anonymizer.settings import Settings
-from anonymizer.web.network_file import STREETS_PATH, streets_router
-from tests.app.test_street_hours import HOUR, NETWORK, drives
+from anonymizer.web.network_file import file_router
+from tests.outputs.test_street_hours import HOUR, NETWORK, drives
 from tests.pipeline.positions.support import Rig, flow_settings
 
 COUNTS = {"streets_s": HOUR, "k": 5}
@@ -35,13 +35,11 @@ class Driven:
     def __init__(self, frame: pl.DataFrame, **tables: Any) -> None:  # noqa: ANN401  of any kind
         self.settings = flow_settings(counts=COUNTS, **tables)
         self.rig = Rig(counts=COUNTS, roads=NETWORK, **tables)
-        keys = self.rig.flow.mobile.devices.keys
-        self.streets = LiveStreets(self.settings, NETWORK, keys)
-        self.rig.flow.streets = self.streets
+        self.outputs = self.rig.outputs
         self.frame = frame.sort("ts")
         self.hours: list[dict[str, Any]] = []
 
-    async def until(self, end_s: float, *, start_s: float = 0.0) -> None:
+    def until(self, end_s: float, *, start_s: float = 0.0) -> None:
         for now in np.arange(start_s + TICK_S, end_s, TICK_S).tolist():
             rows = self.frame.filter(pl.col("ts").is_between(now - TICK_S, now, closed="right"))
             said = [
@@ -49,19 +47,23 @@ class Driven:
                 for d, t, a, o in rows.iter_rows()
             ]
             self.rig.publish(*said, now=now)
-            before = self.streets.newest
-            await self.streets.look()
-            if self.streets.newest is not None and self.streets.newest is not before:
-                self.hours.append(json.loads(self.streets.newest))
+            while self.outputs.publish_slow():
+                if (newest := self.outputs.files.pop("streets", None)) is not None:
+                    self.hours.append(json.loads(newest.content))
+
+    def put(self, stated: StatedWindow) -> None:
+        """Let an hour wait to be published."""
+        [publisher] = self.outputs._publisher_of.values()
+        self.outputs._slow.put((publisher, stated, 0.0))
 
 
 def rows_of(hour: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [tuple(map(str, each["properties"].values())) for each in hour["features"]]
 
 
-async def test_each_whole_hour_is_told_once_and_as_from_the_recording() -> None:
+def test_each_whole_hour_is_told_once_and_as_from_the_recording() -> None:
     driven = Driven(drives(hours=4), presence={"ttl_s": 120})
-    await driven.until(4 * HOUR + 400)
+    driven.until(4 * HOUR + 400)
     recorded = street_hours(
         trace_of(driven.frame),
         NETWORK,
@@ -82,71 +84,63 @@ async def test_each_whole_hour_is_told_once_and_as_from_the_recording() -> None:
     assert [rows_of(each)[0][0][11:13] for each in driven.hours] == ["01", "02", "03"]
 
 
-async def test_who_takes_no_part_or_is_in_a_zone_is_on_no_street() -> None:
+def test_who_takes_no_part_or_is_in_a_zone_is_on_no_street() -> None:
     everywhere = {"circle": {"lat": NETWORK.lat[27], "lon": NETWORK.lon[27], "radius_m": 5000}}
     driven = Driven(drives(hours=2), zones=[everywhere])
-    await driven.until(2 * HOUR + 400)
+    driven.until(2 * HOUR + 400)
     [hour] = driven.hours
     [row] = hour["features"]
     assert row["properties"]["devices_low"] == 0
     assert row["properties"]["n_roads"] == NETWORK.n_roads
 
 
-async def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over() -> None:
+def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over() -> None:
     asked = {f"d{i}" for i in range(50)}
     frame = drives(hours=2).filter(pl.col("ts") < 2 * HOUR)
     driven = Driven(frame, device_zones={"topic": "zones/{device}"})
     assert driven.rig.flow.device_zones is not None
-    driven.streets = LiveStreets(
-        driven.settings, NETWORK, driven.rig.flow.mobile.devices.keys, driven.rig.flow.device_zones
-    )
-    driven.rig.flow.streets = driven.streets
-    await driven.until(2 * HOUR + 150)
+    driven.until(2 * HOUR + 150)
     assert driven.hours == []
     said = [Delivery(f"zones/{d}", b'[{"everywhere": true}]', 0) for d in sorted(asked)]
     driven.rig.flow.device_zones.put(said, by="")
-    await driven.until(2 * HOUR + 400, start_s=2 * HOUR + 140)
+    driven.until(2 * HOUR + 400, start_s=2 * HOUR + 140)
     [hour] = driven.hours
     others = frame.filter(~pl.col("device_id").is_in(sorted(asked)))
     alone = Driven(others)
-    await alone.until(2 * HOUR + 400)
+    alone.until(2 * HOUR + 400)
     assert rows_of(hour) == rows_of(alone.hours[0])
 
 
-async def test_an_hour_that_is_not_told_is_counted_with_the_reason(
+def test_an_hour_that_is_not_told_is_counted_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise GuaranteeError("about few devices")
 
     driven = Driven(drives(hours=3))
-    monkeypatch.setattr(live_streets, "safe_hours", fails)
-    await driven.until(2 * HOUR + 400)
+    monkeypatch.setattr(streets, "safe_hours", fails)
+    driven.until(2 * HOUR + 400)
     assert driven.hours == []
     monkeypatch.undo()
-    driven.streets._ended.put(EndedHour(1, 5, None))
-    await driven.until(3 * HOUR + 400, start_s=2 * HOUR + 400)
+    driven.put(StatedWindow(1, None))
+    driven.until(3 * HOUR + 400, start_s=2 * HOUR + 400)
     assert len(driven.hours) == 1, "the next hour is looked at"
-    n_of = driven.rig.flow.n_count_intervals
-    assert (n_of(UNVERIFIED), n_of(OVERLOAD), n_of("")) == (1, 1, 1)
+    [n_of] = driven.outputs.figures().values()
+    assert (n_of[UNVERIFIED], n_of[OVERLOAD], n_of[PUBLISHED]) == (1, 1, 1)
 
 
-async def test_who_took_no_part_for_a_moment_is_on_no_street_of_the_time_before() -> None:
+def test_who_took_no_part_for_a_moment_is_on_no_street_of_the_time_before() -> None:
     frame = drives(hours=2).filter(pl.col("ts") < 1.5 * HOUR)
     driven = Driven(frame, device_zones={"topic": "zones/{device}"})
     zones = driven.rig.flow.device_zones
     assert zones is not None
-    driven.streets = LiveStreets(
-        driven.settings, NETWORK, driven.rig.flow.mobile.devices.keys, zones
-    )
-    driven.rig.flow.streets = driven.streets
-    await driven.until(1.5 * HOUR)
+    driven.until(1.5 * HOUR)
     devices = frame["device_id"].unique().to_list()
     for i, payload in enumerate((b'[{"everywhere": true}]', b"")):
         zones.put([Delivery(f"zones/{device}", payload, 0) for device in devices])
         at_s = 1.5 * HOUR + TICK_S * i
-        await driven.until(at_s + TICK_S + 1, start_s=at_s)
-    await driven.until(2 * HOUR + 400, start_s=1.5 * HOUR + 2 * TICK_S)
+        driven.until(at_s + TICK_S + 1, start_s=at_s)
+    driven.until(2 * HOUR + 400, start_s=1.5 * HOUR + 2 * TICK_S)
     [hour] = driven.hours
     assert {row["properties"]["devices_low"] for row in hour["features"]} == {0}
 
@@ -161,51 +155,55 @@ async def test_who_took_no_part_for_a_moment_is_on_no_street_of_the_time_before(
         ({2 * HOUR + 60: 3, 2 * HOUR + 80: 0}, [5, 8]),
     ],
 )
-async def test_an_hour_has_the_largest_k_that_was_asked_for_while_it_lasted_or_is_published(
+def test_an_hour_has_the_largest_k_that_was_asked_for_while_it_lasted_or_is_published(
     changes: dict[float, int], told: list[int]
 ) -> None:
     driven, start_s = Driven(drives(hours=3)), 0.0
     for at_s, k_extra in changes.items():
-        await driven.until(at_s, start_s=start_s)
+        driven.until(at_s, start_s=start_s)
         tables = driven.settings.model_dump(exclude_unset=True) | {"region": {"k_extra": k_extra}}
-        driven.streets.adopt(Settings.model_validate(tables))
+        driven.outputs.adopt(Settings.model_validate(tables))
         start_s = at_s - TICK_S
-    await driven.until(3 * HOUR + 400, start_s=start_s)
+    driven.until(3 * HOUR + 400, start_s=start_s)
     assert [{row[2] for row in rows_of(hour)} for hour in driven.hours] == [
         {f"k={k}"} for k in told
     ]
 
 
-async def test_an_hour_that_waits_to_be_published_has_the_k_of_a_reload() -> None:
+def test_an_hour_that_waits_to_be_published_has_the_k_of_a_reload() -> None:
     driven = Driven(drives(hours=1))
-    device = np.arange(7)
+    device = np.arange(14)
     key = np.stack([np.ones_like(device), np.zeros_like(device), device])
-    driven.streets._ended.put(EndedHour(1, 5, PassageSums(key, np.zeros((2, 7)))))
+    driven.put(StatedWindow(1, StatedPassages(5, PassageSums(key, np.zeros((2, 14))))))
     tables = driven.settings.model_dump(exclude_unset=True) | {"region": {"k_extra": 1}}
-    driven.streets.adopt(Settings.model_validate(tables))
-    await driven.streets.look()
-    assert driven.streets.newest is not None
-    [row] = json.loads(driven.streets.newest)["features"]
-    assert row["properties"]["devices_low"] == 6
+    driven.outputs.adopt(Settings.model_validate(tables))
+    driven.outputs.publish_slow()
+    newest = driven.outputs.newest("streets")
+    assert newest is not None
+    [row] = json.loads(newest)["features"]
+    assert row["properties"]["privacy"] == "k=6"
+    assert row["properties"]["devices_low"] in {6, 12}
 
 
 async def test_a_browser_gets_the_last_hour_and_asks_whether_there_is_another() -> None:
     newest: list[bytes | None] = [None]
     application = FastAPI()
-    application.include_router(streets_router(lambda: newest[0], token="secret"))  # noqa: S106
+    path, what = StreetsOutput.path, StreetsOutput.what
+    router = file_router(path, lambda: newest[0], what=what, token="secret")  # noqa: S106
+    application.include_router(router)
     transport = httpx.ASGITransport(application)
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as http:
-        assert (await http.get(STREETS_PATH)).status_code == 401
+        assert (await http.get(path)).status_code == 401
         http.headers["Authorization"] = "Bearer secret"
-        assert (await http.get(STREETS_PATH)).status_code == 404
+        assert (await http.get(path)).status_code == 404
         newest[0] = b'{"type":"FeatureCollection","features":[]}'
-        first = await http.get(STREETS_PATH)
+        first = await http.get(path)
         assert first.json()["features"] == []
         assert first.headers["Content-Type"] == "application/geo+json"
         known = {"If-None-Match": first.headers["ETag"]}
-        assert (await http.get(STREETS_PATH, headers=known)).status_code == 304
+        assert (await http.get(path, headers=known)).status_code == 304
         newest[0] = b'{"type":"FeatureCollection","features":[1]}'
-        assert (await http.get(STREETS_PATH, headers=known)).json()["features"] == [1]
+        assert (await http.get(path, headers=known)).json()["features"] == [1]
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ from anonymizer.domain.protection import TripRule
 from anonymizer.domain.trace import Trace, check_one_network
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.networks.roads import roads_of
-from anonymizer.pipeline.gaussian_noise import GaussianNoise
+from anonymizer.outputs.counts.gaussian_noise import GaussianNoise
+from anonymizer.outputs.windows import promised_k
 from anonymizer.pipeline.positions.decode.headings import headings_in
-from anonymizer.pipeline.positions.out.trips import promised_k
 from anonymizer.settings import Settings, zones_of
 
 Geometry: TypeAlias = dict[str, Any]

@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
+from anonymizer.outputs.cells import cells_messages
+from anonymizer.outputs.counts.counted_devices import CountedDevices
+from anonymizer.outputs.counts.safe_messages import SafeMessages
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.positions.counts.counted_devices import CountedDevices
-from anonymizer.pipeline.positions.counts.counting import CountingFlow, cells_messages
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.id_lives import IdLives
 from anonymizer.settings import CountSettings
 
@@ -37,12 +41,36 @@ def counting_settings(**keys: Any) -> CountSettings:  # noqa: ANN401  settings o
     return CountSettings.model_validate({"cells": 16, "k": 2, "every_s": 10.0} | keys)
 
 
-def counting(**keys: Any) -> CountingFlow:  # noqa: ANN401  likewise
-    return CountingFlow(counting_settings(**keys), NETWORK, version="abc")
+class Counting:
+    """Counts devices, and makes the messages."""
+
+    def __init__(
+        self,
+        settings: CountSettings,
+        network: RoadNetwork = NETWORK,
+        *,
+        k_extra: int = 0,
+        **keys: Any,  # noqa: ANN401  see `CountedDevices`
+    ) -> None:
+        self.devices = CountedDevices(settings, network, **keys)
+        self.safe = SafeMessages(settings, topic="", version="abc", k_extra=k_extra)
+
+    def tick(
+        self, slot: Int32Array, ts: FloatArray, node: Int32Array, *, now: float, freed: Int32Array
+    ) -> list[Outgoing]:
+        ended = self.devices.tick(slot, ts, node, now=now)
+        self.devices.free(freed)
+        if ended is None or not ended.is_whole:
+            return []
+        return [self.safe.message(ended.tally(), ended.end_s)]
+
+
+def counting(**keys: Any) -> Counting:  # noqa: ANN401  likewise
+    return Counting(counting_settings(**keys))
 
 
 def feed(
-    flow: CountingFlow, seen: list[Seen], *, now: float, freed: tuple[int, ...] = ()
+    flow: Counting, seen: list[Seen], *, now: float, freed: tuple[int, ...] = ()
 ) -> list[dict[str, Any]]:
     messages = flow.tick(
         np.array([each.slot for each in seen], np.int32),
@@ -88,7 +116,7 @@ def haversine(a: int, b: int) -> float:
 def test_a_device_is_counted_once_when_its_slot_is_freed() -> None:
     """Whether it is freed depends on the others of its group, so it must make no difference."""
     devices = DeviceTable(secret=bytes(32), max_devices=9)
-    flow = CountingFlow(counting_settings(), NETWORK, version="abc", keys=devices.keys)
+    flow = Counting(counting_settings(), keys=devices.keys)
     left, right = 0, 63
 
     def see(names: str, ts: float, node: int, *, freed: str = "") -> list[dict[str, Any]]:
@@ -113,12 +141,12 @@ def test_a_device_is_counted_once_when_its_slot_is_freed() -> None:
 
 
 def test_a_device_that_was_not_seen_for_long_is_forgotten() -> None:
-    flow = CountingFlow(counting_settings(), NETWORK, version="abc", kept_s=15.0)
+    flow = Counting(counting_settings(), kept_s=15.0)
     feed(flow, [], now=5)
     feed(flow, [Seen(slot, 12, 0) for slot in range(3)], now=12)
     for now in (20, 30, 40):
         feed(flow, [], now=now)
-    assert len(flow._devices._rows) == 0
+    assert len(flow.devices._rows) == 0
     feed(flow, [Seen(slot, 43, 63) for slot in range(4)], now=43)
     [body] = feed(flow, [], now=50)
     [run] = body["counts"]
@@ -215,7 +243,7 @@ def test_one_taxi_changes_about_half_of_the_messages() -> None:
     ts = hour["ts"].to_numpy().astype(np.float64)
 
     def said(without: int | None) -> list[bytes]:
-        flow = CountingFlow(CountSettings(), network, version="abc")
+        flow = Counting(CountSettings(), network)
         kept = slot != without
         found = []
         for now in np.arange(start, start + 3611.0, 10.0):
@@ -293,7 +321,7 @@ def test_figures_hold_k_and_the_devices_that_may_be_the_adversary_s() -> None:
         3: [[]], 4: [[], [4]], 6: [[], [4]], 7: [[4]], 8: [[4], [8]], 11: [[8]],
     }  # fmt: skip
     for n, devices in shown.items():
-        flow = CountingFlow(counting_settings(), NETWORK, version="abc", k_extra=2)
+        flow = Counting(counting_settings(), k_extra=2)
         feed(flow, [], now=5)
         feed(flow, [Seen(slot, 12, 0) for slot in range(n)], now=12)
         [body] = feed(flow, [], now=20)
@@ -305,7 +333,7 @@ def test_the_devices_beyond_k_may_change_while_it_runs() -> None:
     flow = counting()
     feed(flow, [], now=5)
     feed(flow, [Seen(slot, 12, 0) for slot in range(9)], now=12)  # 2 k - 1: above any threshold
-    flow.set_k_extra(3)
+    flow.safe.k_extra = 3
     [body] = feed(flow, [], now=20)
     assert (body["k"], [each["devices"] for each in body["counts"]]) == (5, [5])
 
@@ -319,7 +347,7 @@ def test_whoever_knows_its_own_devices_finds_no_figure_about_fewer_than_k_others
 ) -> None:
     """The adversary brings `k_extra` devices, and subtracts them from any figure and difference."""
     k = 2
-    flow = CountingFlow(counting_settings(k=k), NETWORK, version="abc", k_extra=n_own)
+    flow = Counting(counting_settings(k=k), k_extra=n_own)
     feed(flow, [], now=5)
     feed(flow, [Seen(slot, 12, then) for slot, (then, _) in enumerate(moves)], now=12)
     [earlier] = feed(flow, [], now=20)

@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import WindowTrips, n_cells_of
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.out.trips import (
+from anonymizer.outputs.trips.trip_windows import (
     EndedTrips,
     TripMessages,
     TripWindows,

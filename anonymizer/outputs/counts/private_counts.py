@@ -2,9 +2,9 @@
 
 A device is in one cell of an interval, and in at most one trip between two areas. It is counted in
 the first intervals of a period in which it is seen, up to a bound. The noise hides all of that.
-One process knows in memory alone who was counted how often. After a restart, a device may be
-counted anew, so the budget on disk is charged as if every device had been in every interval up to
-the bound. A cluster keeps both in its state: each source bounds what its own devices add.
+Each source bounds what its own devices add. One process knows in memory alone who was counted how
+often. After a restart, a device may be counted anew, so the budget on disk is charged as if every
+device had been in every interval up to the bound. A cluster keeps both in its state.
 
 With `w-event` the promise is about any w intervals in a row [1]_. The event is what a device adds
 to an interval: its cell, and its trip. The noise of each interval is drawn for itself, and is large
@@ -29,15 +29,15 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.positions.safe_counts import NO_CELL
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import StoreError
-from anonymizer.pipeline.gaussian_noise import GaussianNoise, LaplaceNoise
+from anonymizer.outputs.counts.gaussian_noise import GaussianNoise, LaplaceNoise
+from anonymizer.outputs.output import OVERLOAD
 
 if TYPE_CHECKING:
     from anonymizer.settings import CountSettings
 
 FORM_VERSION = 1
-BUDGET, STORE, OVERLOAD = "budget", "store", "overload"
-"""Why an interval is suppressed: the budget of the period is spent, it cannot be written, or more
-devices were counted in the period than can be remembered."""
+BUDGET, STORE = "budget", "store"
+"""Why an interval is suppressed: the budget of the period is spent, or it cannot be written."""
 
 
 class Budget(Protocol):
@@ -218,8 +218,7 @@ class BoundedCounts:
 class PrivateCounts:
     """Makes the counts of each interval.
 
-    `budget` is kept over restarts; `noise` is as `noise_of` makes it. With more devices than
-    `most_devices` nothing more is published in the period.
+    `budget` is kept over restarts; `noise` is as `noise_of` makes it.
     """
 
     def __init__(
@@ -229,34 +228,14 @@ class PrivateCounts:
         noise: Noise,
         *,
         version: str,
-        most_devices: int,
     ) -> None:
         self._settings = settings
         self._budget = budget
         self._version = version
-        self._bounded = BoundedCounts(settings, most_devices=most_devices)
         self._noise = noise
         self._period = -1
         self._n_released = 0
         self._n_charged = 0
-
-    def message(
-        self,
-        cell: IntArray,
-        before: IntArray,
-        key: NDArray[np.uint64],
-        *,
-        end_s: float,
-        ahead_s: float,
-    ) -> PrivateCountsMessage:
-        """Return the message of an interval.
-
-        `cell`, `before`: of each device that was seen, and at the end of the interval before,
-        negative for none; `key`: its number, the same in every interval of a period; shape
-        (devices,). `end_s`: unix seconds.
-        """
-        numbers = self._bounded.of(cell, before, key, end_s=end_s)
-        return self.of_numbers(numbers, end_s=end_s, ahead_s=ahead_s)
 
     def of_numbers(
         self, numbers: IntArray | None, *, end_s: float, ahead_s: float

@@ -9,8 +9,6 @@ import pytest
 
 from anonymizer import client
 from anonymizer.algorithms.geodesy import haversine_m
-from anonymizer.app import street_hours as module
-from anonymizer.app.street_hours import street_hours
 from anonymizer.cli.main import main
 from anonymizer.client.tables import Table
 from anonymizer.domain.arrays import IntArray
@@ -18,6 +16,8 @@ from anonymizer.domain.trace import Trace
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.files.traces import trace_of
 from anonymizer.networks import load_network
+from anonymizer.outputs.streets import street_hours as module
+from anonymizer.outputs.streets.street_hours import street_hours
 from anonymizer.settings import Settings
 from tests.cli.support import in_process
 

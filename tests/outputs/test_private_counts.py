@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import SettingsError, StoreError
-from anonymizer.pipeline.gaussian_noise import GaussianNoise
-from anonymizer.pipeline.positions.counts.private_counts import (
+from anonymizer.outputs.counts.gaussian_noise import GaussianNoise
+from anonymizer.outputs.counts.private_counts import (
+    BoundedCounts,
+    Budget,
     Noise,
     PrivateCounts,
     PrivateCountsMessage,
@@ -81,27 +84,41 @@ def purse() -> Purse:
     return Purse()
 
 
+class Counts:
+    """One source and the publisher."""
+
+    def __init__(
+        self, settings: CountSettings, budget: Budget, noise: Noise, *, most_devices: int
+    ) -> None:
+        self._bounded = BoundedCounts(settings, most_devices=most_devices)
+        self._made = PrivateCounts(settings, budget, noise, version="abc")
+
+    def message(
+        self, cell: IntArray, before: IntArray, key: KeyArray, *, end_s: float
+    ) -> PrivateCountsMessage:
+        numbers = self._bounded.of(cell, before, key, end_s=end_s)
+        return self._made.of_numbers(numbers, end_s=end_s, ahead_s=0.0)
+
+
 def counts(
     purse: Purse,
     noise: Noise | None = None,
     *,
     most_devices: int = 99,
     **keys: Any,  # noqa: ANN401  likewise
-) -> PrivateCounts:
+) -> Counts:
     settings = dp_settings(**keys)
-    return PrivateCounts(
-        settings, purse, noise or NoNoise(), version="abc", most_devices=most_devices
-    )
+    return Counts(settings, purse, noise or NoNoise(), most_devices=most_devices)
 
 
 def interval(
-    made: PrivateCounts, number: int, cell: list[int], before: list[int] | None = None
+    made: Counts, number: int, cell: list[int], before: list[int] | None = None
 ) -> PrivateCountsMessage:
     """Return the message of an interval in which devices 0, 1, ... are in these cells."""
     at = np.array(cell, np.int64)
     was = at if before is None else np.array(before, np.int64)
     keys = np.arange(len(at)).astype(np.uint64)
-    return made.message(at, was, keys, end_s=(number + 1) * EVERY_S, ahead_s=0.0)
+    return made.message(at, was, keys, end_s=(number + 1) * EVERY_S)
 
 
 def numbers(message: PrivateCountsMessage) -> IntArray:
@@ -136,9 +153,7 @@ def test_all_that_one_device_changes_in_a_period_is_no_more_than_the_noise_is_ma
             ]
             seen = [each for each in seen if each[1] >= 0]
             key, cell, before = (np.array([s[i] for s in seen], np.int64) for i in range(3))
-            message = made.message(
-                cell, before, key.astype(np.uint64), end_s=(t + 1) * EVERY_S, ahead_s=0.0
-            )
+            message = made.message(cell, before, key.astype(np.uint64), end_s=(t + 1) * EVERY_S)
             found.append(numbers(message))
         return found
 
@@ -167,7 +182,7 @@ def test_trips_lead_from_area_to_area_and_none_begins_in_the_period_before(purse
     assert np.sum(second.trips) == 2
     assert (
         counts(purse, trip_areas=0)
-        .message(*(np.zeros(0, np.int64),) * 2, np.zeros(0, np.uint64), end_s=10.0, ahead_s=0.0)
+        .message(*(np.zeros(0, np.int64),) * 2, np.zeros(0, np.uint64), end_s=10.0)
         .trips
         is msgspec.UNSET
     )

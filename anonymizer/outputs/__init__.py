@@ -1,0 +1,1 @@
+"""What is published of devices besides groups: each output in one place, see `output`."""

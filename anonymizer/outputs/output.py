@@ -1,0 +1,274 @@
+"""Outputs: what is published of devices besides groups, window by window.
+
+A *watch* sees the positions of its source tick by tick, and states what it has seen of a window
+once nothing of it can follow. A *publisher* makes messages of what all sources state of a window.
+One process is one source: it hands on what is stated in memory. In a cluster every source has a
+watch, and stages move what is stated to the one publisher.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import structlog
+
+from anonymizer.algorithms.positions.device_keys import Keys
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.outputs.message_kind import Channel
+from anonymizer.outputs.promised import Promised
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
+from anonymizer.pipeline.positions.tick.intake import LocatedPositions
+
+if TYPE_CHECKING:
+    from anonymizer.outputs.counts.private_counts import Budget
+    from anonymizer.settings import Settings
+
+_LOG: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+PUBLISHED, UNVERIFIED, OVERLOAD = "", "unverified", "overload"
+"""Why a window is suppressed: it is not; it failed the check before publishing; there was too much
+to remember."""
+
+
+class SeenTick(NamedTuple):
+    """A tick, as a watch sees it.
+
+    Attributes
+    ----------
+    located
+        The positions of mobile devices.
+    zones
+        What devices have stated; None: they state nothing.
+    ahead_s
+        To be added to times, so that they are those of the clock by which devices date.
+    """
+
+    located: LocatedPositions
+    zones: DeviceZones | None
+    ahead_s: float
+
+
+class StatedWindow(NamedTuple):
+    """What a watch has seen of a window that has ended.
+
+    Attributes
+    ----------
+    window
+        Its number.
+    content
+        Of the output's own kind; None: the watch did not see all of it.
+    """
+
+    window: int
+    content: Any
+
+    def __repr__(self) -> str:
+        """Show no content."""
+        return f"StatedWindow({self.window})"
+
+
+class HeldFile(NamedTuple):
+    """A file that is served over HTTP until that of a later window is there."""
+
+    name: str
+    window: int
+    content: bytes
+
+
+class Made(NamedTuple):
+    """What a publisher makes of a window; `why`: it is suppressed, empty: it is not."""
+
+    messages: Sequence[Outgoing | HeldFile]
+    why: str = PUBLISHED
+
+
+class Figure(NamedTuple):
+    """A metric of an output: how much was published, and how much suppressed for which reason.
+
+    Outputs may share one; then their numbers are added up.
+    """
+
+    name: str
+    text: str
+    reasons: Sequence[str]
+
+
+class Watch(Protocol):
+    """Sees the positions of one source, and states each window once, when it has ended."""
+
+    def see(self, seen: SeenTick) -> Sequence[StatedWindow]:
+        """Take in a tick, before its slots pass to other devices; return windows that ended."""
+
+    def free(self, slots: Int32Array) -> None:
+        """Take in that these slots may pass to other devices."""
+
+    def adopt(self, settings: "Settings") -> None:
+        """Promise what these settings ask for from now on; of no window less than before."""
+
+    def state(self) -> Any:  # noqa: ANN401  anything that can be packed
+        """Return what changes from tick to tick. It holds where devices are."""
+
+    def restore(self, state: Any) -> None:  # noqa: ANN401  see `state`
+        """Go on from a state."""
+
+
+class Publisher(ABC):
+    """Makes messages of windows of which all sources have stated what they saw.
+
+    Attributes
+    ----------
+    name
+        Of the output.
+    n_windows
+        Windows so far, by why they were suppressed, empty if they were published.
+    unseen
+        Why a window is suppressed of which a source has not seen all.
+    """
+
+    unseen: ClassVar[str] = "unseen"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.n_windows: Counter[str] = Counter()
+
+    def publish(
+        self, window: int, contents: Sequence[Any], *, ahead_s: float = 0.0
+    ) -> Sequence[Outgoing | HeldFile]:
+        """Return the messages about a window, and count it; `ahead_s`: see `SeenTick`."""
+        made = Made((), self.unseen)
+        if all(each is not None for each in contents):
+            made = self.make(window, contents, ahead_s=ahead_s)
+        self.n_windows[made.why] += 1
+        if made.why in {UNVERIFIED, OVERLOAD}:
+            _LOG.error("a window is not published", output=self.name, reason=made.why)
+        return made.messages
+
+    @abstractmethod
+    def make(self, window: int, contents: Sequence[Any], *, ahead_s: float) -> Made:
+        """Return what is published of a window, given what sources have stated of it."""
+
+    @property
+    def n_of(self) -> Mapping[str, int]:
+        """What the figure of the output tells, by reason."""
+        return self.n_windows
+
+    def adopt(self, settings: "Settings") -> None:  # noqa: B027  some promise the same for ever
+        """Promise what these settings ask for from now on."""
+
+    def close(self) -> None:  # noqa: B027  few keep anything on disk
+        """Leave to others what is kept on disk; after the last tick."""
+
+    def state(self) -> Any:  # noqa: ANN401  anything that can be packed
+        """Return what changes from window to window."""
+        return dict(self.n_windows)
+
+    def restore(self, state: Any) -> None:  # noqa: ANN401  see `state`
+        """Go on from a state."""
+        self.n_windows.update(state)
+
+
+class Output(ABC):
+    """One output under some settings, on a network with coordinates.
+
+    Attributes
+    ----------
+    name
+        Unique, for metrics and states.
+    figure
+        The metric of its publisher.
+    most_waiting
+        Windows that wait for a source which has not stated them.
+    is_slow
+        Whether its publisher may work for seconds.
+    path
+        Under which its newest file is served over HTTP; empty: it makes none.
+    """
+
+    name: ClassVar[str]
+    figure: ClassVar[Figure]
+    most_waiting: ClassVar[int]
+    is_slow: ClassVar[bool] = False
+    path: ClassVar[str] = ""
+    what: ClassVar[str] = ""
+    """What the file tells."""
+
+    def __init__(self, settings: "Settings", network: RoadNetwork) -> None:
+        self.settings, self.network = settings, network
+
+    # Known from the settings alone.
+
+    @staticmethod
+    @abstractmethod
+    def every_s(settings: "Settings") -> float:
+        """Return the length of a window."""
+
+    @staticmethod
+    def channels(settings: "Settings") -> Iterator[Channel]:  # noqa: ARG004  some have none
+        """Yield its topics."""
+        yield from ()
+
+    @staticmethod
+    @abstractmethod
+    def promises(settings: "Settings") -> Iterator[Promised]:
+        """Yield what it promises, in words."""
+
+    @staticmethod
+    @abstractmethod
+    def kept(settings: "Settings") -> Mapping[str, str]:
+        """Return how long what is kept for it, in words."""
+
+    @staticmethod
+    @abstractmethod
+    def meaning(settings: "Settings") -> Mapping[str, Any]:
+        """Return the settings without which the states of its watches cannot be understood."""
+
+    # How it works.
+
+    @abstractmethod
+    def watch(self, *, keys: Keys, kept_s: float, n_sources: int = 1) -> Watch:
+        """Return the watch of a source.
+
+        Parameters
+        ----------
+        keys
+            Returns a number for the device of each slot, the same in every source.
+        kept_s
+            A device that has been silent for longer is absent.
+        n_sources
+            Sources whose statements one publisher takes together.
+        """
+
+    @abstractmethod
+    def publisher(self, *, secret: bytes, budget: "Budget | None" = None) -> Publisher:
+        """Return the publisher.
+
+        Parameters
+        ----------
+        secret
+            Of thresholds.
+        budget
+            Of differential privacy, kept on disk; None: the publisher keeps it in its state.
+        """
+
+    def retained(self, part_bytes: Callable[[str], int]) -> list[Outgoing]:  # noqa: ARG002  some retain nothing
+        """Return what is retained beside its messages; it depends on the network alone.
+
+        `part_bytes`: returns the largest payload for a topic.
+        """
+        return []
+
+    def packed(self, content: Any) -> Iterator[Any]:  # noqa: ANN401  of its own kind
+        """Yield a content in pieces that Kafka takes, made of what msgpack knows and of arrays."""
+        yield content
+
+    def unpacked(self, piece: Any) -> Any:  # noqa: ANN401  of its own kind
+        """Return what a piece was made of.
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        return piece

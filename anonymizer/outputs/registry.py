@@ -1,0 +1,42 @@
+"""The outputs that a gateway can have."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from anonymizer.outputs.output import Output
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
+
+OUTPUTS: dict[str, Callable[["Settings"], bool]] = {
+    "anonymizer.outputs.counts": lambda settings: settings.counts.enabled,
+    "anonymizer.outputs.trips": lambda settings: settings.trips_out.every_s > 0,
+    "anonymizer.outputs.streets": lambda settings: settings.counts.streets_s > 0,
+}
+"""Whether settings ask for the output of each module, which is imported if they do."""
+
+
+def asked_for(settings: "Settings") -> list[type[Output]]:
+    """Return the outputs that settings ask for."""
+    if not settings.inputs:  # nobody is there to be told of
+        return []
+    return [output_in(module) for module, is_on in OUTPUTS.items() if is_on(settings)]
+
+
+def output_in(module: str) -> type[Output]:
+    """Return the output of a module."""
+    found: type[Output] = import_module(module).OUTPUT
+    return found
+
+
+def event_kinds(settings: "Settings") -> Mapping[str, str]:
+    """Return the names of the messages of all outputs, by topic."""
+    return dict(_kinds(settings))
+
+
+def _kinds(settings: "Settings") -> Iterator[tuple[str, str]]:
+    for output in asked_for(settings):
+        for channel in output.channels(settings):
+            if not channel.retained:
+                yield channel.address, channel.message.name
