@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,27 @@ def test_closing_a_window_that_fails_halfway_changes_nothing(store: RecordStore)
     assert recall(store).parts == [part(1)]
     store.close_window(closed(b"one"))
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"one"]
+
+
+def test_of_many_changes_that_are_made_at_once_all_are_stored_or_none(
+    store: RecordStore, path: Path
+) -> None:
+    def close_two_windows(n_parts: Sequence[int]) -> None:
+        with store.at_once():
+            store.take([taken(part(1), part(2, window=8))])
+            store.close_window(closed(b"one"))
+            store.close_window(closed(b"two", window=8, floor=9, n_parts=n_parts))
+
+    recall(store)
+    with pytest.raises(ValueError, match="shorter"):
+        close_two_windows([])
+    assert (recall(store).parts, recall(store).n_waiting, recall(store).counts) == ([], 0, {})
+    close_two_windows([1])
+    for file in path.parent.glob("records.sqlite*"):
+        assert part(1).cells not in file.read_bytes()
+    with closing(reopened(store, path)) as again:
+        assert [waiting.message.payload for waiting in again.waiting(limit=9)] == [b"one", b"two"]
+        assert recall(again).parts == []
 
 
 def test_a_full_disk_is_reported_and_changes_nothing(store: RecordStore) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import pytest
 from anonymizer.errors import StoreError
 from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing, PackedDeliveries
 from anonymizer.pipeline.records.anonymize_window import Closing
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
 from anonymizer.pipeline.records.stages import (
@@ -24,7 +26,7 @@ from anonymizer.pipeline.records.stages import (
 )
 from anonymizer.transport import MemoryBroker, MemoryLink
 from tests.app.gateway.records import assert_each_window_has_one_partition
-from tests.pipeline.records.made import LENGTH_S, Sent, traffic
+from tests.pipeline.records.made import LENGTH_S, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
 
 P = ParamSpec("P")
@@ -289,6 +291,70 @@ async def test_auto_ends_its_search_when_the_next_window_becomes_due(
     search = Search(rig, meanwhile=later)
     first = traffic(n_vehicles=9, n_windows=2, seed=1)
     assert await searched(search, first, n_windows=2) == [searches, True]
+
+
+def streams(n: int, *, method: str = "hilbert") -> list[Stream]:
+    """Streams of one attribute, each with a topic of its own."""
+    return [
+        stream(
+            name=f"s{i}",
+            sources=[{"name": "age", "topic": f"of/{i}/{{vehicle}}", "tells": ["age"]}],
+            attributes=[{"name": "age", "lo": 18, "hi": 90}],
+            promise={"k": 2},
+            method=method,
+        )
+        for i in range(n)
+    ]
+
+
+def of_streams(n: int, *, window: int = 0) -> list[Delivery]:
+    """Records of four vehicles in a window of each, and of one in the next but one."""
+    start = window * LENGTH_S
+    return [
+        Delivery(f"of/{i}/{v}", json.dumps({"ts": ts, "age": 20 + v}).encode(), 0)
+        for ts, vehicles in ((start + 1, [0, 1, 2, 3]), (start + 2 * LENGTH_S + 1, [9]))
+        for i in range(n)
+        for v in vehicles
+    ]
+
+
+async def test_windows_of_many_streams_that_are_due_at_once_are_stored_together(
+    tmp_path: Path,
+) -> None:
+    world = World(Rig(tmp_path, others=streams(50)))
+    world.inbox.put(of_streams(50))
+    async with world.running():
+        await world.until(lambda: len(world.closed) == 50)
+        await world.until(lambda: len(world.seen) == 100)
+    assert world.store_thread.called.count("close_all") <= 12
+    world.rig.crash()
+    accounts = world.rig.store.accounts()
+    assert [accounts[f"s{i}"] for i in range(50)] == [{"received": 5, "published": 4}] * 50
+
+
+async def test_a_window_begins_from_what_is_stored_of_the_one_before_however_many_are_due(
+    tmp_path: Path,
+) -> None:
+    world = World(Rig(tmp_path, others=streams(2)))
+    world.inbox.put([each for w in range(30) for each in of_streams(2, window=w)])
+    async with world.running():
+        await world.until(lambda: len(world.closed) == 60)
+        await world.until(lambda: len(world.seen) == 120)
+    seen = [json.loads(payload) for payload in world.seen]
+    for i in range(2):
+        numbers = [each["message"] for each in seen if each["stream"] == f"s{i}"]
+        assert sorted(numbers) == list(range(1, 61))
+
+
+@pytest.mark.parametrize("method", ["auto", "best"])
+async def test_windows_that_are_due_at_once_share_the_time_to_search(
+    method: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, others=streams(300, method=method))
+    rig.take_raw(of_streams(300))
+    searches = await searched(Search(rig), (), n_windows=300)
+    assert all(searches[200:]), "what the first ones leave is for the others"
+    assert any(searches[:150]) is all(searches[:150]) is (method == "best")
 
 
 async def send_to_a_broken_store(world: World) -> None:
