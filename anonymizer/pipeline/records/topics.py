@@ -11,6 +11,7 @@ from typing import NamedTuple
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
+from anonymizer.pipeline.topic_patterns import pattern_of
 from anonymizer.settings import SourceSettings, StreamSettings
 from anonymizer.settings.base import TopicFilters, is_field
 
@@ -71,7 +72,7 @@ class RecordRouter:
         self._patterns = TopicFilters[tuple[int, int, re.Pattern[str], bool]]()
         for i, stream in enumerate(streams):
             for j, source in enumerate(stream.sources):
-                pattern = (i, j, _pattern(source), source.vehicle_path is not None)
+                pattern = (i, j, pattern_of(source.filter_topic), source.vehicle_path is not None)
                 self._patterns.add(source.filter_topic, pattern)
         self._names = [stream.name for stream in streams] if names is None else names
         self._secret = secret
@@ -138,16 +139,3 @@ class RecordRouter:
             return b""
         identity = f"{self._names[stream]}\0{vehicle}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(identity, key=self._secret, digest_size=KEY_BYTES).digest()
-
-
-def _pattern(source: SourceSettings) -> re.Pattern[str]:
-    levels = source.filter_topic.split("/")
-    several = levels[-1] == "#"
-    parts = map(_expression, levels[: len(levels) - several])
-    return re.compile("/".join(parts) + ("(?:/.*)?" if several else ""), re.DOTALL)
-
-
-def _expression(level: str) -> str:
-    if is_field(level):
-        return "([^/]*)"
-    return "[^/]*" if level == "+" else re.escape(level)

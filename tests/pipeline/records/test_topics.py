@@ -117,6 +117,13 @@ def test_the_repr_of_a_route_does_not_show_the_vehicle() -> None:
     assert repr(router().routes_of("records/profile/v1")) == "(RecordRoute(...),)"
 
 
+def test_one_source_may_read_all_topics_if_payloads_name_the_vehicles() -> None:
+    [of_all, *others] = FLEET["sources"]
+    fleet_of_all = fleet(sources=[{**of_all, "topic": "#", "vehicle": "id"}, *others])
+    routes = RecordRouter([fleet_of_all], secret=SECRET, max_id_chars=9)
+    assert [route.topic for route in routes.routes_of("any/thing")] == [b"any/thing"]
+
+
 LEVELS = st.sampled_from(["a", "b", "+", "{vehicle}"])
 TOPICS = st.lists(st.sampled_from(["a", "b", "", "{x}", "+", "#"]), min_size=1, max_size=4)
 
