@@ -5,7 +5,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -330,6 +330,24 @@ async def test_windows_of_many_streams_that_are_due_at_once_are_stored_together(
     world.rig.crash()
     accounts = world.rig.store.accounts()
     assert [accounts[f"s{i}"] for i in range(50)] == [{"received": 5, "published": 4}] * 50
+
+
+def test_of_windows_that_are_stored_together_all_are_or_none(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, others=streams(2))
+    rig.take_raw(of_streams(2))
+    closed = [
+        (due, rig.flow.anonymize(due, {}, time_left=lambda: 0.0, clock=lambda: 0.0))
+        for due in rig.flow.due(at_s=0.0)
+    ]
+    (_, whole), (last, halved) = closed
+    with pytest.raises(ValueError, match="shorter"):
+        rig.flow.close_all(
+            [closed[0], (last, replace(halved, n_parts=halved.n_parts[1:]))], now=NOW
+        )
+    rig.crash()
+    assert rig.flow.waiting(limit=9) == []
+    assert len(whole.messages) == len(halved.messages) == 2
+    assert [state.n_held for state in rig.flow.states[1:]] == [5, 5]
 
 
 async def test_a_window_begins_from_what_is_stored_of_the_one_before_however_many_are_due(
