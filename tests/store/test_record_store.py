@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -220,13 +220,17 @@ def test_classes_that_the_broker_accepted_are_not_published_again(
         assert again.classes("fleet", start=71, end=90) == []
 
 
-def test_published_classes_are_kept_for_the_configured_time(store: RecordStore) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_published_classes_are_kept_for_the_configured_time(
+    store: RecordStore, *, together: bool
+) -> None:
     recall(store)
     store.close_window(closed(b"one", b"never taken"))
     store.published([store.waiting(limit=1)[0].number], {}, at=1001)
     store.close_window(closed(window=8, at=1100))
     assert store.classes("fleet", start=0, end=99) == [b"one"]
-    store.close_window(closed(window=9, at=1102))
+    with store.at_once() if together else nullcontext():
+        store.close_window(closed(window=9, at=1102))
     assert store.classes("fleet", start=0, end=99) == []
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"never taken"]
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -373,6 +373,52 @@ async def test_windows_that_are_due_at_once_share_the_time_to_search(
     searches = await searched(Search(rig), (), n_windows=300)
     assert all(searches[200:]), "what the first ones leave is for the others"
     assert any(searches[:150]) is all(searches[:150]) is (method == "best")
+
+
+class Slow(Search):
+    """Searches for as long as there is time, by the clock of the rig."""
+
+    def __call__(
+        self,
+        due: Due,
+        memories: Mapping[bytes, bytes],
+        *,
+        time_left: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> Closing:
+        while time_left() > 0:
+            self.rig.clock_s += 0.05
+        return super().__call__(due, memories, time_left=time_left, clock=clock)
+
+
+async def test_ten_windows_that_are_due_at_once_take_no_longer_than_one(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, others=streams(10, method="auto"))
+    rig.take_raw(of_streams(10))
+    await searched(Slow(rig), (), n_windows=10)
+    assert 2.0 < rig.clock_s < 3.0
+
+
+class Drained(Search):
+    """The drain begins in the first search."""
+
+    world: World
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Closing:  # noqa: ANN401
+        self.world.signals.drain.set()
+        return super().__call__(*args, **kwargs)
+
+
+async def test_windows_that_no_search_was_begun_for_stay_open_over_a_drain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path, others=streams(20))
+    rig.take_raw(of_streams(20))
+    search = Drained(rig)
+    search.world = World(rig)
+    monkeypatch.setattr(rig.flow, "anonymize", search)
+    async with search.world.running():
+        await search.world.signals.drain.wait()
+    assert 0 < len(search.world.closed) <= 2
 
 
 async def send_to_a_broken_store(world: World) -> None:
