@@ -30,6 +30,7 @@ from benchmarks.freshness import Fleet, freshness
 from benchmarks.gaps import Blows, gaps
 from benchmarks.kaca import kaca
 from benchmarks.memory import memory
+from benchmarks.newcomers import newcomers
 from benchmarks.pipeline import pipeline
 from benchmarks.plan import plan
 from benchmarks.record_stages import Windows, ranges
@@ -89,6 +90,9 @@ BENCHMARKS = {
     ),
     "verification": Benchmark(verification, _CASES, _QUICK_CASES),
     "pipeline": Benchmark(pipeline, _CASES, _QUICK_CASES),
+    "newcomers": Benchmark(
+        newcomers, [("city:10000", n) for n in (10_000, 100_000, 1_000_000)], _QUICK_CASES
+    ),
     "costs": Benchmark(
         costs,
         [

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,6 +121,8 @@ def check(
 
 def _windows_lines(settings: "Settings") -> Iterator[str]:
     """Say what windows together reveal, of each stream, and what streams of one topic do."""
+    from anonymizer.settings.streams import sharing
+
     for stream in settings.streams:
         lasting = ", ".join(each.name for each in stream.attributes if each.lasting)
         if stream.unprotected:
@@ -131,9 +132,8 @@ def _windows_lines(settings: "Settings") -> Iterator[str]:
                 f"{stream.name}: windows together keep {lasting} (enforce), for 1.1 to 1.3 times "
                 "the information loss of single windows"
             )
-    for one, other in combinations(settings.streams, 2):
-        if not (topics := [mine.filter_topic for mine, _ in one.topics_shared_with(other)]):
-            continue
+    for one, other in sharing(settings.streams):
+        topics = [mine.filter_topic for mine, _ in one.topics_shared_with(other)]
         both = f"{one.name} and {other.name}: both read {', '.join(topics)}"
         if values := one.values_shared_with(other):
             yield (

@@ -1,12 +1,10 @@
 """What `anonymizer serve` can do and the cluster cannot: refused before anything is connected."""
 
-from itertools import combinations
-
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.records.topics import topic_filter
 from anonymizer.settings import Settings
-from anonymizer.settings.base import overlap
+from anonymizer.settings.base import TopicFilters
 
 
 def reads_mqtt(settings: Settings) -> bool:
@@ -36,13 +34,15 @@ def check_cluster(settings: Settings) -> None:
 def _check_subscriptions(settings: Settings) -> None:
     """Check that no message comes by two subscriptions, nor to one of two that both need it."""
     by_mqtt = [each.topic for each in settings.inputs if each.kafka is None]
-    for one, other in combinations(by_mqtt, 2):
-        if overlap(one, other):
+    before = TopicFilters[str]()
+    for other in by_mqtt:
+        for one in before.overlapping(other):
             raise SettingsError(
                 f"inputs: topic: a message can match both {one} and {other}. In a cluster each"
                 " shared subscription gets a copy, and the second one would count as a duplicate:"
                 " write topics of which no message matches two, or one [[inputs]] for both"
             )
+        before.add(other, other)
     of_streams = {
         topic_filter(source)
         for stream in settings.streams

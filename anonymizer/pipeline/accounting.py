@@ -19,6 +19,7 @@ from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
 
 FINAL = tuple(outcome for outcome in Outcome if outcome is not Outcome.HELD)
+_FINAL: IntArray = np.array(FINAL, np.int64)
 
 
 class Ledger:
@@ -70,7 +71,7 @@ class Ledger:
 
     def counts(self) -> dict[Outcome, int]:
         """Return the count of every final outcome, in order, zeros included."""
-        return {outcome: int(self._n_of[outcome]) for outcome in FINAL}
+        return dict(zip(FINAL, self._n_of[_FINAL].tolist(), strict=True))
 
 
 class BatchHistogram:
@@ -162,7 +163,8 @@ def label_of(outcome: Outcome) -> str:
     return "/".join(filter(None, outcome.label))
 
 
-_OUTCOME_OF = {label_of(outcome): outcome for outcome in Outcome}
+_LABEL_OF = {outcome: label_of(outcome) for outcome in Outcome}
+_OUTCOME_OF = {label: outcome for outcome, label in _LABEL_OF.items()}
 
 
 class StreamAccounts(Ledger):
@@ -191,7 +193,7 @@ class StreamAccounts(Ledger):
         }
 
     def _all(self) -> dict[str, int]:
-        counts = {label_of(outcome): n for outcome, n in self.counts().items() if n}
+        counts = {_LABEL_OF[outcome]: n for outcome, n in self.counts().items() if n}
         return {RECEIVED: self.n_received} | counts if self.n_received else counts
 
 

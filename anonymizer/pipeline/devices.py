@@ -22,9 +22,16 @@ def key_of(device: str, secret: bytes) -> int:
 
     Two devices have the same number with a probability of 2^-64; they then count as one.
     """
-    digest = blake2b(
-        device.encode("utf-8", "surrogatepass"), digest_size=8, key=secret, person=b"key"
-    )
+    return _number(device, _keyed(secret))
+
+
+def _keyed(secret: bytes) -> blake2b:
+    return blake2b(digest_size=8, key=secret, person=b"key")
+
+
+def _number(device: str, keyed: blake2b) -> int:
+    digest = keyed.copy()
+    digest.update(device.encode("utf-8", "surrogatepass"))
     return int.from_bytes(digest.digest(), "big")
 
 
@@ -96,6 +103,7 @@ class DeviceTable:
 
     def __init__(self, *, secret: bytes, max_devices: int, under: bytes = b"") -> None:
         self._secret, self._under = secret, under
+        self._keyed = _keyed(secret)
         self._max_devices = max_devices
         self._slot_of: dict[int, int] = {}
         self._n_slots = 0
@@ -113,7 +121,7 @@ class DeviceTable:
 
     def key(self, device: str) -> int:
         """Return the key of a device, see `key_of`."""
-        return key_of(device, self._secret)
+        return _number(device, self._keyed)
 
     def publisher(self, device: str) -> int:
         """Return the key of the first level of an id: the broker's rules bind it to a user."""
@@ -130,10 +138,11 @@ class DeviceTable:
         elif self._n_slots < self._max_devices:
             slot = self._n_slots
             self._n_slots += 1
-            self.n_freed = with_room(self.n_freed, slot + 1)
-            self._key_of = with_room(self._key_of, slot + 1)
-            self._publisher_of = with_room(self._publisher_of, slot + 1)
-            self._is_taken = with_room(self._is_taken, slot + 1)
+            if slot >= len(self._is_taken):
+                self.n_freed = with_room(self.n_freed, slot + 1)
+                self._key_of = with_room(self._key_of, slot + 1)
+                self._publisher_of = with_room(self._publisher_of, slot + 1)
+                self._is_taken = with_room(self._is_taken, slot + 1)
         else:
             return NO_SLOT
         self._slot_of[key] = slot

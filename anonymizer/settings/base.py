@@ -237,23 +237,27 @@ class TopicFilters(Generic[Stated]):
     def overlapping(self, topic: str) -> Iterator[Stated]:
         """Yield what the filters stand for that `overlap` with this one."""
         levels = ["+" if is_field(level) else level for level in topic.split("/")]
-        for name, below in self.below.items():  # wildcards do not stand for `$SYS`
+        for name, below in self.may_match(levels):  # wildcards do not stand for `$SYS`
             any_level = {"+", "#"} & {name, levels[0]}
             if not (any_level and "$" in {name[:1], levels[0][:1]}):
                 yield from _overlapping(name, below, levels)
+
+    def may_match(self, levels: list[str]) -> Iterator[tuple[str, "TopicFilters[Stated]"]]:
+        """Yield what is below that may match the first of some levels, by its name."""
+        for name in self.below if {"+", "#"} & {*levels[:1]} else (*levels[:1], "+", "#"):
+            if name in self.below:
+                yield name, self.below[name]
 
 
 def _overlapping(name: str, below: TopicFilters[Stated], levels: list[str]) -> Iterator[Stated]:
     """Yield what lies below a level of that name and may match these levels."""
     level, *rest = levels or [""]
-    if name == "#":
+    if name == "#" or level == "#":
         yield from below.stated
-    elif level == "#" and levels:
-        yield from below.stated
-        for next_name, each in below.below.items():
+        for next_name, each in below.may_match(levels):
             yield from _overlapping(next_name, each, levels)
     elif levels and (name == level or "+" in {name, level}):
         if not rest or rest == ["#"]:
             yield from below.stated
-        for next_name, each in below.below.items():
+        for next_name, each in below.may_match(rest):
             yield from _overlapping(next_name, each, rest)

@@ -196,7 +196,7 @@ class StreamSettings(Group):
     method: MethodName = "auto"
     """Of `kd` and `kld`: `hilbert`, the published algorithm, takes milliseconds; `best` searches
     for up to `budget_s`; `auto` is `best` where `budget_s` is long enough for the window's records,
-    otherwise `hilbert`, and ends its search when the stream's next window is due. Of `kaca`:
+    otherwise `hilbert`, and ends when the stream's next window is due or others wait. Of `kaca`:
     `fast`, which is also `auto`, or `kmeans`, as published and slow from some 10,000 records
     on. Of `cells`: `tree`."""
     target: Annotated[str, Field(max_length=64)] | None = None
@@ -488,7 +488,7 @@ def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings
     read = {source.kafka for stream in streams for source in stream.sources} - {None}
     if any(stream.kafka in read for stream in streams):
         raise ValueError("topic: must be another topic of Kafka than those of sources")
-    for one, other in ((streams[i], streams[j]) for i, j in sharing(streams)):
+    for one, other in sharing(streams):
         for mine, theirs in one.topics_shared_with(other):
             if _reads(mine) != _reads(theirs):
                 raise ValueError(
@@ -505,7 +505,7 @@ def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings
     return streams
 
 
-def sharing(streams: Sequence[StreamSettings]) -> list[tuple[int, int]]:
+def sharing(streams: Sequence[StreamSettings]) -> list[tuple[StreamSettings, StreamSettings]]:
     """Return the pairs of streams, the first one first, that may read one message."""
     pairs: set[tuple[int, int]] = set()
     read = TopicFilters[int]()
@@ -514,7 +514,7 @@ def sharing(streams: Sequence[StreamSettings]) -> list[tuple[int, int]]:
             pairs.update((i, j) for i in read.overlapping(source.filter_topic))
         for source in stream.sources:
             read.add(source.filter_topic, j)
-    return sorted(pairs)
+    return [(streams[i], streams[j]) for i, j in sorted(pairs)]
 
 
 def _reads(source: SourceSettings) -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """The record store: raw parts, histories and releases of the records flow in a SQLite file.
 
-Every method that changes anything is one transaction.
+Every method that changes anything is one transaction, or many are one together (`at_once`).
 """
 
 import contextlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
@@ -76,6 +76,8 @@ class RecordStore:
         with self._reading():
             self.secret = self._kept("key")
         self._log_has_erased_data = False
+        self._is_within = False
+        self._purge_before: float | None = None
 
     def close(self) -> None:
         """Close the file. A second call has no effect."""
@@ -104,6 +106,18 @@ class RecordStore:
         """Raise StoreError if the disk is nearly full; see `Store.check_space`."""
         if self._min_free_bytes and self.free_bytes < self._min_free_bytes:
             raise disk_error(self._path, f"less than {self._min_free_bytes} bytes are free")
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Make all changes of the block in one transaction; see `Store.at_once`."""
+        with self._transaction():
+            self._is_within = True
+            try:
+                yield
+            finally:
+                self._is_within = False
+            self._purge()
+        self._erase_log()
 
     @property
     def session(self) -> bytes:
@@ -242,7 +256,9 @@ class RecordStore:
                 (closed.floor, _packed(closed.newest), closed.next_message, of),
             )
             self._account(of, closed.news)
-            purge(self._db, before=closed.at - self._keep_published_s)
+            self._purge_before = closed.at - self._keep_published_s
+            if not self._is_within:
+                self._purge()
         self._erase_log()
 
     def go_on(self, stream: str, *, floor: int, starts: float) -> int:
@@ -418,8 +434,14 @@ class RecordStore:
             self._parts.append(of, window, parts.get(window, []), replaced.get(window, []))
 
     def _erase_log(self) -> None:
-        with self._reading():
-            self._log_has_erased_data = not erase_log(self._db)
+        if not self._is_within:
+            with self._reading():
+                self._log_has_erased_data = not erase_log(self._db)
+
+    def _purge(self) -> None:
+        if self._purge_before is not None:
+            purge(self._db, before=self._purge_before)
+            self._purge_before = None
 
     def _log_is_long(self) -> bool:
         try:
@@ -429,7 +451,7 @@ class RecordStore:
             return False
 
     def _transaction(self) -> AbstractContextManager[None]:
-        return transaction(self._db, self._path)
+        return self._reading() if self._is_within else transaction(self._db, self._path)
 
     def _reading(self) -> AbstractContextManager[None]:
         return usable(self._path)

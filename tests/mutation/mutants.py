@@ -199,6 +199,23 @@ MODULES = (
             ("        state.close(due.joined, closing)\n", ""),
             ("forgotten_before(due.window, length_s", "forgotten_before(10**9, length_s"),
             (".divided(messages, repeated=repeated)", ".divided(messages)"),
+            ("parts.keys() | {number for number, _ in others}", "parts.keys()"),
+            (
+                "        with self._store.at_once():\n            for due, closing in closed:",
+                "        if True:\n            for due, closing in closed:",
+            ),
+        ),
+    ),
+    Module(
+        "pipeline/records/stages.py",
+        ("pipeline/records/test_stages.py",),
+        (
+            ("and ahead[0].stream not in streams", ""),
+            ("if share_s >= LEAST_SEARCH_S else 0.0", ""),
+            ("behind[due.stream] -= 1", "pass"),
+            ("min(max(1, len(every) // 10), AT_ONCE)", "1"),
+            ("min(budget_s, share_s)", "budget_s"),
+            ("while ahead and not drain.is_set():", "while ahead:"),
         ),
     ),
     Module(
@@ -357,7 +374,16 @@ MODULES = (
                 "DELETE FROM vehicles WHERE stream = ? AND seen < ?",
                 "DELETE FROM vehicles WHERE stream = ? AND seen <= ?",
             ),
-            ("            purge(self._db, before=closed.at - self._keep_published_s)\n", ""),
+            ("            purge(self._db, before=self._purge_before)\n", ""),
+            (
+                "                self._is_within = False\n            self._purge()\n",
+                "                self._is_within = False\n",
+            ),
+            ("            self._is_within = True\n", ""),
+            (
+                "        if not self._is_within:\n            with self._reading",
+                "        if True:\n            with self._reading",
+            ),
             ("DO UPDATE SET n = n + excluded.n", "DO UPDATE SET n = excluded.n"),
             ("        self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})\n", ""),
             ("self._log_has_erased_data = not erase_log(self._db)", "pass"),

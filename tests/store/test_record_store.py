@@ -6,8 +6,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +163,27 @@ def test_closing_a_window_that_fails_halfway_changes_nothing(store: RecordStore)
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"one"]
 
 
+def test_of_many_changes_that_are_made_at_once_all_are_stored_or_none(
+    store: RecordStore, path: Path
+) -> None:
+    def close_two_windows(n_parts: Sequence[int]) -> None:
+        with store.at_once():
+            store.take([taken(part(1), part(2, window=8))])
+            store.close_window(closed(b"one"))
+            store.close_window(closed(b"two", window=8, floor=9, n_parts=n_parts))
+
+    recall(store)
+    with pytest.raises(ValueError, match="shorter"):
+        close_two_windows([])
+    assert (recall(store).parts, recall(store).n_waiting, recall(store).counts) == ([], 0, {})
+    close_two_windows([1])
+    for file in path.parent.glob("records.sqlite*"):
+        assert part(1).cells not in file.read_bytes()
+    with closing(reopened(store, path)) as again:
+        assert [waiting.message.payload for waiting in again.waiting(limit=9)] == [b"one", b"two"]
+        assert recall(again).parts == []
+
+
 def test_a_full_disk_is_reported_and_changes_nothing(store: RecordStore) -> None:
     recall(store)
     store.take([taken(part(1))])
@@ -199,13 +220,17 @@ def test_classes_that_the_broker_accepted_are_not_published_again(
         assert again.classes("fleet", start=71, end=90) == []
 
 
-def test_published_classes_are_kept_for_the_configured_time(store: RecordStore) -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_published_classes_are_kept_for_the_configured_time(
+    store: RecordStore, *, together: bool
+) -> None:
     recall(store)
     store.close_window(closed(b"one", b"never taken"))
     store.published([store.waiting(limit=1)[0].number], {}, at=1001)
     store.close_window(closed(window=8, at=1100))
     assert store.classes("fleet", start=0, end=99) == [b"one"]
-    store.close_window(closed(window=9, at=1102))
+    with store.at_once() if together else nullcontext():
+        store.close_window(closed(window=9, at=1102))
     assert store.classes("fleet", start=0, end=99) == []
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"never taken"]
 

@@ -436,8 +436,8 @@ class Gateway:
             n, connected = self.ledger.n_received, self._link.connected
             found.append(InputArrivals("positions", connected, n, topics))
         if self.records:
-            n = sum(ledger.n_received for _, ledger, _ in self.records.ledgers)
-            found.append(InputArrivals("records", self.records.connected, n, self.records.topics))
+            n, topics = self.records.n_received, self.records.topics
+            found.append(InputArrivals("records", self.records.connected, n, topics))
         return found
 
     def _counts(self) -> dict[str, int]:

@@ -26,6 +26,8 @@ from anonymizer.settings import Settings
 
 _FIRST_S = 10.0
 """A connection on which nothing has ever arrived is logged after so long."""
+_STREAMS_OF_A_LOOK = 50
+"""More take their turns: the loop that looks has to answer the broker, too."""
 
 
 class InputArrivals(NamedTuple):
@@ -75,6 +77,7 @@ class InputWatch:
         )
         self._changing = ChangingIds()
         self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
+        self._next_stream = 0
         self._said = ""
         self._shown = self._next = ""
 
@@ -84,7 +87,10 @@ class InputWatch:
             if self._quiet[flow].see(n, connected=connected, at_s=at_s):
                 self._log.warning("nothing arrives", flow=flow, topics=topics, likely=WHY_SILENT)
         self._look_at_inputs(at_s)
-        for flow, ledger, n_held in self._of_records():
+        every = self._of_records()
+        here = self._next_stream if self._next_stream < len(every) else 0
+        self._next_stream = here + _STREAMS_OF_A_LOOK
+        for flow, ledger, n_held in every[here : self._next_stream]:
             found = self._of_stream[flow].see(ledger.counts(), n_held=n_held, at_s=at_s)
             self._say_misfit(found, flow=flow)
         if self._too_large.see(self._flow.ledger.counts(), at_s=at_s):

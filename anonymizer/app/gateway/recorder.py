@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import structlog
@@ -218,7 +218,7 @@ class Recorder:
         """Whether the broker is connected, for records and for classes."""
         return self._link.connected and self.output.connected
 
-    @property
+    @cached_property
     def topics(self) -> list[str]:
         """The topics and filters that it subscribes to."""
         if self._kafka:
@@ -253,6 +253,12 @@ class Recorder:
             for state in self.flow.states
         ]
         return [*of_streams, ("records", self.flow.unmatched, 0)]
+
+    @property
+    def n_received(self) -> int:
+        """Number of parts that have arrived, of all streams and of none."""
+        of_streams = sum(state.accounts.n_received for state in self.flow.states)
+        return of_streams + self.flow.unmatched.n_received
 
     def held_back(self, now: float) -> list[tuple[str, float]]:
         """Return the streams that a clock that was ahead holds back, and until when."""

@@ -5,7 +5,6 @@ import gc
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import structlog
@@ -20,6 +19,7 @@ from anonymizer.kernel_background import compiling_in_background
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.settings.reload import change
+from anonymizer.settings.streams import sharing
 from anonymizer.transport.local_brokers import broker_if_none
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _warn(settings: Settings) -> None:
                 stream=stream.name,
                 cumulative="report",
             )
-    for one, other in combinations(settings.streams, 2):
+    for one, other in sharing(settings.streams):
         if values := one.values_shared_with(other):
             log.warning(
                 "classes of two streams can be intersected",

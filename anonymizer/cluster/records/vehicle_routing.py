@@ -66,9 +66,9 @@ def _leads(streams: Sequence[StreamSettings]) -> list[str]:
 
     In common also by way of further streams.
     """
-    lead = list(range(len(streams)))
-    for i, j in sharing(streams):
-        if lead[i] != lead[j]:
-            first, other = sorted((lead[i], lead[j]))
-            lead = [first if each == other else each for each in lead]
-    return [streams[i].name for i in lead]
+    lead = {stream.name: place for place, stream in enumerate(streams)}
+    for one, another in sharing(streams):
+        first, other = sorted((lead[one.name], lead[another.name]))
+        if first != other:
+            lead = {name: first if place == other else place for name, place in lead.items()}
+    return [streams[lead[stream.name]].name for stream in streams]

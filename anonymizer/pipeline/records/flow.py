@@ -112,10 +112,12 @@ class RecordFlow:
             secret=store.secret,
             max_id_chars=limits.max_device_id_chars,
         )
-        self.states = [
-            StreamState(stream, store, limits, key=partial(self.router.key, i), at_s=at_s)
-            for i, stream in enumerate(streams)
-        ]
+        with store.at_once():
+            self.states = [
+                StreamState(stream, store, limits, key=partial(self.router.key, i), at_s=at_s)
+                for i, stream in enumerate(streams)
+            ]
+        self._state_of = {state.stream.settings.name: state for state in self.states}
         self._recent = RecentMessages()
 
     @property
@@ -149,12 +151,13 @@ class RecordFlow:
         self._store.check_space()
         self.router.forget(at_s=at_s)
         receipts: list[int] = []
+        of: set[int] = set(arrived.refused)
         for messages, _ in in_groups(arrived.batches):
             receipts += receipts_of(messages)
-            self._place(messages, now=now, at_s=at_s)
+            of |= self._place(messages, now=now, at_s=at_s)
         for stream, n in arrived.refused.items():
             self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
-        taken = [state.taken() for state in self.states]
+        taken = [self.states[i].taken() for i in sorted(of - {-1})]
         unmatched = Taken(UNMATCHED, (), (), (), None, self.unmatched.news())
         self._store.take([t for t in (*taken, unmatched) if t.news], places_of(receipts))
         return receipts
@@ -177,11 +180,12 @@ class RecordFlow:
     def due(self, *, at_s: float) -> list[Due]:
         """Return the windows that are due and not empty, oldest first."""
         self.router.forget(at_s=at_s)
-        return [
+        found = [
             Due(number, window, joined)
             for number, state in enumerate(self.states)
             for window, joined in state.due(at_s=at_s)
         ]
+        return sorted(found, key=lambda due: self.states[due.stream].stream.rule.span(due.window))
 
     def memories(self, due: Due) -> Mapping[bytes, bytes]:
         """Return the stored histories of the vehicles of a window."""
@@ -210,6 +214,12 @@ class RecordFlow:
             time_left=time_left,
             clock=clock,
         )
+
+    def close_all(self, closed: Sequence[tuple[Due, Closing]], *, now: float) -> None:
+        """Store the results of windows of several streams, all or none."""
+        with self._store.at_once():
+            for due, closing in closed:
+                self.close(due, closing, now=now)
 
     def close(self, due: Due, closing: Closing, *, now: float) -> None:
         """Store the result of a window, and erase its parts."""
@@ -256,11 +266,11 @@ class RecordFlow:
     ) -> dict[str, Mapping[str, int]]:
         """Settle waiting classes; return what is to be added to the accounts, by stream."""
         news: dict[str, Mapping[str, int]] = {}
-        for name in {waiting.stream for waiting in classes}:
-            of_stream = [waiting.n_parts for waiting in classes if waiting.stream == name]
-            state = next(
-                (state for state in self.states if state.stream.settings.name == name), None
-            )
+        n_parts_of: dict[str, list[int]] = {}
+        for waiting in classes:
+            n_parts_of.setdefault(waiting.stream, []).append(waiting.n_parts)
+        for name, of_stream in n_parts_of.items():
+            state = self._state_of.get(name)
             if state is None:  # no longer declared
                 news[name] = {label_of(outcome): sum(of_stream)}
             else:
@@ -268,7 +278,8 @@ class RecordFlow:
                 news[name] = state.accounts.news()
         return news
 
-    def _place(self, messages: PackedDeliveries, *, now: float, at_s: float) -> None:
+    def _place(self, messages: PackedDeliveries, *, now: float, at_s: float) -> set[int]:
+        """Take in messages; return the streams of which any was, -1 for none."""
         repeated = self._recent.repeated(messages)
         parts, others = self.router.divided(messages, repeated=repeated)
         for (number, outcome), n in others.items():
@@ -276,6 +287,7 @@ class RecordFlow:
         for number, of_stream in parts.items():
             state = self.states[number]
             state.store(state.place(of_stream, now=now, at_s=at_s))
+        return parts.keys() | {number for number, _ in others}
 
     def _settle(self, stream: int, outcome: Outcome, n: int = 1) -> None:
         accounts = self.unmatched if stream < 0 else self.states[stream].accounts

@@ -9,7 +9,8 @@ transaction. Failure: the error is raised to the owning TaskGroup.
 import asyncio
 import contextlib
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -29,6 +30,14 @@ MAX_MESSAGES = 500
 """Most messages published in one batch."""
 MAX_DUE = 1
 """Most windows that may be due while intake continues; a backlog would otherwise grow."""
+SEARCH_S = 2.5
+"""Of all windows that are due at once: how long `auto` searches in them together."""
+LEAST_SEARCH_S = 0.02
+"""`auto` does not begin a search of less, which finds nothing."""
+AT_ONCE = 50
+"""Most windows that are anonymized before they are stored, all in one transaction."""
+_ALONE = frozenset({"best", "kmeans"})
+"""Methods that take their time whatever waits: nobody waits for them to be stored."""
 
 
 class InThread(Protocol):
@@ -128,13 +137,10 @@ async def close_stage(
         while not signals.drain.is_set():
             signals.over.clear()
             every = await context.in_store(context.flow.due, at_s=context.clock())
-            for i, due in enumerate(every):
-                if signals.drain.is_set():
-                    return  # the window is still open in the store
-                is_behind = any(later.stream == due.stream for later in every[i + 1 :])
-                closing = await _anonymize(context, due, signals.drain, is_behind=is_behind)
-                await context.in_store(context.flow.close, due, closing, now=context.wall())
-                on_closed(due, closing)
+            async for closed in _anonymized(context, every, signals.drain):
+                await context.in_store(context.flow.close_all, closed, now=context.wall())
+                for due, closing in closed:
+                    on_closed(due, closing)
                 signals.closed.set()
             signals.caught_up.set()
             with contextlib.suppress(TimeoutError):
@@ -179,28 +185,61 @@ async def publish_stage(
             await signals.closed.wait()
 
 
-async def _anonymize(
-    context: StageContext, due: Due, drain: asyncio.Event, *, is_behind: bool
-) -> Closing:
-    """Anonymize a window; `auto` searches until the next window of the stream is due.
+async def _anonymized(
+    context: StageContext, every: Sequence[Due], drain: asyncio.Event
+) -> AsyncIterator[list[tuple[Due, Closing]]]:
+    """Anonymize windows until the drain; yield a few with their results, which are to be stored.
 
-    `is_behind` says that it is due already.
+    `auto` searches in a window for no longer than its share of the time that there is for all, and
+    ends when the next window of the stream is due.
     """
-    memories = await context.in_store(context.flow.memories, due)
-    state = context.flow.states[due.stream]
-    settings = state.stream.settings
-    deadline_s = context.clock() + settings.budget_s
+    flow, clock = context.flow, context.clock
+    until_s, ahead = clock() + SEARCH_S, deque(every)
+    most = min(max(1, len(every) // 10), AT_ONCE)
+    behind = Counter(due.stream for due in every)
 
-    def time_left() -> float:
-        hurries = settings.method == AUTO and (is_behind or state.windows.n_due > 0)
-        if drain.is_set() or hurries:
-            return 0.0
-        return max(deadline_s - context.clock(), 0.0) / settings.budget_s
+    def anonymize(due: Due, memories: Mapping[bytes, bytes]) -> Closing:
+        state = flow.states[due.stream]
+        behind[due.stream] -= 1
+        is_auto, budget_s = state.stream.settings.method == AUTO, state.stream.settings.budget_s
+        if is_auto:
+            share_s = (until_s - clock()) / (1 + behind.total())
+            budget_s = min(budget_s, share_s) if share_s >= LEAST_SEARCH_S else 0.0
+        deadline_s = clock() + budget_s
 
-    return await context.in_worker(
-        context.flow.anonymize,
-        due,
-        memories,
-        time_left=time_left,
-        clock=context.clock,
-    )
+        def time_left() -> float:
+            hurries = is_auto and (behind[due.stream] > 0 or state.windows.n_due > 0)
+            if drain.is_set() or hurries or budget_s <= 0:
+                return 0.0
+            return max(deadline_s - clock(), 0.0) / budget_s
+
+        return flow.anonymize(due, memories, time_left=time_left, clock=clock)
+
+    def known_of(some: Sequence[Due]) -> list[Mapping[bytes, bytes]]:
+        return [flow.memories(due) for due in some]
+
+    def closings_of(
+        some: Sequence[Due], known: Sequence[Mapping[bytes, bytes]]
+    ) -> list[tuple[Due, Closing]]:
+        return [(due, anonymize(due, each)) for due, each in zip(some, known, strict=True)]
+
+    while ahead and not drain.is_set():  # else the windows are still open in the store
+        some = _at_once(context.flow, ahead, most=most)
+        known = await context.in_store(known_of, some)
+        yield await context.in_worker(closings_of, some, known)
+
+
+def _at_once(flow: RecordFlow, ahead: deque[Due], *, most: int) -> list[Due]:
+    """Take at most so many windows to be anonymized and stored together, of one stream one.
+
+    The second window of a stream begins from what is stored of the first.
+    """
+    some, streams = list[Due](), set[int]()
+    while ahead and len(some) < most and ahead[0].stream not in streams:
+        is_alone = flow.states[ahead[0].stream].stream.settings.method in _ALONE
+        if is_alone and some:
+            break
+        some.append(ahead.popleft())
+        streams.add(some[-1].stream)
+        most = 1 if is_alone else most
+    return some

@@ -1,9 +1,11 @@
 """Ports of the records flow: the store of its state, and the store of its releases.
 
-Every method of `Store` is one transaction, and its changes are durable when it returns.
+Every method of `Store` is one transaction, and its changes are durable when it returns, or those of
+many are together (`Store.at_once`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import NamedTuple, Protocol
@@ -138,6 +140,9 @@ class Store(Protocol):
     @property
     def secret(self) -> bytes:
         """The key that was generated when the store was created."""
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """Make all changes of the block, or none: a disk takes 20 ms each time that it is asked."""
 
     def recall(self, stream: str, *, shape: str, n_sources: int, histories: str = "") -> Recalled:
         """Return the stored state of a stream.

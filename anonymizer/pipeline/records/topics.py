@@ -5,13 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
+from anonymizer.pipeline.topic_patterns import pattern_of
 from anonymizer.settings import SourceSettings, StreamSettings
-from anonymizer.settings.base import is_field
+from anonymizer.settings.base import TopicFilters, is_field
 
 KEY_BYTES = 16
 _MOST_KEPT_S = 120.0
@@ -67,11 +69,11 @@ class RecordRouter:
         max_id_chars: int,
         names: Sequence[str] | None = None,
     ) -> None:
-        self._patterns = [
-            (_pattern(source), i, j, source.vehicle_path is not None)
-            for i, stream in enumerate(streams)
-            for j, source in enumerate(stream.sources)
-        ]
+        self._patterns = TopicFilters[tuple[int, int, re.Pattern[str], bool]]()
+        for i, stream in enumerate(streams):
+            for j, source in enumerate(stream.sources):
+                pattern = (i, j, pattern_of(source.filter_topic), source.vehicle_path is not None)
+                self._patterns.add(source.filter_topic, pattern)
         self._names = [stream.name for stream in streams] if names is None else names
         self._secret = secret
         self._max_id_chars = max_id_chars
@@ -118,7 +120,8 @@ class RecordRouter:
     def _find(self, topic: str) -> tuple[RecordRoute, ...]:
         found: dict[int, RecordRoute] = {}
         named = topic.encode("utf-8", "surrogatepass")
-        for pattern, stream, source, in_payload in self._patterns:
+        near = sorted(self._patterns.overlapping(topic), key=itemgetter(0, 1))
+        for stream, source, pattern, in_payload in near:
             match = pattern.fullmatch(topic)
             if match is None or stream in found:
                 continue
@@ -136,16 +139,3 @@ class RecordRouter:
             return b""
         identity = f"{self._names[stream]}\0{vehicle}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(identity, key=self._secret, digest_size=KEY_BYTES).digest()
-
-
-def _pattern(source: SourceSettings) -> re.Pattern[str]:
-    levels = source.filter_topic.split("/")
-    several = levels[-1] == "#"
-    parts = map(_expression, levels[: len(levels) - several])
-    return re.compile("/".join(parts) + ("(?:/.*)?" if several else ""), re.DOTALL)
-
-
-def _expression(level: str) -> str:
-    if is_field(level):
-        return "([^/]*)"
-    return "[^/]*" if level == "+" else re.escape(level)

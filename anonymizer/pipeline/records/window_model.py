@@ -120,7 +120,9 @@ def form_classes(
     method: str = settings.method
     if asked.by_loss and not model.forms_classes_like(MODELS["kd"]):
         model, method = MODELS["kd"], AUTO
-    name = model.method_name(method, n=records.n, time_budget_s=settings.budget_s)
+    has_time = stream.work is not None or time_left() > 0
+    budget_s = settings.budget_s if has_time else 0.0
+    name = model.method_name(method, n=records.n, time_budget_s=budget_s)
     return model.methods[name](
         Task(
             records=records,

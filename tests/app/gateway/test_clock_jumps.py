@@ -39,6 +39,12 @@ FEATURES: dict[str, dict[str, Any]] = {
     },
     "session": {"region": {"mode": "session", "min_nodes": 1, "place_devices": 1}},
 }
+CASES = [
+    pytest.param(feature, jump, marks=[pytest.mark.soak] * ((i + j) % len(JUMPS) > 0))
+    for i, feature in enumerate(FEATURES)
+    for j, jump in enumerate(JUMPS)
+]
+"""Every feature with some jump, and every jump with some feature; all of them in `make soak`."""
 TICK_S, LONGEST_S = 20.0, 5.0
 HOURLY_TICK_S = 60.0
 """Of streets, which need hours."""
@@ -93,8 +99,7 @@ class Clocked:
         return found
 
 
-@pytest.mark.parametrize("jump", JUMPS)
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize(("feature", "jump"), CASES)
 def test_a_jump_of_the_clock_stops_nothing_there_and_back(
     feature: str, jump: str, tmp_path: Path
 ) -> None:
@@ -112,8 +117,7 @@ def test_a_jump_of_the_clock_stops_nothing_there_and_back(
     assert clocked.n_hours < 60, "bounded by work, not by the clock"
 
 
-@pytest.mark.parametrize("jump", JUMPS)
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize(("feature", "jump"), CASES)
 def test_a_jump_over_a_restart_stops_nothing_there_and_back(
     feature: str, jump: str, tmp_path: Path
 ) -> None:

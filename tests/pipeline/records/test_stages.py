@@ -2,17 +2,19 @@
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
 from anonymizer.errors import StoreError
 from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing, PackedDeliveries
 from anonymizer.pipeline.records.anonymize_window import Closing
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
 from anonymizer.pipeline.records.stages import (
@@ -24,7 +26,7 @@ from anonymizer.pipeline.records.stages import (
 )
 from anonymizer.transport import MemoryBroker, MemoryLink
 from tests.app.gateway.records import assert_each_window_has_one_partition
-from tests.pipeline.records.made import LENGTH_S, Sent, traffic
+from tests.pipeline.records.made import LENGTH_S, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
 
 P = ParamSpec("P")
@@ -289,6 +291,134 @@ async def test_auto_ends_its_search_when_the_next_window_becomes_due(
     search = Search(rig, meanwhile=later)
     first = traffic(n_vehicles=9, n_windows=2, seed=1)
     assert await searched(search, first, n_windows=2) == [searches, True]
+
+
+def streams(n: int, *, method: str = "hilbert") -> list[Stream]:
+    """Streams of one attribute, each with a topic of its own."""
+    return [
+        stream(
+            name=f"s{i}",
+            sources=[{"name": "age", "topic": f"of/{i}/{{vehicle}}", "tells": ["age"]}],
+            attributes=[{"name": "age", "lo": 18, "hi": 90}],
+            promise={"k": 2},
+            method=method,
+        )
+        for i in range(n)
+    ]
+
+
+def of_streams(n: int, *, window: int = 0) -> list[Delivery]:
+    """Records of four vehicles in a window of each, and of one in the next but one."""
+    start = window * LENGTH_S
+    return [
+        Delivery(f"of/{i}/{v}", json.dumps({"ts": ts, "age": 20 + v}).encode(), 0)
+        for ts, vehicles in ((start + 1, [0, 1, 2, 3]), (start + 2 * LENGTH_S + 1, [9]))
+        for i in range(n)
+        for v in vehicles
+    ]
+
+
+async def test_windows_of_many_streams_that_are_due_at_once_are_stored_together(
+    tmp_path: Path,
+) -> None:
+    world = World(Rig(tmp_path, others=streams(50)))
+    world.inbox.put(of_streams(50))
+    async with world.running():
+        await world.until(lambda: len(world.closed) == 50)
+        await world.until(lambda: len(world.seen) == 100)
+    assert world.store_thread.called.count("close_all") <= 12
+    world.rig.crash()
+    accounts = world.rig.store.accounts()
+    assert [accounts[f"s{i}"] for i in range(50)] == [{"received": 5, "published": 4}] * 50
+
+
+def test_of_windows_that_are_stored_together_all_are_or_none(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, others=streams(2))
+    rig.take_raw(of_streams(2))
+    closed = [
+        (due, rig.flow.anonymize(due, {}, time_left=lambda: 0.0, clock=lambda: 0.0))
+        for due in rig.flow.due(at_s=0.0)
+    ]
+    (_, whole), (last, halved) = closed
+    with pytest.raises(ValueError, match="shorter"):
+        rig.flow.close_all(
+            [closed[0], (last, replace(halved, n_parts=halved.n_parts[1:]))], now=NOW
+        )
+    rig.crash()
+    assert rig.flow.waiting(limit=9) == []
+    assert len(whole.messages) == len(halved.messages) == 2
+    assert [state.n_held for state in rig.flow.states[1:]] == [5, 5]
+
+
+async def test_a_window_begins_from_what_is_stored_of_the_one_before_however_many_are_due(
+    tmp_path: Path,
+) -> None:
+    world = World(Rig(tmp_path, others=streams(2)))
+    world.inbox.put([each for w in range(30) for each in of_streams(2, window=w)])
+    async with world.running():
+        await world.until(lambda: len(world.closed) == 60)
+        await world.until(lambda: len(world.seen) == 120)
+    seen = [json.loads(payload) for payload in world.seen]
+    for i in range(2):
+        numbers = [each["message"] for each in seen if each["stream"] == f"s{i}"]
+        assert sorted(numbers) == list(range(1, 61))
+
+
+@pytest.mark.parametrize("method", ["auto", "best"])
+async def test_windows_that_are_due_at_once_share_the_time_to_search(
+    method: str, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, others=streams(300, method=method))
+    rig.take_raw(of_streams(300))
+    searches = await searched(Search(rig), (), n_windows=300)
+    assert all(searches[200:]), "what the first ones leave is for the others"
+    assert any(searches[:150]) is all(searches[:150]) is (method == "best")
+
+
+class Slow(Search):
+    """Searches for as long as there is time, by the clock of the rig."""
+
+    def __call__(
+        self,
+        due: Due,
+        memories: Mapping[bytes, bytes],
+        *,
+        time_left: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> Closing:
+        while time_left() > 0:
+            self.rig.clock_s += 0.05
+        return super().__call__(due, memories, time_left=time_left, clock=clock)
+
+
+async def test_ten_windows_that_are_due_at_once_take_no_longer_than_one(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, others=streams(10, method="auto"))
+    rig.take_raw(of_streams(10))
+    await searched(Slow(rig), (), n_windows=10)
+    assert 2.0 < rig.clock_s < 3.0
+
+
+class Drained(Search):
+    """The drain begins in the first search."""
+
+    world: World
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Closing:  # noqa: ANN401
+        self.world.signals.drain.set()
+        return super().__call__(*args, **kwargs)
+
+
+async def test_windows_that_no_search_was_begun_for_stay_open_over_a_drain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = Rig(tmp_path, others=streams(20))
+    rig.take_raw(of_streams(20))
+    search = Drained(rig)
+    search.world = World(rig)
+    monkeypatch.setattr(rig.flow, "anonymize", search)
+    async with search.world.running():
+        await search.world.signals.drain.wait()
+    assert 0 < len(search.world.closed) <= 2
 
 
 async def send_to_a_broken_store(world: World) -> None:

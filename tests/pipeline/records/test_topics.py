@@ -1,6 +1,8 @@
 """Topics of the records flow: routes, keys of vehicles, and subscriptions."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anonymizer.pipeline.records.topics import RecordRouter, subscriptions, topic_filter
 from anonymizer.settings import StreamSettings
@@ -113,3 +115,33 @@ def test_the_filter_of_a_source_matches_any_vehicle() -> None:
 
 def test_the_repr_of_a_route_does_not_show_the_vehicle() -> None:
     assert repr(router().routes_of("records/profile/v1")) == "(RecordRoute(...),)"
+
+
+def test_one_source_may_read_all_topics_if_payloads_name_the_vehicles() -> None:
+    [of_all, *others] = FLEET["sources"]
+    fleet_of_all = fleet(sources=[{**of_all, "topic": "#", "vehicle": "id"}, *others])
+    routes = RecordRouter([fleet_of_all], secret=SECRET, max_id_chars=9)
+    assert [route.topic for route in routes.routes_of("any/thing")] == [b"any/thing"]
+
+
+LEVELS = st.sampled_from(["a", "b", "+", "{vehicle}"])
+TOPICS = st.lists(st.sampled_from(["a", "b", "", "{x}", "+", "#"]), min_size=1, max_size=4)
+
+
+@given(
+    st.lists(st.tuples(st.lists(LEVELS, max_size=3), st.booleans()), min_size=1, max_size=5), TOPICS
+)
+def test_all_streams_that_read_a_topic_are_found_whoever_else_is_there(
+    drawn: list[tuple[list[str], bool]], levels: list[str]
+) -> None:
+    filters = ["/".join([*each, "{vehicle}"] + ["#"] * several) for each, several in drawn]
+    topic = "/".join(levels)
+    sources = [{**FLEET["sources"][0], "topic": each} for each in filters]
+    streams = [
+        fleet(name=f"s{i}", sources=[source, *FLEET["sources"][1:]])
+        for i, source in enumerate(sources)
+    ]
+    together = RecordRouter(streams, secret=SECRET, max_id_chars=9)
+    alone = [RecordRouter([each], secret=SECRET, max_id_chars=9) for each in streams]
+    expected = [(i, route.vehicle) for i, one in enumerate(alone) for route in one.routes_of(topic)]
+    assert [(route.stream, route.vehicle) for route in together.routes_of(topic)] == expected

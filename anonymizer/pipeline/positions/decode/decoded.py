@@ -89,7 +89,8 @@ class Decoded:
         slots = self.senders.slots(sender, devices)
         new = np.flatnonzero(slots == NO_SLOT)
         if len(new):
-            slots[new] = [devices.slot(self.device(row)) for row in rows[new].tolist()]
+            said = self.senders.devices(sender[new].tolist(), self.names)
+            slots[new] = list(map(devices.slot, said))
             self.senders.remember(sender[new], slots[new], devices)
         return slots
 

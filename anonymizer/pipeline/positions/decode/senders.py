@@ -4,6 +4,9 @@ What has to be known of a sender is found out once and then looked up by its num
 length of the id, the slot of the device. A position of a known device needs no Python object.
 """
 
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
 import numpy as np
 
 from anonymizer.algorithms.kernels import inlined_kernel, kernel
@@ -74,6 +77,13 @@ class NameTable:
     def kind(self, number: int) -> int:
         """Return the kind of a name."""
         return int(self._kind[number])
+
+    def since(self, first: int) -> Iterator[tuple[bytes, int]]:
+        """Return the names from a number on, and their kinds."""
+        end = self._end[first : self._n + 1]
+        text, ends = self._bytes[end[0] : end[-1]].tobytes(), (end - end[0]).tolist()
+        names = (text[a:b] for a, b in pairwise(ends))
+        return zip(names, self._kind[first : self._n].tolist(), strict=True)
 
     def find(self, stream: Bytes, spans: Int32Array, kind: Int32Array) -> IntArray:
         """Return the number of each name or `UNKNOWN`, shape (n,).
@@ -280,6 +290,8 @@ class Senders:
         self._router = router
         self._names = NameTable(max_bytes=max_bytes)
         self._of: RecordArray = np.zeros(1, _SENDER)
+        self._newest: tuple[int, list[str]] = 0, []
+        """Devices of the senders that were added last, and the first of their numbers."""
 
     def __len__(self) -> int:
         """Return the number of senders."""
@@ -313,15 +325,20 @@ class Senders:
             first = len(self)
             senders[new] = self._names.add(stream, spans[new], kind[new])
             self._of = with_room(self._of, len(self))
-            for sender in range(first, len(self)):
-                found = self._stated(sender)
-                self._of[sender] = (*found, NO_SLOT, UNKNOWN, 0)
+            found = [self._stated(*each) for each in self._names.since(first)]
+            of = self._of[first : len(self)]
+            of["input"], of["n_chars"] = [each[0] for each in found], [each[1] for each in found]
+            of["slot"], of["named_by"], of["n_freed"] = NO_SLOT, UNKNOWN, 0
+            self._newest = first, [each[2] for each in found]
         return senders
 
-    def _stated(self, sender: int) -> tuple[int, int]:
-        """Return the input of a sender, and the length of its id."""
-        name, kind = self._names.name(sender), self._names.kind(sender)
-        return self.found(_text(name)) if kind == _TOPIC else (kind - 1, len(name))
+    def _stated(self, name: bytes, kind: int) -> tuple[int, int, str]:
+        """Return the input of a sender, the length of its id, and the id; see `device`."""
+        text = _text(name)
+        if kind != _TOPIC:
+            return kind - 1, len(name), text
+        index, device = self._router.match(text) or (NO_INPUT, "")
+        return index, OF_PAYLOAD if device is None else len(device), device or ""
 
     def found(self, topic: str) -> tuple[int, int]:
         """Return the input of a topic, or `NO_INPUT`, and the length of its device id."""
@@ -354,6 +371,17 @@ class Senders:
         name = _text(self._names.name(sender))
         return name if self._names.kind(sender) != _TOPIC else self._router.device(name)
 
+    def devices(self, senders: Sequence[int], names: Sequence[str]) -> list[str]:
+        """Return the ids of some devices; `names` has those of numbers below 0, from -1 down."""
+        first, newest = self._newest
+        n = len(newest)
+        return [
+            newest[each - first]
+            if 0 <= each - first < n
+            else (self.device(each) if each >= 0 else names[-1 - each])
+            for each in senders
+        ]
+
     def slots(self, senders: IntArray, devices: DeviceTable) -> Int32Array:
         """Return the slot of each device where it is remembered, else `NO_SLOT`, shape (n,).
 
@@ -371,7 +399,7 @@ class Senders:
         """Forget senders that are silent, see `NameTable.forget`. Numbers become invalid."""
         kept = self._names.forget(at_s=at_s, kept_s=kept_s)
         if kept is not None:
-            self._of = with_room(self._of[kept], 1)
+            self._of, self._newest = with_room(self._of[kept], 1), (0, [])
             self.forbid()
 
 

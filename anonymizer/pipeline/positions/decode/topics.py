@@ -10,6 +10,7 @@ from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.domain.fixes import Fix, Places
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.topic_patterns import pattern_of
 from anonymizer.settings.base import is_field
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class TopicRouter:
         registries: Mapping[Path, Places] = MappingProxyType({}),
         secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
     ) -> None:
-        self._patterns = [(i.topic.split("/"), i.device_from) for i in inputs]
+        self._patterns = [(pattern_of(i.topic), i.device_from) for i in inputs]
         self.routes = [_route(i, registries, secrets) for i in inputs]
         """The route of each input, without a device."""
         self.layouts = [
@@ -115,15 +116,15 @@ class TopicRouter:
     def match(self, topic: str) -> tuple[int, str | None] | None:
         """Return the index of a topic's input and the device as in `Route`; None if none matches.
 
-        About 2 µs.
+        About 1 µs.
         """
-        levels = topic.split("/")
         for i, (pattern, device_from) in enumerate(self._patterns):
-            if not _matches(pattern, levels):
+            found = pattern.fullmatch(topic)
+            if found is None:
                 continue
             if device_from == "payload":
                 return i, None
-            named = [level for part, level in zip(pattern, levels, strict=False) if is_field(part)]
+            named = found.groups()
             # If one of several levels is empty, two devices could get the same id.
             return i, "/".join(named) if all(named) else ""
         return None
@@ -140,12 +141,3 @@ def _route(
     join_s = settings.payload.join_s or 0.0 if settings.payload else 0.0
     bare = settings.make_bare_codecs()
     return Route(codec, None, Treatment.of(settings), places, join_s, bare)
-
-
-def _matches(pattern: list[str], levels: list[str]) -> bool:
-    if pattern[-1] == "#":
-        pattern = pattern[:-1]
-        levels = levels[: len(pattern)]
-    return len(pattern) == len(levels) and all(
-        part in {"+", level} or is_field(part) for part, level in zip(pattern, levels, strict=True)
-    )

@@ -58,8 +58,9 @@ class KeyRows:
         if row is None:
             row = self._free.pop() if self._free else len(self._row_of)
             self._row_of[key] = row
-            self.key = with_room(self.key, row + 1)
-            self.is_used = with_room(self.is_used, row + 1)
+            if row >= len(self.key):
+                self.key = with_room(self.key, row + 1)
+                self.is_used = with_room(self.is_used, row + 1)
             self.key[row], self.is_used[row] = key, True
         return row
 
