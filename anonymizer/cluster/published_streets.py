@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import structlog
 
 from anonymizer.cluster.positions.source_windows import (
@@ -62,7 +61,7 @@ class LastHour:
         """
         try:
             part = decode_piece(value, bytes, n_sources=1)
-        except (ValueError, TypeError, msgspec.MsgspecError):
+        except (ValueError, TypeError, RecursionError):
             part = None
         if value[:1] != _FILE or part is None:
             raise ValueError("this is no part of an hour of streets")
