@@ -23,6 +23,7 @@ _QUESTIONS: Mapping[tuple[str, str], str] = {
     ("inputs", "topic"): "Topic of the raw positions; {device} names the device",
     ("inputs", "codec"): "Format of the payloads",
     ("region", "mode"): "Regions: session, snapshot or adka",
+    ("http", "run_by"): "Who runs it, and a contact, for visitors of its map (may stay empty)",
 }
 """Questions on a terminal, for options that are not given."""
 
@@ -54,6 +55,10 @@ def init(
     mode: Annotated[str | None, typer.Option(help="Regions: session, snapshot or adka.")] = None,
     http_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port of the map and metrics; 0: any.")
+    ] = None,
+    run_by: Annotated[
+        str | None,
+        typer.Option(metavar="WHO", help="Who runs it, and a contact, for visitors of its map."),
     ] = None,
     yes: Annotated[  # noqa: FBT002  typer's
         bool, typer.Option("--yes", "-y", help="Ask nothing; use defaults for all other options.")
@@ -117,6 +122,7 @@ def init(
         ("inputs", "codec"): codec,
         ("region", "mode"): mode,
         ("http", "port"): http_port,
+        ("http", "run_by"): run_by,
     }
     chosen = {key: value for key, value in given.items() if value is not None}
     if sys.stdin.isatty() and not yes:

@@ -117,6 +117,8 @@ def check(
             typer.echo(line)
         for line in _ids_lines(settings):
             typer.echo(line)
+        for line in _visitors_lines(settings):
+            typer.echo(line)
 
 
 def _windows_lines(settings: "Settings") -> Iterator[str]:
@@ -176,6 +178,12 @@ def _ids_lines(settings: "Settings") -> Iterator[str]:
             )
         if trips.enabled and live_s < 8 * trips.ends_s:
             yield f"{each.topic}: trips.enabled hides both ends of every id, most of each"
+
+
+def _visitors_lines(settings: "Settings") -> Iterator[str]:
+    """Say what visitors of a public map are not told."""
+    if settings.http.is_public and not settings.http.run_by:
+        yield "hint: http.run_by is empty: visitors of the map are not told who runs it"
 
 
 def _coverage_lines(

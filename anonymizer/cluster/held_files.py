@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import structlog
 
 from anonymizer.cluster.packed_state import pack, unpack
@@ -58,7 +57,7 @@ class HeldFiles:
         """
         try:
             name, part = _part_in(value)
-        except (ValueError, TypeError, msgspec.MsgspecError):
+        except (ValueError, TypeError, RecursionError):
             raise ValueError("this is no part of a file") from None
         coming = self._coming.setdefault(name, SourceWindows(1, most_waiting=0))
         for _, content in coming.take(part):

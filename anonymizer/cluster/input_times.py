@@ -44,5 +44,6 @@ class InputTimes:
         if behind_s > self._longest_s:
             self.problems.append(
                 f"nothing is published for {behind_s:.0f} s: a clock was ahead by as much; to go"
-                " on sooner, see Clocks in docs/operating.md"
+                " on sooner, set it, stop all bridges and workers, and run `anonymizer cluster"
+                " erase` (Clocks in docs/operating.md)"
             )

@@ -41,7 +41,7 @@ def unpack_state(of: str, snapshot: bytes) -> dict[str, Any]:
     """
     try:
         state = unpack(snapshot)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, RecursionError):
         state = None
     if not isinstance(state, dict) or state.get("of") != of:
         raise ValueError(f"these bytes are no snapshot of {of}") from None

@@ -334,7 +334,7 @@ class Resident:
         try:
             number = _DECODE_ANY(stored)[0]
             head = _DECODE(stored) if number == SNAPSHOT_FORMAT else None
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             number, head = "unknown", None
         if head is None:
             raise self._standstill(

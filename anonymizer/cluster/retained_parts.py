@@ -48,10 +48,14 @@ class RetainedParts:
         number = int(found["of_current"] or found["of_cells"] or 0)
         key = "groups" if found["current"] else "features"
         said: dict[str, msgspec.Raw] = {}
-        if message.payload:  # else the broker is to forget it
-            said = msgspec.json.decode(message.payload, type=dict[str, msgspec.Raw])
-        members = msgspec.json.decode(said.pop(key, b"[]"), type=list[msgspec.Raw])
-        of = msgspec.json.decode(said.pop("of", b"1"), type=int)
+        try:
+            if message.payload:  # else the broker is to forget it
+                said = msgspec.json.decode(message.payload, type=dict[str, msgspec.Raw])
+            members = msgspec.json.decode(said.pop(key, b"[]"), type=list[msgspec.Raw])
+            of = msgspec.json.decode(said.pop("of", b"1"), type=int)
+        except (ValueError, RecursionError):  # no worker has made it
+            yield message
+            return
         most = self._room(base + _NUMBERED)
         room = most - len(msgspec.json.encode({**said, key: []})) - _COUNT_BYTES
         if most >= PART_BYTES or room < _LEAST_BYTES:

@@ -105,7 +105,7 @@ def _said_in(message: Any) -> Dropped:  # noqa: ANN401  of the library
     value = message.value() or b""
     try:
         return decode_dropped(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         at_s = message.timestamp()[1] / 1000
         where = message.topic(), message.partition(), message.offset()
         return Dropped(*where, at_s, len(value), "unreadable")

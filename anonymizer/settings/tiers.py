@@ -22,6 +22,7 @@ ESSENTIAL = (
     "trips.enabled",
     "http.port",
     "http.token_file",
+    "http.run_by",
 )
 """In the order of the settings file."""
 EXPERIMENTAL = (

@@ -2,10 +2,21 @@
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from unicodedata import category
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from anonymizer.settings.base import AddressRange, Group, HostName
+from anonymizer.settings.base import AddressRange, Group, HostName, is_loopback
+
+
+def _is_a_line(text: str) -> str:
+    if any(category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in text):
+        raise ValueError("must be one line, without control characters")
+    return text.strip()
+
+
+Line = Annotated[str, Field(max_length=300), AfterValidator(_is_a_line)]
+"""A line that the live map shows its visitors."""
 
 
 class HttpSettings(Group):
@@ -31,11 +42,22 @@ class HttpSettings(Group):
     map: Literal["published", "raw", "none"] = "published"
     """The live map at `/`. `published`: what is published, and counts. `raw`: also the true
     positions, to clients with the token: for the auditor only. `none`: there is no map."""
+    run_by: Line = ""
+    """Who runs the gateway and how to reach them, which the live map tells its visitors; https and
+    mail addresses become links. Empty: the map says that nobody has said."""
+    opt_out: Line = ""
+    """How to take no part, told and linked likewise. Empty: the map says what devices can do."""
 
     @property
     def enabled(self) -> bool:
         """Whether the gateway listens."""
         return bool(self.host)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether others than users of this machine may see the live map."""
+        reached = not is_loopback(self.host) or self.trusted_proxies or self.allowed_hosts
+        return self.enabled and self.map != "none" and bool(reached)
 
     @property
     def raw_view(self) -> bool:

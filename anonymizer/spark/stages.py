@@ -35,7 +35,7 @@ from anonymizer.spark.report import figures
 from anonymizer.spark.survey import TABLE, TableSurvey
 
 PERSON = "person"
-_AT_ONCE = 100_000
+AT_ONCE = 100_000
 """Records that are worth a call of the functions for tables."""
 _KEY_BITS = 63
 _SEED = 7
@@ -119,7 +119,7 @@ class Job:
         return TimeBudget(self.plan.time_budget_s, self.clock)
 
 
-def frames(batches: Iterable[Any], *, at_once: int = _AT_ONCE) -> Iterator[pl.DataFrame]:
+def frames(batches: Iterable[Any], *, at_once: int = AT_ONCE) -> Iterator[pl.DataFrame]:
     """Yield the rows of Arrow batches, many at once."""
     held: list[pl.DataFrame] = []
     for batch in batches:

@@ -40,9 +40,10 @@ from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
+from anonymizer.spark.memory import check_memory
 from anonymizer.spark.persons import person_column
 from anonymizer.spark.report import RangesReport, added
-from anonymizer.spark.stages import PERSON, Job, VerifiedPartition
+from anonymizer.spark.stages import AT_ONCE, PERSON, Job, VerifiedPartition
 from anonymizer.spark.survey import TABLE, TableSurvey, states, survey
 from anonymizer.spark.workers import SparkFrame
 
@@ -113,7 +114,8 @@ def anonymize(
     Raises
     ------
     InputError
-        If the table cannot be used, or no class meets the criteria.
+        If the table cannot be used, its values are too long for a worker, or no class meets the
+        criteria.
     SettingsError
         If an option is out of its range or does not fit the others, or an extra is not installed.
     GuaranteeError
@@ -158,7 +160,7 @@ def _anonymize(
     if both := [name for name in plan.measures if name in declared.qis]:
         raise SettingsError(f"measure: on Spark, {both[0]} cannot be a quasi-identifier, too")
     seconds: dict[str, float] = {}
-    table = _prepared(frame, declared, plan)
+    table = _prepared(frame, declared, plan, n_at_once=max(rows_per_range, AT_ONCE))
     n_rows = frame.count()
     with _timed(seconds, "survey", clock):
         seen = survey(table, declared, plan)
@@ -220,7 +222,9 @@ def _timed(seconds: dict[str, float], step: str, clock: Callable[[], float]) -> 
     seconds[step] = round(clock() - began, 3)
 
 
-def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> SparkFrame:
+def _prepared(
+    frame: SparkFrame, declared: Declared, plan: ReleasePlan, *, n_at_once: int
+) -> SparkFrame:
     """Return the declared columns, times as short text, a number for each person."""
     from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
     from pyspark.sql.types import StringType, TimestampNTZType, TimestampType  # noqa: PLC0415
@@ -229,6 +233,7 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: ReleasePlan) -> Spark
     if absent := [name for name in wanted if name not in frame.columns]:
         raise no_column(TABLE, absent[0], frame.columns)
     table = frame.select(*wanted)
+    check_memory(table, n_at_once)
     for name in declared.times:
         kind, cell = frame.schema[name].dataType, table[name]
         if isinstance(kind, TimestampType | TimestampNTZType):

@@ -153,14 +153,33 @@ class About(BaseModel):
     first_s: int
 
 
+class Notice(BaseModel):
+    """What everybody may know who comes upon the map: who runs it, and how to take no part.
+
+    Attributes
+    ----------
+    run_by, opt_out
+        In the operator's own words; empty: nothing is said.
+    devices_may
+        Whether devices can state that they take no part.
+    demo
+        Whether the devices are simulated.
+    """
+
+    run_by: str = ""
+    opt_out: str = ""
+    devices_may: bool = False
+    demo: bool = False
+
+
 def map_router(
     source: FrameSource,
     outline: Outline,
     *,
     rule: Callable[[], Sequence[KOfDensity]] = list,
     first_s: float = 0.0,
+    notice: Notice | None = None,
     token: str | None = None,
-    demo: bool = False,
     streets: bool = False,
     windows: Callable[[], Sequence[LastWindow]] | None = None,
 ) -> APIRouter:
@@ -176,21 +195,22 @@ def map_router(
         Returns how density decides k at present.
     first_s
         About how long it takes until the first regions are published.
+    notice
+        Who runs the gateway. None: nothing is known, and the devices are real.
     token
-        Required for everything but the page itself, which contains no data. None: not required.
-    demo
-        Whether the devices are simulated; the page then says so.
+        Required for all data; the page and its notice are for everybody. None: not required.
     streets
         Whether traffic by street can be shown.
     windows
         Returns what was published last of each stream of records. None: there are none.
     """
+    told = notice or Notice()
 
     def about() -> About:
         return About(
             modes=list(source.modes),
             raw=source.raw,
-            demo=demo,
+            demo=told.demo,
             bounds=outline.bounds,
             n_nodes=len(outline.nodes) // 8,
             roads="whole" if outline.is_small else "by bounds",
@@ -201,7 +221,7 @@ def map_router(
         )
 
     router = APIRouter(include_in_schema=False)
-    router.include_router(_page_routes())
+    router.include_router(_page_routes(told))
     authorized = [Depends(bearer(token))]
     router.include_router(_network_routes(about, outline), dependencies=authorized)
     router.include_router(_frame_routes(source), dependencies=authorized)
@@ -210,13 +230,17 @@ def map_router(
     return router
 
 
-def _page_routes() -> APIRouter:
-    """Return the routes of the page and its static files."""
+def _page_routes(notice: Notice) -> APIRouter:
+    """Return the routes of the page, its static files and its notice."""
     router, assets = APIRouter(), read_assets()
 
     @router.get("/")
     async def page(request: Request) -> Response:
         return assets["index.html"].answer(request)
+
+    @router.get("/map/notice")
+    async def who_runs_it() -> Notice:
+        return notice
 
     @router.get("/map/static/{path:path}")
     async def static(path: str, request: Request) -> Response:

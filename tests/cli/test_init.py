@@ -144,7 +144,7 @@ def test_what_the_gateway_would_refuse_is_not_written(tmp_path: Path) -> None:
 
 def test_on_a_terminal_it_asks_and_asks_again_after_a_mistake(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    os.write(ours, b"grid:5x5\n\n\n\ncircle\nsnapshot\n")
+    os.write(ours, b"grid:5x5\n\n\n\ncircle\nsnapshot\nTraffic office, https://x.example\n")
     told = subprocess.run(
         [ANONYMIZER, "init"],
         stdin=theirs,
@@ -161,6 +161,7 @@ def test_on_a_terminal_it_asks_and_asks_again_after_a_mistake(tmp_path: Path) ->
     assert tables["network"] == {"source": "grid:5x5"}
     assert tables["region"] == {"mode": "snapshot"}
     assert tables["broker"] == {}
+    assert tables["http"] == {"run_by": "Traffic office, https://x.example"}
 
 
 def test_the_schema_is_printed_as_json() -> None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from anonymizer.codecs import CODECS
 from anonymizer.networks import load_network
 from anonymizer.settings import (
+    HttpSettings,
     InputSettings,
     PromiseSettings,
     ReadingSettings,
@@ -225,3 +226,30 @@ def test_a_backup_is_not_printed() -> None:
     told = anonymizer("backup", "--out", "-")
     assert told.returncode == 2
     assert "-: cannot be written: standard output is no file; name one" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("http", "missing"),
+    [
+        ("", False),
+        ('token = "0123456789"\nhost = "0.0.0.0"', True),
+        ('allowed_hosts = ["map.example"]', True),
+        ('token = "0123456789"\nhost = "0.0.0.0"\nmap = "none"', False),
+        ('allowed_hosts = ["map.example"]\nrun_by = "City of X"', False),
+    ],
+)
+def test_check_says_that_visitors_of_a_public_map_are_not_told_who_runs_it(
+    tmp_path: Path, *, http: str, missing: bool
+) -> None:
+    config = tmp_path / "gateway.toml"
+    config.write_text(f'[network]\nsource = "grid:5x5"\n[http]\n{http}\n')
+    told = anonymizer("check", "-c", config)
+    assert told.returncode == 0, told.stderr
+    assert ("http.run_by is empty" in told.stdout) == missing
+
+
+@pytest.mark.parametrize("line", ["a\nb", "a\x1b[2Jb", "a\u2028b", "x" * 301])
+def test_what_visitors_are_told_is_one_line_of_bounded_length(line: str) -> None:
+    with pytest.raises(ValueError, match="run_by"):
+        HttpSettings(run_by=line)
+    assert HttpSettings(run_by=" Büro für Verkehr, büro@x.example ").run_by.startswith("Büro")

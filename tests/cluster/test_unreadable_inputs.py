@@ -9,17 +9,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.recorder import declared_streams
-from anonymizer.cluster.packed_state import pack
+from anonymizer.cluster.packed_state import pack, unpack_state
 from anonymizer.cluster.positions.lane_stage import lane_stages
-from anonymizer.cluster.positions.raw_batches import Raw, encode_raw
+from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_out, decode_raw, encode_raw
 from anonymizer.cluster.positions.source_stage import source_stages
+from anonymizer.cluster.positions.stage_current import CURRENT, decode_stated
 from anonymizer.cluster.positions.stage_messages import Report, encode_report
+from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.window_messages import Close, Recall, encode
+from anonymizer.cluster.retained_parts import RetainedParts
 from anonymizer.cluster.stage import Stage, UnreadableError
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.records.release_messages import decode_release
 from anonymizer.settings import Settings, zones_of
 from tests.cluster.positions.cluster import NETWORK
 from tests.cluster.positions.cluster import settings as cluster_settings
@@ -107,3 +112,34 @@ def test_messages_of_others_change_nothing(kind: str) -> None:
         refuses(kind, encode(Recall(-1, 3)))
     if kind == "source":  # what it claims must not fill the memory
         refuses(kind, b"P" + pack([0, 3, 1 << 50, none, none, [], [], none, none, none]))
+
+
+DEEP = b"\x91" * 100_000
+"""Lists in lists, deeper than the interpreter's stack."""
+DECODERS: dict[str, Callable[[bytes], object]] = {
+    "raw": lambda deep: decode_raw(RAW + deep),
+    "skipped field": lambda deep: decode_raw(
+        RAW + b"\xdc\x00\x09" + b"\xa0\0\xc2" + b"\xc4\0" * 5 + deep
+    ),
+    "out": lambda deep: decode_out(b"O" + deep),
+    "stated": lambda deep: decode_stated(CURRENT + deep, n_lanes=1),
+    "file": lambda deep: HeldFiles().take(b"F" + deep),
+    "state": lambda deep: unpack_state("lane", deep),
+    "window": lambda deep: decode_release(b"Q" + deep),
+    "classes": lambda deep: decode_release(b"P" + deep),
+}
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_what_is_nested_deeply_is_refused_as_all_that_is_unreadable(decoder: str) -> None:
+    with pytest.raises(ValueError, match=r"^(these bytes|this) (are|is|states) no ") as caught:
+        DECODERS[decoder](DEEP)
+    assert caught.value.__cause__ is None
+
+
+def test_a_retained_part_that_no_worker_has_made_stops_no_bridge() -> None:
+    settings = Settings()
+    for payload in (b"[" * 100_000, b"{", b'{"groups": 1}', b'{"of": "x"}'):
+        message = Outgoing(f"{settings.topics.current}/0", payload, retain=True)
+        fitted = RetainedParts(settings, lambda _topic: 3_000).fitted([message])
+        assert fitted == [message]

@@ -1,6 +1,7 @@
 """What an operator does with a cluster: check its settings, see what was dropped, erase it."""
 
 import fcntl
+import re
 from pathlib import Path
 
 import pytest
@@ -8,15 +9,17 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from anonymizer.cluster.kafka import ensure_topics
+from anonymizer.cluster.positions.raw_batches import decode_raw, encode_raw
 from anonymizer.cluster.topics import topic_by_kind
 from anonymizer.settings import load_settings
 from tests.cluster.kafka import Kafka
-from tests.cluster.processes import wait_until
-from tests.cluster.recorded import N_LANES, config_of
+from tests.cluster.processes import answer, wait_until
+from tests.cluster.recorded import N_LANES, TOKEN, Raws, config_of
 from tests.cluster.test_cluster import cluster, recorded
 from tests.preloaded import ran
 
 pytestmark = pytest.mark.timeout(900)
+AHEAD_S = 400
 NOBODY = "127.0.0.1:1"
 
 
@@ -130,6 +133,41 @@ def test_what_was_dropped_is_listed_and_a_stopped_cluster_is_erased(
         wait_until(
             lambda: all(len(running.published(lane)) > n[lane] for lane in n), "more messages"
         )
+
+
+def test_a_cluster_whose_clock_was_ahead_goes_on_by_the_command_that_readiness_names(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    feed = recorded()
+
+    def ahead(raws: Raws) -> Raws:
+        said = [decode_raw(value)._replace(arrivals=[]) for value in raws.values]
+        values = [encode_raw(each._replace(tick=each.tick + AHEAD_S)) for each in said]
+        return Raws(raws.at_s + AHEAD_S, values, 0)
+
+    with cluster(kafka, prefix, tmp_path) as running:
+
+        def n_published() -> int:
+            return sum(len(running.published(lane)) for lane in range(N_LANES))
+
+        def problem() -> str:
+            running.feed([feed[24]])  # bridges state on, by the clock that is right again
+            return answer(running.ports[0], "/readyz", token=TOKEN, status=503) or ""
+
+        running.start("a")
+        running.feed(feed[:20])
+        wait_until(lambda: running.has_published(dict.fromkeys(range(N_LANES), 1)), "messages")
+        running.feed(list(map(ahead, feed[20:24])))
+        wait_until(lambda: "a clock was ahead by as much" in problem(), "what is the matter")
+        [command] = re.findall("run `anonymizer ([a-z ]+)`", problem())
+        assert running.workers.stop("a") == 0
+        options = ("-c", tmp_path / "gateway-0.toml", "--state", tmp_path / "state", "--yes")
+        assert "erased: topic" in run(*command.split(), *options)
+        ensure_topics(running.settings)
+        n = n_published()
+        running.feed(feed[25:])
+        running.start("a")
+        wait_until(lambda: n_published() > n, "more messages")
 
 
 def test_another_cluster_of_the_same_kafka_keeps_what_it_has(

@@ -12,6 +12,7 @@ import pytest
 from anonymizer import InputError, SettingsError, audit_table
 from anonymizer import anonymize as anonymize_in_memory
 from anonymizer.spark import SparkRelease, anonymize
+from anonymizer.spark.memory import check_memory
 from tests.spark.session import Frame, Session, local_spark
 
 pytestmark = pytest.mark.timeout(900)  # Spark's own start takes a minute on a loaded machine
@@ -258,3 +259,29 @@ def test_a_release_written_by_spark_passes_the_audit_of_its_classes(
         rows.drop("row"), people.select("home", "illness"), auditor_map=where, **options
     )
     assert report.holds, report.findings
+
+
+@pytest.mark.parametrize("role", ["keep", "sa", "qi", "id"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_small_file_of_long_values_is_refused_before_a_worker_holds_it(
+    spark: Session, tmp_path: Path, role: str, *, nested: bool
+) -> None:
+    n, path = 5_000, tmp_path / "bomb.parquet"
+    long = pl.Series("long", ["x" * 2**20]).new_from_index(0, n).cast(pl.Categorical)
+    if nested:
+        long = pl.Series("long", [["x" * 2**20]], pl.List(pl.Categorical)).new_from_index(0, n)
+    pl.DataFrame([pl.Series("age", np.arange(n) % 50), long]).write_parquet(path)
+    assert path.stat().st_size < 1_000_000
+    options: dict[str, Any] = {"qi": "age", "k": 5} | {role: "long"}
+    with pytest.raises(InputError, match="larger than 2 GiB: shorten texts"):
+        anonymize(spark.read.parquet(str(path)), **options)
+
+
+def test_what_may_meet_on_a_worker_is_the_longest_rows(spark: Session) -> None:
+    rows = pl.DataFrame({"a": ["é" * i for i in range(10)], "b": range(10), "c": [None, *"x" * 9]})
+    frame = spark.createDataFrame(rows.rows(), rows.columns)
+    most = 2 * (9 + 8 + 7) + 3 * 8 + 3 * 1
+    check_memory(frame, 3, max_bytes=most)
+    with pytest.raises(InputError, match="3 of its rows"):
+        check_memory(frame, 3, max_bytes=most - 1)
+    check_memory(frame.limit(0), 3, max_bytes=0)

@@ -16,7 +16,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import HttpSettings
 from anonymizer.web.auth import read_token
-from anonymizer.web.map import KOfDensity, LastWindow, Shown, map_router, read_assets
+from anonymizer.web.map import KOfDensity, LastWindow, Notice, Shown, map_router, read_assets
 from anonymizer.web.network_outline import Outline
 from anonymizer.web.server import create_application
 from tests.observe.test_metrics import busy_rig, registry_of
@@ -32,6 +32,7 @@ TOKEN = "open sesame"  # noqa: S105  of no importance
 
 
 RULE = [KOfDensity(below=4, k=10, published=10), KOfDensity(below=None, k=5, published=2)]
+NOTICE = Notice(run_by="City of X", opt_out="write to us", devices_may=True)
 WINDOW = LastWindow(stream="fleet", model="kd", k=10, d=2, l=1)
 
 
@@ -68,6 +69,7 @@ def site(show: Show, *, token: str | None = None) -> httpx.AsyncClient:
                 token=token,
                 rule=lambda: RULE,
                 first_s=10.4,
+                notice=NOTICE,
                 windows=lambda: [WINDOW],
             )
         ],
@@ -114,6 +116,12 @@ async def test_what_there_is_to_see_is_told_and_streamed() -> None:
         assert stream.text == "event: frame\ndata: 1\n\nevent: frame\ndata: 2\n\n"
         assert stream.headers["cache-control"] == "no-store"
     assert show.looked_at == [("adka", "public")]
+
+
+async def test_everybody_may_know_who_runs_it_and_how_to_take_no_part() -> None:
+    for token in (None, TOKEN):
+        async with site(Show(), token=token) as http:
+            assert (await http.get("/map/notice")).json() == NOTICE.model_dump()
 
 
 async def test_records_and_the_rule_of_density_are_told_where_there_are_any() -> None:

@@ -132,6 +132,59 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
     browser.script("sessionStorage.clear()")
 
 
+VIEWS = ("density", "records", "tolls", "speed", "positions")
+HOSTILE = (
+    "<img src=x onerror=document.title='taken'> <b>Bold & Co</b> \u202e" + "long" * 40
+    + " javascript:alert(1) https://x.example/a?b=<i>, me+you@x.example."
+)  # fmt: skip
+
+
+def test_in_each_view_of_a_demo_one_reads_that_nobody_real_takes_part(viewer: Viewer) -> None:
+    for view in VIEWS:
+        turn_to(viewer, view)
+        assert viewer.is_shown("#who"), view
+        assert "on the computer of whoever started it" in viewer.text("#who [data-who]")
+        assert "nobody takes part" in viewer.text("#opt-out")
+
+
+@pytest.mark.parametrize("stated", [True, False])
+async def test_a_visitor_reads_who_runs_it_and_how_to_take_no_part(
+    browser: Viewer, tmp_path: Path, *, stated: bool
+) -> None:
+    port = free_port()
+    config = write_settings(
+        tmp_path / "gateway.toml",
+        {
+            "network": {"source": "grid:8x8"},
+            "broker": {"url": "mqtt://127.0.0.1:1"},
+            "http": {"port": port} | ({"run_by": HOSTILE, "opt_out": HOSTILE} if stated else {}),
+            "device_zones": {} if stated else {"topic": "zones/{device}"},
+        },
+    )
+    look = asyncio.to_thread
+    async with running(ANONYMIZER, "serve", "-c", config) as gateway:
+        await gateway.logged("listening")
+        browser.screen(*PHONE, mobile=True)
+        await look(browser.open, f"http://127.0.0.1:{port}/")
+        await look(browser.until, lambda: browser.state() == "live")
+        who, how = browser.text("#who [data-who]"), browser.text("#opt-out")
+        markup = browser.script("return document.querySelectorAll('#who p :not(a)').length")
+        links = browser.script(
+            "return [...document.querySelectorAll('#who p:first-of-type a')].map((a) => a.href)"
+        )
+        assert (markup, browser.script("return document.title")) == (0, "anonymizer · live map")
+        assert browser.script("return document.documentElement.scrollWidth") == PHONE[0]
+        browser.leave()
+    if stated:
+        assert who == f"Run by: {HOSTILE}"
+        assert how == f"To take no part: {HOSTILE}"
+        assert links == ["https://x.example/a?b=", "mailto:me+you@x.example"]
+    else:
+        assert "has not said who they are" in who
+        assert "a device can tell this gateway to leave it out" in how
+        assert links == []
+
+
 def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> None:
     def labels() -> list[str]:
         charts = viewer.driver.find_elements("css selector", "#charts canvas")

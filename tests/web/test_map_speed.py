@@ -19,7 +19,7 @@ from anonymizer.app.live_map.rates import FlowRates
 from anonymizer.app.live_map.screen import Row
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
-from anonymizer.web.map import KOfDensity, Shown, map_router
+from anonymizer.web.map import KOfDensity, Notice, Shown, map_router
 from anonymizer.web.network_outline import Outline
 from tests.web.browsing import opened_browser
 
@@ -105,7 +105,9 @@ def served(n_devices: int) -> Iterator[str]:
     """Serve the map of a crowd on a network of as many nodes from this process."""
     network = load_network(f"city:{n_devices}")
     app = FastAPI()
-    app.include_router(map_router(Crowd(network), Outline(network), demo=True, rule=lambda: RULE))
+    app.include_router(
+        map_router(Crowd(network), Outline(network), notice=Notice(demo=True), rule=lambda: RULE)
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

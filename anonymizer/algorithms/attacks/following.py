@@ -18,7 +18,7 @@ References
    association-based MeMBer", IEEE Transactions on Aerospace and Electronic Systems 51(3), 2015.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,9 @@ _LEAST_OF_TARGET = 1e-6
 """Less probable states of a target are dropped. What is dropped is far from the known position, and
 a target has states for each track and life that it may be: with 1e-5, even a release of others
 makes the adversary too sure."""
+_TOGETHER = 5
+"""Targets whose states move together: a step holds three copies of the states of so many, and each
+call of a kernel does the work of so many."""
 _LEAST_EXISTENCE = 0.02
 _LEAST_INSIDE = 1e-6
 _NO_TRACK = -1
@@ -100,32 +103,62 @@ def follow(
     looks back does so for the targets; what a step says is what it said at that time.
     """
     belief = np.zeros((len(start), len(at), len(motion.leave)))
-    crowd, targets = _Crowd(motion, float(n_present[0]), prior), _NOBODY
-    steps: list[_Step] = []
+    crowd, chases = _Crowd(motion, float(n_present[0]), prior), list[_Chase]()
     last = lives.n_steps - 1 if look_back else int(at.max(initial=enter))
     for t in range(last + 1):
         crowd.n_present = float(n_present[t])
         over = lives.last_step_of < t
         crowd.move(over)
-        moved = _moved(motion, targets, over)[2]
-        held = MassesByLife(moved, len(targets.track_of))
+        heard = []
         for r in range(lives.first_record_of[t], lives.first_record_of[t + 1]):
-            said = crowd.read(lives, r, t)
-            crowd.learn(said)
-            if t > enter:
-                said.tell(held, motion.node_of, targets.row_of(said), SLIP)
+            heard.append(crowd.read(lives, r, t))
+            crowd.learn(heard[-1])
         crowd.forget()
         if t == enter:
-            targets = _targets(crowd, motion, start)
-            held = MassesByLife(targets.masses, len(targets.track_of))
-        if t >= enter:
-            targets, source = targets.given(held, len(start))
-        if t >= enter and look_back:
-            steps.append(_Step(over, source, targets.masses))
-        for k in np.flatnonzero(at == t).tolist():
-            targets.add_to(belief[:, k], targets.masses.mass, motion)
-    hindsight = _looked_back(steps, targets, motion, len(start), at - enter) if look_back else None
+            parts = [start[i : i + _TOGETHER] for i in range(0, len(start), _TOGETHER)]
+            chases = [
+                _Chase(motion, _targets(crowd, motion, some), look_back=look_back) for some in parts
+            ]
+            heard = []  # that they are where they are is known already
+        now = np.flatnonzero(at == t).tolist()
+        for i, chase in enumerate(chases):
+            chase.step(heard, over, moves=t > enter)
+            for k in now:
+                chase.add_to(belief[i * _TOGETHER : (i + 1) * _TOGETHER, k])
+    hindsight = None
+    if look_back:
+        shares = [chase.looked_back(at - enter) for chase in chases]
+        hindsight = np.concatenate([belief[:0], *shares])
     return belief / belief.sum(axis=2, keepdims=True), hindsight
+
+
+class _Chase:
+    """Some targets, followed from their known positions on: none changes what is said of others."""
+
+    def __init__(self, motion: Motion, targets: "_Targets", *, look_back: bool) -> None:
+        self._motion = motion
+        self._targets = targets
+        self._steps: list[_Step] | None = [] if look_back else None
+
+    def step(self, heard: Sequence["_Said"], over: BoolArray, *, moves: bool) -> None:
+        """Move, unless the step is the first one, and take in what its regions say."""
+        targets, motion = self._targets, self._motion
+        masses = _moved(motion, targets, over)[2] if moves else targets.masses
+        held = MassesByLife(masses, len(targets.track_of))
+        for said in heard:
+            said.tell(held, motion.node_of, targets.row_of(said), SLIP)
+        self._targets, source = targets.given(held)
+        if self._steps is not None:
+            self._steps.append(_Step(over, source, self._targets.masses))
+
+    def add_to(self, belief: FloatArray) -> None:
+        """Add what is believed now, shape (targets, nodes)."""
+        self._targets.add_to(belief, self._targets.masses.mass, self._motion)
+
+    def looked_back(self, at: IntArray) -> FloatArray:
+        """Return the belief at some steps, counted from the first one, given all of them."""
+        assert self._steps is not None  # noqa: S101  for type checkers
+        return _looked_back(self._steps, self._targets, self._motion, at)
 
 
 class _Step(NamedTuple):
@@ -152,13 +185,14 @@ def _moved(motion: Motion, targets: "_Targets", over: BoolArray) -> tuple[Masses
 
 
 def _looked_back(
-    steps: list[_Step], targets: "_Targets", motion: Motion, n_targets: int, at: IntArray
+    steps: list[_Step], targets: "_Targets", motion: Motion, at: IntArray
 ) -> FloatArray:
     """Return the belief at some steps, given all of them (forward-backward algorithm).
 
     The states between two steps are many times as many as those that are kept, so they are
     computed once more.
     """
+    n_targets = targets.n_targets
     belief = np.zeros((n_targets, len(at), len(motion.leave)))
     mass = steps[-1].after.mass
     for t in range(len(steps) - 1, -1, -1):
@@ -317,9 +351,14 @@ class _Targets(NamedTuple):
         row_of[known] = said.row_of[self.track_of[known]]
         return row_of
 
-    def given(self, held: MassesByLife, n_targets: int) -> tuple["_Targets", Int32Array]:
+    @property
+    def n_targets(self) -> int:
+        """How many they are: each may also be nobody who is tracked."""
+        return int(self.target_of[-1]) + 1
+
+    def given(self, held: MassesByLife) -> tuple["_Targets", Int32Array]:
         """Return the states of each target such that they add up to 1, and which they were."""
-        unit = held.sums(self.target_of, n_targets)[self.target_of]
+        unit = held.sums(self.target_of, self.n_targets)[self.target_of]
         masses, source = held.listed(unit, _LEAST_OF_TARGET)
         return self._replace(masses=masses), source
 
@@ -327,9 +366,6 @@ class _Targets(NamedTuple):
         """Add masses of the states to the belief of each target, shape (targets, nodes)."""
         masses = self.masses
         np.add.at(belief, (self.target_of[masses.owner], motion.node_of[masses.state]), mass)
-
-
-_NOBODY = _Targets(_EMPTY, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _targets(crowd: _Crowd, motion: Motion, start: IntArray) -> _Targets:

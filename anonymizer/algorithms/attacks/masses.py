@@ -4,7 +4,7 @@ A mass is the probability of a target, or the expected number of devices of the 
 and one state of the motion model. Few of the possible states have any, so masses are listed.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ FREE = -1
 NEGLECTED = 1e-6
 """States of a target with less probability are dropped, and those of the crowd with fewer expected
 devices."""
+_Values = TypeVar("_Values", Int32Array, FloatArray)
 _FLOW = NEGLECTED / 100
 """A smaller mass does not move on."""
 
@@ -88,14 +89,22 @@ def moved_on(motion: Motion, masses: Masses, moves: BoolArray) -> MassArrays:
         n_after = _move(motion, work, masses, first, i, 1.0 if moves[a] else 0.0)
         if n + n_after > len(mass):
             # A run has at most as many states as there are, so that doubling suffices.
-            owner, life = np.concatenate((owner, owner)), np.concatenate((life, life))
-            state, mass = np.concatenate((state, state)), np.concatenate((mass, mass))
+            owner, life = _roomier(owner, n), _roomier(life, n)
+            state, mass = _roomier(state, n), _roomier(mass, n)
         for j in range(n_after):
             s = work.after_listed[j]
             owner[n], life[n], state[n], mass[n] = a, c, s, work.after[s]
             work.after[s] = 0.0
             n += 1
-    return owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy()
+    return owner[:n], life[:n], state[:n], mass[:n]
+
+
+@kernel
+def _roomier(values: _Values, n: int) -> _Values:
+    """Return the first `n` values with room for twice as many: memory that is not used is free."""
+    roomier = np.empty(2 * len(values), values.dtype)
+    roomier[:n] = values[:n]
+    return roomier
 
 
 @inner_kernel

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from anonymizer.algorithms.attacks.clustered_shares import n_independent
 from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.intersection import NEVER, Intersection, intersect
 from anonymizer.algorithms.attacks.matching import match
@@ -41,6 +42,7 @@ def session(case: Case) -> list[Finding]:
         "twins_median": float(np.median(n)),
         "twins_to_k_min": float((n / k).min()),
         "share_below_k": mean(n < k),
+        "n_independent": n_independent(n < k, case.class_of),
     }
     return [Finding(attack="session", figures=figures, bar=">= k", holds=bool((n >= k).all()))]
 
@@ -80,11 +82,13 @@ def linking(case: Case) -> list[Finding]:
     )
     by_chance = 1 / observed.largest_k_of[links.ended]
     chain = chain_lengths(links)
+    right = links.guess == links.successor
     return [
         guessing(
             "linking",
-            links.guess == links.successor,
+            right,
             by_chance,
+            n_independent=n_independent(right, case.class_of[links.ended]),
             within_s=within_s,
             chain_mean=of_any(np.mean, chain),
             chain_max=of_any(np.max, chain),
@@ -238,9 +242,11 @@ def _matching(case: Case, device_of: IntArray, found: Intersection) -> list[Find
     }
     holds = bool(worst[0] >= EFFECTIVE_MIN and worst[-1] >= EFFECTIVE_P1) if len(k) else None
     bar = f"min >= {EFFECTIVE_MIN:g} k, 1st percentile >= {EFFECTIVE_P1:g} k"
+    right = matching.guess[known] == device_of[known]
+    worth = n_independent(right, case.class_of[known])
     return [
         Finding(attack="matching", figures=figures, bar=bar, holds=holds),
-        guessing("re-identification", matching.guess[known] == device_of[known], 1 / k),
+        guessing("re-identification", right, 1 / k, n_independent=worth),
     ]
 
 

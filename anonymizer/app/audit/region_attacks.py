@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from anonymizer.algorithms.attacks.clustered_shares import n_independent
 from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.presence import (
     OUTSIDE,
@@ -19,6 +20,7 @@ from anonymizer.algorithms.attacks.region_center import (
 )
 from anonymizer.app.audit.case import Case, mean
 from anonymizer.app.audit.findings import Figure, Finding
+from anonymizer.domain.arrays import IntArray
 
 LEAST_K = 2
 CENTRE_SUCCESS = 0.15
@@ -36,6 +38,7 @@ def soundness(case: Case) -> list[Finding]:
         "share_inside": mean(inside),
         "n_outside": int((~inside).sum()),
         "share_elsewhere": mean(node != case.true_node_of(records)),
+        "n_independent": n_independent(inside, _group_of(case)),
     }
     return [Finding(attack="soundness", figures=figures, bar="100 %", holds=bool(inside.all()))]
 
@@ -56,9 +59,17 @@ def k_reached(case: Case) -> list[Finding]:
         "devices_median": float(np.median(n[instants.instant_of])),
         "k_mean": mean(case.observed.k),
         "share_below_k": mean(~enough[instants.instant_of]),
+        "n_independent": n_independent(
+            enough[instants.instant_of], _group_of(case), instants.instant_of
+        ),
     }
     bar = f">= k and >= {LEAST_K} devices"
     return [Finding(attack="k", figures=figures, bar=bar, holds=bool(enough.all()))]
+
+
+def _group_of(case: Case) -> IntArray:
+    """Return the group of each record: pseudonyms that share their regions are no cases alone."""
+    return case.class_of[case.observed.pseudonym_of]
 
 
 def roots(case: Case) -> list[Finding]:
@@ -77,7 +88,8 @@ def roots(case: Case) -> list[Finding]:
     records = np.flatnonzero(np.isin(observed.pseudonym_of, case.sampled))
     places = np.stack((observed.region_of[records], case.true_node_of(records)))
     (region, node), first = np.unique(places, axis=1, return_index=True)
-    device = case.device_of[observed.pseudonym_of[records[first]]]
+    pseudonym = observed.pseudonym_of[records[first]]
+    device, group = case.device_of[pseudonym], case.class_of[pseudonym]
     stay_of = np.unique(np.stack((device, node)), axis=1, return_inverse=True)[1]
     distinct = np.unique(region)
     blind = 1 / observed.region_size[region]
@@ -110,6 +122,7 @@ def roots(case: Case) -> list[Finding]:
             "sigma": sigma,
             "n_records": len(records),
             "n_places": len(region),
+            "n_independent": n_independent(found, group, region),
         }
         holds = success <= min(max(most, chance), ratio * chance) + SIGMAS * sigma
         bar = f"<= {ratio:g} x chance{also}, + {SIGMAS:g} sigma"
@@ -119,13 +132,15 @@ def roots(case: Case) -> list[Finding]:
 
 def inversion(case: Case) -> list[Finding]:
     """Count the devices that publish the identical region at one instant."""
-    n = instants_of(case.observed).n_sharing(case.identity_of[case.observed.pseudonym_of])
+    instants = instants_of(case.observed)
+    n = instants.n_sharing(case.identity_of[case.observed.pseudonym_of])
     k = case.observed.k
     figures: dict[str, Figure] = {
         "sharing_min": int(n.min()),
         "sharing_median": float(np.median(n)),
         "sharing_to_k_min": float((n / k).min()),
         "share_below_k": mean(n < k),
+        "n_independent": n_independent(n < k, _group_of(case), instants.instant_of),
     }
     return [Finding(attack="inversion", figures=figures, bar=">= k", holds=bool((n >= k).all()))]
 

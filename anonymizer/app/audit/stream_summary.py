@@ -26,7 +26,7 @@ class SummaryRow:
     control
         The same by guessing, or without the release; None: there is no such thing.
     n
-        How many the interval is over.
+        How many independent cases the interval is over.
     bar
         What must hold, in words; empty: nothing.
     verdict
@@ -53,26 +53,25 @@ class _Asked:
     words: str
     found: Callable[[_Figures], Figure]
     control: str | None
-    n: str
 
 
 _ASKED = (
     _Asked("sound", "soundness", "inside its region", lambda f: f["share_inside"],
-           None, "n_pseudonyms"),
+           None),
     _Asked("k", "k", "k in the region", lambda f: 1 - (f["share_below_k"] or 0.0),
-           None, "n_pseudonyms"),
+           None),
     _Asked("k", "inversion", "k share the region", lambda f: 1 - (f["share_below_k"] or 0.0),
-           None, "n_pseudonyms"),
+           None),
     _Asked("k", "session", "k share a whole life",
-           lambda f: 1 - (f["share_below_k"] or 0.0), None, "n_pseudonyms"),
+           lambda f: 1 - (f["share_below_k"] or 0.0), None),
     _Asked("who", "re-identification", "own pseudonym",
-           lambda f: f["success"], "expected", "n"),
+           lambda f: f["success"], "expected"),
     _Asked("who", "linking", "next pseudonym", lambda f: f["success"],
-           "expected", "n"),
+           "expected"),
     _Asked("where", "centre", "centre of the region", lambda f: f["success"],
-           "one_in_n", "n_places"),
+           "one_in_n"),
     _Asked("where", "prefix", "order of the region", lambda f: f["success"],
-           "one_in_n", "n_places"),
+           "one_in_n"),
 )  # fmt: skip
 
 
@@ -81,29 +80,36 @@ def summary_rows(report: AuditReport) -> list[SummaryRow]:
 
     Notes
     -----
-    Intervals of shares are Wilson's, over pseudonyms, devices or places and not over records: those
-    of one pseudonym are no independent cases. Those of tracking are over resampled targets.
+    Intervals of shares are Wilson's, over as many independent cases as those at hand are worth:
+    those of one group are none. Those of tracking are over resampled targets.
     """
     rows = []
     for asked in _ASKED:
-        for finding in report.findings:
-            if finding.attack == asked.attack:
-                figures = {"n_pseudonyms": report.n_pseudonyms, **finding.figures}
-                rows.append(_row(asked, finding, figures))
+        found = (each for each in report.findings if each.attack == asked.attack)
+        rows += [_row(asked, each) for each in found]
     for finding in report.findings:
         if finding.attack == "tracking":
             rows += _tracking_rows(finding)
     return rows
 
 
-def _row(asked: _Asked, finding: Finding, figures: _Figures) -> SummaryRow:
-    n, found = int(figures[asked.n] or 0), asked.found(figures)
+def _row(asked: _Asked, finding: Finding) -> SummaryRow:
+    figures = finding.figures
+    n, found = float(figures["n_independent"] or 0), asked.found(figures)
     low, high = (None, None) if found is None or not n else wilson(float(found), n)
     on_air = {None: "", "on_air": ", on air", "off_air": ", off air"}
     control = None if asked.control is None else figures[asked.control]
     words = asked.words + on_air[finding.adversary]
     return SummaryRow(
-        asked.question, words, found, low, high, control, n, finding.bar or "", verdict(finding)
+        asked.question,
+        words,
+        found,
+        low,
+        high,
+        control,
+        round(n),
+        finding.bar or "",
+        verdict(finding),
     )
 
 
@@ -130,7 +136,7 @@ def _tracking_rows(finding: Finding) -> list[SummaryRow]:
     return rows
 
 
-def wilson(share: float, n: int) -> tuple[float, float]:
+def wilson(share: float, n: float) -> tuple[float, float]:
     """Return Wilson's interval of 95 % of a share of n cases."""
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * sqrt(share * (1 - share) / n + _Z**2 / (4 * n * n))

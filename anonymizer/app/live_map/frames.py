@@ -225,7 +225,7 @@ def map_routes(
     """
     # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
     from anonymizer.web.auth import read_token  # noqa: PLC0415
-    from anonymizer.web.map import map_router  # noqa: PLC0415
+    from anonymizer.web.map import Notice, map_router  # noqa: PLC0415
     from anonymizer.web.network_outline import Outline  # noqa: PLC0415
 
     first = settings()
@@ -235,8 +235,13 @@ def map_routes(
         rule=lambda: _rule(settings()),
         # Groups form when devices have settled, and publish within a beat.
         first_s=first.session.settle_s + first.session.beat_s,
+        notice=Notice(
+            run_by=first.http.run_by,
+            opt_out=first.http.opt_out,
+            devices_may=first.device_zones.enabled,
+            demo=demo,
+        ),
         token=read_token(first.http),
-        demo=demo,
         streets=streets,
         windows=windows,
     )

@@ -4,6 +4,7 @@ import { Chart, History, number, palette } from "./charts.js";
 import { project } from "./geometry.js";
 import { CityMap } from "./map.js";
 import { Density } from "./density.js";
+import { showNotice } from "./notice.js";
 import { Streets } from "./streets.js";
 import { Refused, follow, getInts, getJson } from "./stream.js";
 import { Views } from "./views.js";
@@ -55,6 +56,7 @@ const metres = (m) => (m < 950 ? `${Math.round(m / 10) * 10} m` : `${(m / 1000).
 
 class Page {
   async open() {
+    showNotice(await getJson("/map/notice"));
     this.about = await getJson("/map/about");
     const at = project(await getInts("/map/nodes"));
     this.history = new History();

@@ -315,3 +315,35 @@ def test_beliefs_equal_those_of_the_naive_twin(seed: int, in_pieces: bool) -> No
         for by_node, expected in zip(found[0], twins, strict=True):
             at_nodes = [expected.get(v, 0.0) for v in range(GRID.n_nodes)]
             assert by_node == pytest.approx(at_nodes, abs=0.01)
+
+
+@settings(deadline=None, max_examples=10)
+@given(seeds)
+def test_a_target_is_followed_alike_alone_and_among_many(seed: int) -> None:
+    observed = random_release(seed).observed
+    lives = published_lives(
+        observed,
+        indistinguishable_classes(observed),
+        read_regions(observed, THIRDS),
+        steps_s=np.arange(0.0, 6.0),
+        follow=True,
+        until=observed.time[observed.tick_of],
+    )
+    rng = np.random.default_rng(seed)
+    place = rng.integers(0, GRID.n_nodes, (6, 12)).astype(np.int32)
+    motion = learn_motion(GRID, place, learned_from=np.ones(12, bool), tick_s=1.0)
+    start = rng.integers(0, GRID.n_nodes, 12)
+
+    def followed(some: IntArray) -> list[FloatArray]:
+        belief, hindsight = follow(
+            lives, motion, n_present=np.full(6, 12), start=some, enter=1,
+            at=np.array([2, 5]), look_back=True,
+        )  # fmt: skip
+        assert hindsight is not None
+        return [belief, hindsight]
+
+    together = followed(start)
+    for i in range(len(start)):
+        for found, alone in zip(together, followed(start[i : i + 1]), strict=True):
+            np.testing.assert_array_equal(found[i], alone[0])
+    assert [len(each) for each in followed(start[:0])] == [0, 0]

@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
+from anonymizer.algorithms.geodesy import EARTH_RADIUS_M, haversine_m
+from anonymizer.algorithms.positions.recorded_trips import trips_of
 from anonymizer.algorithms.positions.trust import SLACK_M, Claims, Trust
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
-from anonymizer.settings import InputSettings
+from anonymizer.domain.trace import Trace
+from anonymizer.settings import InputSettings, TripSettings
 
 pytestmark = [pytest.mark.data, pytest.mark.compiled]
 MAX_MPS, KEPT_S, TICK_S = InputSettings().max_speed_mps, 600.0, 10.0
@@ -83,6 +85,50 @@ def least_lost(reports: Reports, slots: Int32Array) -> int:
         own = reports.only(reports.slot == slot)
         lost += len(own.ts) - _longest(own.ts, own.lat, own.lon, limits)
     return lost
+
+
+class Trip(NamedTuple):
+    """A trip of a recorded trace; `is_possible`: whether it can be driven, and goes anywhere."""
+
+    slot: int
+    first_s: float
+    last_s: float
+    is_possible: bool
+
+
+def trips_in(reports: Reports) -> list[Trip]:
+    names = tuple(map(str, range(int(reports.slot.max()) + 1)))
+    slot, ts, lat, lon = reports
+    rule = TripSettings().rule
+    found = trips_of(Trace(names, slot.astype(np.int64), ts, lat, lon), rule)
+    trips = []
+    for first, last, length_m in zip(found.first, found.last, found.length_m, strict=True):
+        rows = first + np.flatnonzero(slot[first : last + 1] == slot[first])
+        step_m = haversine_m(lat[rows[:-1]], lon[rows[:-1]], lat[rows[1:]], lon[rows[1:]])
+        can = (step_m <= SLACK_M + MAX_MPS * np.diff(ts[rows])).all()
+        possible = bool(can) and length_m > rule.dwell_m
+        trips.append(Trip(int(slot[first]), ts[first], ts[last], possible))
+    return trips
+
+
+@pytest.mark.parametrize(("name", "least"), [(TAXIS, 23_000), (BUSES, 35_000)])
+def test_every_trip_that_can_be_driven_is_still_told(name: str, least: int) -> None:
+    reports, _ = reports_of(name)
+    kept: dict[int, list[Trip]] = {}
+    for trip in trips_in(reports.only(~refused(reports))):
+        kept.setdefault(trip.slot, []).append(trip)
+    trips = trips_in(reports)
+    lost = [
+        trip
+        for trip in trips
+        if not any(
+            each.first_s <= trip.last_s and each.last_s >= trip.first_s
+            for each in kept.get(trip.slot, ())
+        )
+    ]
+    assert len(trips) > least
+    assert [trip for trip in lost if trip.is_possible] == []
+    assert len(lost) < 0.001 * len(trips)
 
 
 def test_taxis_lose_hardly_more_than_any_rule_with_one_place_an_id_loses() -> None:
