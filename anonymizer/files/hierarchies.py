@@ -27,8 +27,8 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
     ------
     InputError
         If the file cannot be read, or if a line (named by its number) has no leaf or no level above
-        it, ends in another root than the first line, has a mark for missing above its leaf, or has a label that
-        also names another node.
+        it, ends in another root than the first line, has a mark for missing above its leaf, or has
+        a label that also names another node.
     """
     path = Path(path)
     branches: list[Branch] = []
