@@ -9,11 +9,9 @@ from typing import Any
 
 from anonymizer.algorithms.records.attributes import ROOT, Branch, ambiguous
 from anonymizer.algorithms.records.generalized_values import MISSING
-from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
 
 _MOST_LEVELS = 100
-_MARKS = frozenset((MISSING, *NO_VALUE))
 _NO_GROUP = "is read as a missing value, and can name no group"
 
 
@@ -148,8 +146,11 @@ def _marking_none(branch: Branch) -> str | None:
 
     A group of missing values alone is never published, and may have such a name.
     """
-    marks = (MISSING,) if branch[0] in _MARKS else _MARKS
-    return next((label for label in branch[1:] if label in marks), None)
+    from anonymizer.domain.spellings import NO_VALUE  # noqa: PLC0415  most tables have no hierarchy
+
+    named = [label for label in branch[1:] if label == MISSING or label in NO_VALUE]
+    below_all = branch[0] == MISSING or branch[0] in NO_VALUE
+    return next((label for label in named if label == MISSING or not below_all), None)
 
 
 def _label(path: Path, attribute: str, label: object) -> str:
