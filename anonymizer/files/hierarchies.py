@@ -9,6 +9,7 @@ from typing import Any
 
 from anonymizer.algorithms.records.attributes import ROOT, Branch, ambiguous
 from anonymizer.algorithms.records.generalized_values import MISSING
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
 
 _MOST_LEVELS = 100
@@ -146,8 +147,6 @@ def _marking_none(branch: Branch) -> str | None:
 
     A group of missing values alone is never published, and may have such a name.
     """
-    from anonymizer.domain.spellings import NO_VALUE  # noqa: PLC0415  most tables have no hierarchy
-
     named = [label for label in branch[1:] if label == MISSING or label in NO_VALUE]
     below_all = branch[0] == MISSING or branch[0] in NO_VALUE
     return next((label for label in named if label == MISSING or not below_all), None)
