@@ -29,7 +29,7 @@ from anonymizer.files.tables import read_table
 from benchmarks.tables import Cell, Table, as_markdown, as_rich
 from tests.algorithms.records.real_tables import adult
 
-_ARX_QIS = (
+ARX_QIS = (
     "sex",
     "age",
     "race",
@@ -162,9 +162,9 @@ def table_of(name: str) -> tuple[Records, Schema]:
         return adult(markers_are_values=True, sensitive=None)
     folder = Path(os.environ["ANONYMIZER_DATA"], "adult")
     declared = Declared(
-        qis=list(_ARX_QIS),
+        qis=list(ARX_QIS),
         hierarchies={
-            qi: read_hierarchy(folder / "hierarchies" / f"arx_{qi}.csv") for qi in _ARX_QIS
+            qi: read_hierarchy(folder / "hierarchies" / f"arx_{qi}.csv") for qi in ARX_QIS
         },
     )
     coded = code_table(read_table(folder / "adult_arx_30162.csv.gz", declared.columns), declared)

@@ -71,6 +71,14 @@ class TuneOptions(ColumnOptions):
         str | None,
         Option("Classes or numbers that a model will learn from the release.", metavar="COLUMN"),
     ] = None
+    target_kind: Annotated[
+        Literal["class", "number"] | None,
+        Option(
+            "What the target of a table is.",
+            shown="number if it has more than 10 numbers and nothing else; with --estimator, what "
+            "that predicts",
+        ),
+    ] = None
     k: Annotated[
         str, Option("k to try, or a list: 5,10,20.", flag="-k --k", metavar="LO:HI[:STEP]")
     ] = "2:20"
@@ -177,8 +185,8 @@ class TuneOptions(ColumnOptions):
 
 @takes_options(
     TuneOptions,
-    order="out table qi sa target k l d model leave_out bands min_score max_deletion sort learner"
-    " held_out estimator trust folds repeats ...",
+    order="out table qi sa target target_kind k l d model leave_out bands min_score max_deletion"
+    " sort learner held_out estimator trust folds repeats ...",
     without="as_published keep labels measures",
 )
 def tune(
@@ -226,6 +234,7 @@ def tune(
         learner=options.learner,
         held_out=options.held_out,
         own=_own_model(options.estimator, options.trust or [], options.seed),
+        kind=options.target_kind,
     )
     settings, declared = _declared(options.stream, options.config)
     asked = _search(options, table, declared)
@@ -256,6 +265,8 @@ def _check(options: TuneOptions, table: Path | None) -> None:
         raise SettingsError("estimator, folds: only for a table")
     if options.target is None and of_table:
         raise SettingsError("estimator, folds: require a target")
+    if options.target_kind is not None and (options.stream is not None or options.target is None):
+        raise SettingsError("target-kind: requires a target, and a table")
     if (options.stream is None) is not (options.config is None):
         raise SettingsError("stream and config belong together")
     if options.tap is not None and options.stream is None:
@@ -316,7 +327,7 @@ def _validated(
     if trained.target is None:
         return trained
     if folds is None:
-        required = bool(trained.own) or predicts_numbers(table, trained.target, trained.own)
+        required = bool(trained.own) or predicts_numbers(table, trained)
         folds = usual_folds(len(table), trained.held_out, always=required)
     return replace(trained, validation=CrossValidation(folds, repeats) if folds else None)
 

@@ -47,6 +47,14 @@ def print_results(console: Console, tuned: Tuned) -> None:
             highlight=False,
             soft_wrap=True,
         )
+    if report.n_guessing:
+        console.print(
+            f"note: {report.n_guessing:,} configurations predict {report.target} no better than "
+            "guessing, and are not recommended" + _hopeless(report),
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     if best is None:
         console.print("note: none is recommended: relax the bounds, or see results.csv")
     if tuned.why_no_setting is not None:
@@ -54,6 +62,15 @@ def print_results(console: Console, tuned: Tuned) -> None:
         console.print(note + tuned.why_no_setting, markup=False, highlight=False, soft_wrap=True)
     written = ", ".join(str(path) for path in tuned.files)
     console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _hopeless(report: TuneReport) -> str:
+    """Return what a score tells that is not reached with the original records, either."""
+    original, guessing = report.original_score, report.guessing_score
+    if original is None or guessing is None or original > guessing:
+        return ""
+    kind = "" if report.is_regression else ", or say --target-kind number"
+    return f": nor do the original records; try other quasi-identifiers or another model{kind}"
 
 
 def _how_sure(report: TuneReport) -> str:

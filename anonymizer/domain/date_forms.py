@@ -6,6 +6,7 @@ month comes first in `03/04/24` is said by the other cells of the column: `time_
 
 import re
 import unicodedata
+from datetime import date
 
 _MONTHS = (
     (
@@ -91,7 +92,9 @@ _NAMED_MONTH = re.compile(
 _CTIME = re.compile(
     rf"(?P<m>{_WORD}) +(?P<d>\d\d?) (?P<rest>[\d:.]+) (?:[A-Z]{{3}} )?(?P<y>\d{{4}})"
 )
-_SHORTEST = len("Q1 24")
+_WEEK_DAY = re.compile(r"(\d{4})-?W(\d\d)-?([1-7])")
+_HOUR_AND_MINUTE = re.compile(r"([01]?\d|2[0-3]) ?[hH] ?([0-5]\d)(?: ?min)?")
+_SHORTEST = len("9h03")
 _MAYBE = re.compile(
     r"[^\W\d_]\D{0,3}\d\d|\d\D{0,3}[^\W\d_]|\u5e74|\ub144|\d[ .]+\d"
     r"|\D \d\d?\D{1,3}\d\d|\[|\d[AaPp]\."
@@ -125,6 +128,8 @@ LIKE_A_DATE = (
     r"(?i)\b\d\d?[-/ ]\d\d?[-/ ]\d\d(\d\d)?\b|\b\d\d\.\d\d\.\d\d\b|\b\d{4}[-/. ]\d\d?[-/. ]\d\d?\b"
     r"|\b(jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}[-. ]+\d|\b\d\d?[-. ]+"
     r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\b"
+    r"|^(1[5-9]|2[01])\d\d-([0-2]\d\d|3[0-5]\d|36[0-6])$"
+    rf"|^({'|'.join(word for words in _MONTHS for word in words.split())})\.?$"
 )
 """What looks like a date, and is in no form that is read."""
 _CENTURY = re.compile(r"(\d\d?)([/.])(\d\d?)\2(\d\d)((?:[T, ]+\d\d?:.*)?)", re.ASCII)
@@ -135,10 +140,15 @@ _YEAR_AND_MONTH = re.compile(r"((?:1[5-9]|2[01])\d\d)[/.](0?[1-9]|1[0-2])", re.A
 def in_digits(text: str) -> str:
     """Return a date or time that has words or is in a form of programs as in ISO 8601.
 
-    A month is `2024-03`, a week `2024-W10`, a quarter `2024-Q1`. Any other text is as it was.
+    A month is `2024-03`, a week `2024-W10`, a quarter `2024-Q1`, `9h03` is `09:03`. Any other text
+    is as it was.
     """
     if len(text) < _SHORTEST or not _MAYBE.search(text):
         return text
+    if found := _HOUR_AND_MINUTE.fullmatch(text):
+        return f"{int(found[1]):02}:{found[2]}"
+    if found := _WEEK_DAY.fullmatch(text):
+        return _day_of_week(*map(int, found.groups())) or text
     for form, sign in _PARTS:
         if found := form.fullmatch(text):
             one, two, three, four, five, six = found.groups()
@@ -152,6 +162,14 @@ def in_digits(text: str) -> str:
         clock = f"{hour}:{minute}" + (f":{second}{part or ''}" if second else "")
         bare = f"{year}-{month}-{day}T{clock}{bare[found.end() :]}"
     return _named(bare) or (bare if bare != text and bare[:1].isdigit() else text)
+
+
+def _day_of_week(year: int, week: int, day: int) -> str | None:
+    """Return a day of an ISO week, in digits; None: the year has no such week."""
+    try:
+        return date.fromisocalendar(year, week, day).isoformat()
+    except ValueError:
+        return None
 
 
 def _named(text: str) -> str | None:

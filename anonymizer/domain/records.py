@@ -22,7 +22,8 @@ class Hierarchy:
     label
         Label of each node, shape (nodes,).
     n_leaves
-        Number of codes below each node (a leaf counts itself), shape (nodes,).
+        Number of values below each node (a leaf counts itself), the missing marker left out, shape
+        (nodes,).
 
     Notes
     -----
@@ -83,6 +84,11 @@ class Attribute:
     def size(self) -> int:
         """Number of codes in the domain, including the missing marker."""
         return len(self.position)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values in the domain, without the missing marker."""
+        return self.size - (self.missing != NO_CODE)
 
     @property
     def span(self) -> float:

@@ -9,10 +9,11 @@ from typing import Any
 
 from anonymizer.algorithms.records.attributes import ROOT, Branch, ambiguous
 from anonymizer.algorithms.records.generalized_values import MISSING
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
 
 _MOST_LEVELS = 100
-_NO_GROUP = "? is published for a missing value, and can name no group"
+_NO_GROUP = "is read as a missing value, and can name no group"
 
 
 def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
@@ -25,8 +26,8 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
     ------
     InputError
         If the file cannot be read, or if a line (named by its number) has no leaf or no level above
-        it, ends in another root than the first line, has `?` above its leaf, or has a label that
-        also names another node.
+        it, ends in another root than the first line, has a mark for missing above its leaf, or has
+        a label that also names another node.
     """
     path = Path(path)
     branches: list[Branch] = []
@@ -56,8 +57,8 @@ def _check(path: Path, branches: list[Branch], lines: list[int]) -> None:
             raise InputError(f"{path}: line {line}: has no level above the leaf")
         if branch[-1] != branches[0][-1]:
             raise InputError(f"{path}: line {line}: ends in another root than the first line")
-        if MISSING in branch[1:]:
-            raise InputError(f"{path}: line {line}: {_NO_GROUP}")
+        if (mark := _marking_none(branch)) is not None:
+            raise InputError(f"{path}: line {line}: {mark} {_NO_GROUP}")
     at = ambiguous(branches)
     if at is not None:
         raise InputError(f"{path}: line {lines[at]}: a label names two nodes")
@@ -96,8 +97,8 @@ def hierarchies_of(
             raise InputError(f"{path}: {attribute}: has no leaves")
         if ambiguous(branches) is not None:
             raise InputError(f"{path}: {attribute}: a label names two nodes")
-        if any(MISSING in branch[1:] for branch in branches):
-            raise InputError(f"{path}: {attribute}: {_NO_GROUP}")
+        if mark := next(filter(None, map(_marking_none, branches)), None):
+            raise InputError(f"{path}: {attribute}: {mark} {_NO_GROUP}")
         hierarchies[attribute] = branches
     return hierarchies
 
@@ -139,6 +140,16 @@ def _down(path: Path, attribute: str, tree: object, above: list[str]) -> Iterato
 def _branch(labels: list[str]) -> Branch:
     there = [label for label in labels if label]
     return tuple(label for i, label in enumerate(there) if i == 0 or label != there[i - 1])
+
+
+def _marking_none(branch: Branch) -> str | None:
+    """Return a label above the leaf that readers take for a missing value; None: there is none.
+
+    A group of missing values alone is never published, and may have such a name.
+    """
+    named = [label for label in branch[1:] if label == MISSING or label in NO_VALUE]
+    below_all = branch[0] == MISSING or branch[0] in NO_VALUE
+    return next((label for label in named if label == MISSING or not below_all), None)
 
 
 def _label(path: Path, attribute: str, label: object) -> str:

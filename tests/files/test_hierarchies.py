@@ -123,16 +123,28 @@ def test_the_published_hierarchies_of_adult_are_read_with_their_faults() -> None
         assert sorted(order) == sorted(branch[0] for branch in trees[attribute])
 
 
-@pytest.mark.parametrize("text", ["a;g;?\nb;h;?\n", "a;?;*\nb;h;*\n"])
+@pytest.mark.parametrize("text", ["a;g;?\nb;h;?\n", "a;?;*\nb;h;*\n", "a;NA;*\nb;h;*\n"])
 def test_the_mark_of_a_missing_value_names_no_group(tmp_path: Path, text: str) -> None:
     path = tmp_path / "h.csv"
     path.write_text(text)
     with pytest.raises(InputError, match="can name no group"):
         read_hierarchy(path)
-    with pytest.raises(InputError, match=r"x: \? is published for a missing value"):
+    with pytest.raises(InputError, match=r"x: \? is read as a missing value"):
         hierarchies_of({"x": {"?": ["a"], "h": ["b"]}})
     path.write_text("a;g;*\n?;*\n")  # as a leaf it is what it means
     assert read_hierarchy(path) == (("a", "g", "*"), ("?", "*"))
+
+
+@pytest.mark.parametrize("mark", ["NA", "n/a", "NULL", "NaN", "-", "unknown"])
+def test_nor_does_any_word_for_it_unless_nothing_else_is_below(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text(f"fr;EU;*\nus;{mark};*\n")
+    with pytest.raises(InputError, match=f"line 2: {mark} is read as a missing value"):
+        read_hierarchy(path)
+    with pytest.raises(InputError, match=f"x: {mark} is read as a missing value"):
+        hierarchies_of({"x": {mark: ["us"], "EU": ["fr"]}})
+    path.write_text(f"fr;EU;*\n?;{mark};*\n")
+    assert read_hierarchy(path)[1] == ("?", mark, "*")
 
 
 @pytest.mark.parametrize(("cells", "lacks"), [(["a", "c"], "c"), (["1", "3"], "3")])

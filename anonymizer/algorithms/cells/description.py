@@ -9,6 +9,8 @@ from anonymizer.algorithms.cells.pruning import ALL_LEFT, ALL_RIGHT, FORK, TreeC
 from anonymizer.algorithms.cells.tree_features import is_one_feature, owner_of
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.algorithms.records.measures import losses
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Schema
 
@@ -60,18 +62,10 @@ def _groups(qi: Attribute, by_code: Sequence[Sequence[float]]) -> Groups:
 
 
 def widths(codes: Int32Array, classes: Classes, schema: Schema) -> FloatArray:
-    """Return the loss of each quasi-identifier in each class, 0 to 1, shape (classes, qis).
-
-    For a number the width of its range over that of the domain; for categories the number present
-    less one, over that of the domain less one.
-    """
+    """Return the loss of each quasi-identifier in each class by `SET`, shape (classes, qis)."""
     found = generalize(codes, classes, schema)
     n_codes = np.diff(found.first_of).reshape(found.lo.shape)
     out = np.zeros(found.lo.shape)
     for j, qi in enumerate(schema.qis):
-        if qi.numeric:
-            reach = qi.position[found.hi[:, j]] - qi.position[found.lo[:, j]]
-            out[:, j] = reach / (qi.span or 1.0)
-        else:
-            out[:, j] = (n_codes[:, j] - 1) / max(qi.size - 1, 1)
+        out[:, j] = losses(qi, Cost.SET, n_codes[:, j], found.lo[:, j], found.hi[:, j])
     return out

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from anonymizer.algorithms.cells.leftovers import housed
 from anonymizer.algorithms.cells.tree import LEAF, Grown, grow
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
@@ -68,7 +69,7 @@ class TreeCells:
     class_of
         Class of each record, `SUPPRESSED` where no cell with it keeps the promise, shape (n,).
     n_classes
-        Number of classes.
+        Number of classes: cells, or unions of them.
     qis, node
         The quasi-identifiers, and the nodes of the tree.
     left_of_node
@@ -107,7 +108,7 @@ class TreeCells:
 
 
 def prune(grown: Grown, problem: Problem) -> TreeCells:
-    """Return the cells of a tree that keep the promise of `problem`.
+    """Return the cells of a tree that keep the promise of `problem`, or unions of them.
 
     Parameters
     ----------
@@ -127,11 +128,12 @@ def prune(grown: Grown, problem: Problem) -> TreeCells:
       the cells that they reach grow, except those that would break the promise. (The subtree
       raising of C4.5 [1]_: no cell has to give way to a coarser one.)
     - Records without a cell are passed to the parent. If they are more than the records with a
-      cell, the whole node becomes a cell if that keeps the promise. At the root they are
-      suppressed.
+      cell, the whole node becomes a cell if that keeps the promise.
+    - Those that are left at the root join the cells nearest to them, see `housed`: nothing is
+      suppressed if the whole table may be one class.
 
-    With k, d, l and spread alone nothing is suppressed unless everything is: a cell that keeps
-    such a promise still does when it grows. O(n columns log n), repeated when cells are refilled.
+    With k, d, l and spread alone none are left at the root: a cell that keeps such a promise still
+    does when it grows. O(n columns log n), repeated when cells are refilled.
 
     References
     ----------
@@ -154,7 +156,12 @@ def prune(grown: Grown, problem: Problem) -> TreeCells:
     number = np.cumsum(is_cell) - 1
     class_of_node = np.where(is_cell, number, SUPPRESSED).astype(np.int32)
     class_of = np.where(cell_of >= 0, class_of_node[cell_of], SUPPRESSED).astype(np.int32)
-    return TreeCells(class_of, int(is_cell.sum()), grown.qis, grown.tree.node, state, class_of_node)
+    n_classes = int(is_cell.sum())
+    if n_classes and (class_of == SUPPRESSED).any():
+        class_of, union_of = housed(grown, problem, class_of)
+        class_of_node[is_cell] = union_of[class_of_node[is_cell]]
+        n_classes = int(union_of.max()) + 1
+    return TreeCells(class_of, n_classes, grown.qis, grown.tree.node, state, class_of_node)
 
 
 def _has_criterion(rule: RecordArray) -> BoolArray:

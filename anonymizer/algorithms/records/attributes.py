@@ -68,6 +68,7 @@ def categories(
     Codes below a node are consecutive: where the order scatters them, they are gathered at the
     first of them.
     """
+    marked = marker is not None
     leaves = [each for each in order if each != marker] + ([] if marker is None else [marker])
     branch_of = {branch[0]: branch for branch in branches}
     if branch_of:
@@ -75,12 +76,13 @@ def categories(
         if any(leaf not in branch_of for leaf in leaves):
             raise ValueError("the hierarchy lacks a category of the order")
         leaves = _gathered([branch_of[leaf] for leaf in leaves], marker)
+    ordered = [branch_of[leaf] for leaf in leaves] if branch_of else []
     return Attribute(
         name=name,
         position=np.arange(len(leaves), dtype=np.float64),
         label=tuple(leaves),
-        missing=NO_CODE if marker is None else len(leaves) - 1,
-        hierarchy=hierarchy_of([branch_of[leaf] for leaf in leaves]) if branch_of else None,
+        missing=len(leaves) - 1 if marked else NO_CODE,
+        hierarchy=hierarchy_of(ordered, marked=marked) if ordered else None,
     )
 
 
@@ -119,7 +121,7 @@ def numbers(
         name=name,
         position=np.concatenate([position, beyond]),
         missing=len(position) if missing else NO_CODE,
-        hierarchy=hierarchy_of(leaves) if leaves else None,
+        hierarchy=hierarchy_of(leaves, marked=missing) if leaves else None,
         exact=tuple(exact),
     )
 
@@ -144,7 +146,8 @@ def times(
         raise ValueError("the values below a node of the hierarchy do not follow each other")
     plain = numbers(name, rising(value), missing=missing)
     below_root = [(MISSING, branches[0][-1])] if branches and missing else []
-    hierarchy = hierarchy_of([*branches, *below_root]) if branches else None
+    leaves = [*branches, *below_root]
+    hierarchy = hierarchy_of(leaves, marked=missing) if leaves else None
     return replace(plain, written=tuple(written), hierarchy=hierarchy)
 
 
@@ -186,14 +189,16 @@ def steps_of(lo: float, step: float, n: int) -> FloatArray:
     return np.array([(start + by * i) / 10**scale for i in range(n)])  # rounded correctly, too
 
 
-def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:
+def hierarchy_of(branches: Sequence[Branch], *, marked: bool = False) -> Hierarchy:
     """Return the hierarchy of branches in the order of their codes.
 
     A node is identified by the labels from the root down to it. All branches share one root.
+    `marked`: the last leaf is the missing marker.
     """
     height = max(len(branch) for branch in branches)
     label = [branch[0] for branch in branches]
-    n_leaves = [1] * len(branches)
+    counts = [1] * (len(branches) - marked) + [0] * marked
+    n_leaves = counts.copy()
     node_of: dict[Branch, int] = {}
     ancestor = np.zeros((len(branches), height), np.int32)
     for code, branch in enumerate(branches):
@@ -203,7 +208,7 @@ def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:
             if node == len(label):
                 label.append(branch[at])
                 n_leaves.append(0)
-            n_leaves[node] += 1
+            n_leaves[node] += counts[code]
             path.append(node)
         # Levels are counted from the root, so that a node has the same level for all its leaves.
         above = path[1:] or path

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anonymizer.algorithms.records.measures import losses
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute
@@ -81,18 +82,11 @@ class Labels:
         lo, hi, held = self.lo, self.hi, self.held
         total = np.zeros(len(lo))
         for a, (attribute, form) in enumerate(zip(self.attributes, self.forms, strict=True)):
-            some, first, last = hi[:, a] > lo[:, a], lo[:, a], np.maximum(hi[:, a], 0)
-            first = np.minimum(first, last)
-            mask, tree = held[a], attribute.hierarchy
-            if form is Cost.SET and mask is not None:
-                loss = (mask.sum(axis=1) - 1) / max(attribute.size - 1, 1)
-            elif form is Cost.TAXONOMY and tree is not None:
-                level = np.argmax(tree.ancestor[first] == tree.ancestor[last], axis=1)
-                loss = tree.n_leaves[tree.ancestor[first, level]] / attribute.size
-            else:
-                position = attribute.position
-                loss = (position[last] - position[first]) / (attribute.span or 1.0)
-            total += np.where(some, loss, 0.0)
+            last = np.maximum(hi[:, a], 0)
+            first = np.minimum(lo[:, a], last)
+            mask = held[a]
+            n_codes = last - first + 1 if mask is None else mask.sum(axis=1)
+            total += losses(attribute, form, n_codes, first, last)
         return total
 
 

@@ -181,7 +181,7 @@ def formed(
     columns = Schema(qis, all_heard.sensitive, ())
     lost = make_problem(shown, columns, Promise(k=promise.k, d=1), cost=cost)
     ends = lost.rule[: 2 * len(attributes)]
-    ends["span"] *= np.where(ends["form"] == Cost.RANGE, 2, 1)
+    ends["weight"] /= np.where(ends["form"] == Cost.RANGE, 2, 1)
     criteria = make_problem(present, all_heard, promise, cost=cost)
     class_of[at] = form(shown, at, columns, with_criteria(lost, criteria))
     return class_of

@@ -257,17 +257,19 @@ def class_loss(problem: ProblemArrays, n_qis: int, member: IntArray) -> float:
 def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) -> float:
     """Return the loss of one QI whose codes in a class are `n_distinct` from `lo` to `hi`.
 
-    0 to its weight. O(1), or the height of the hierarchy.
+    0 to its weight, see `Cost`. O(1), or the height of the hierarchy.
     """
     position, ancestor, n_leaves = codes.position, codes.ancestor, codes.n_leaves
-    if lo == hi or rule["size"] < 2:
+    if lo == hi:
         return 0.0
-    weight = rule["weight"]
+    weight, whole = rule["weight"], rule["whole"]
+    if hi == rule["missing"]:  # beside a value
+        return float(weight)
     if rule["form"] == _RANGE:
         first = rule["first_position"]
-        return float(weight * ((position[first + hi] - position[first + lo]) / rule["span"]))
+        return float(weight * ((position[first + hi] - position[first + lo]) / whole))
     if rule["form"] == _SET:
-        return float(weight * ((n_distinct - 1) / (rule["size"] - 1)))
+        return float(weight * ((n_distinct - 1) / whole))
     level = 0
     of_lo, of_hi = (
         rule["first_ancestor"] + lo * rule["height"],
@@ -276,7 +278,7 @@ def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) 
     while ancestor[of_lo + level] != ancestor[of_hi + level]:
         level += 1
     below = n_leaves[rule["first_leaves"] + ancestor[of_lo + level]]
-    return float(weight * (below / rule["size"]))
+    return float(weight * (below / whole))
 
 
 def why_impossible(problem: Problem, schema: Schema) -> str | None:

@@ -127,6 +127,8 @@ def _losses_of_d(problem: ProblemArrays, c: int) -> FloatArray:
     rule = problem.rule[c]
     size, d = rule["size"], rule["distinct"]
     floor = np.zeros(size)
+    if d > 0 and rule["missing"] >= 0:  # beside a value
+        floor[rule["missing"]] = rule["weight"]
     real = np.arange(size)
     real = real[real != rule["missing"]]
     if d < 2 or len(real) < d:

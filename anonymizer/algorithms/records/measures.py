@@ -16,7 +16,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.criteria import ROUNDING
-from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.problem import Cost, form_of, whole_of
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -220,7 +220,7 @@ def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
     sensitive = [
         (survey.runs(records.sensitive[:, [j]], (a,)), a) for j, a in enumerate(schema.sensitive)
     ]
-    lost = {form: [float(size @ _loss(r, a, form)) for r, a in qis] for form in Cost}
+    lost = {cost: [float(size @ _loss(r, a, cost)) for r, a in qis] for cost in Cost}
     squares = int(size @ size)
     return Measures(
         n=n,
@@ -329,19 +329,32 @@ def _entropy_l(runs: Runs) -> float:
     return float(np.exp(entropy.min()))
 
 
-def _loss(runs: Runs, attribute: Attribute, form: Cost) -> FloatArray:
-    """Return the loss in each class; the missing marker counts as the last value."""
-    if attribute.size < 2 or not len(runs.first_of):
-        return np.zeros(len(runs.first_of))
+def _loss(runs: Runs, attribute: Attribute, cost: Cost) -> FloatArray:
+    """Return the loss in each class."""
+    if not len(runs.first_of):
+        return np.zeros(0)
     lo, hi = runs.code[runs.first_of, 0], runs.code[runs.ends() - 1, 0]
-    tree = attribute.hierarchy
+    return losses(attribute, cost, runs.ends() - runs.first_of, lo, hi)
+
+
+def losses(
+    attribute: Attribute, cost: Cost, n_codes: IntArray, lo: Int32Array, hi: Int32Array
+) -> FloatArray:
+    """Return the loss of a quasi-identifier in classes, see `criteria.column_loss`.
+
+    `n_codes`, `lo`, `hi`: number of codes in each class, the first and the last of them; the
+    missing marker is one.
+    """
+    tree, form = attribute.hierarchy, form_of(attribute, cost)
+    extent: IntArray | FloatArray
     if form is Cost.TAXONOMY and tree is not None:
         level = np.argmax(tree.ancestor[lo] == tree.ancestor[hi], axis=1)
-        loss = tree.n_leaves[tree.ancestor[lo, level]] / attribute.size
-    elif form is Cost.RANGE or attribute.numeric:
-        loss = (attribute.position[hi] - attribute.position[lo]) / attribute.span
+        extent = tree.n_leaves[tree.ancestor[lo, level]]
+    elif form is Cost.RANGE:
+        extent = attribute.position[hi] - attribute.position[lo]
     else:
-        loss = (runs.ends() - runs.first_of - 1) / (attribute.size - 1)
+        extent = n_codes - 1
+    loss = np.where(hi == attribute.missing, 1.0, extent / (whole_of(attribute, cost) or 1.0))
     return np.where(lo == hi, 0.0, loss)
 
 

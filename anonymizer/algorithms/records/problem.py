@@ -18,7 +18,9 @@ class Cost(IntEnum):
     """How the information loss of a quasi-identifier is measured (normalized certainty penalty).
 
     A number costs the width of its range, over that of the domain, in every form but `TAXONOMY`
-    where it has a hierarchy.
+    where it has a hierarchy. Domains are those of values, without the missing marker. Where members
+    of a class have a value and others have none, the label says nothing of theirs, and costs 1;
+    where none has one, nothing is lost.
     """
 
     RANGE = 0
@@ -41,6 +43,7 @@ RULE = np.dtype(
         ("first_leaves", np.int64),
         ("form", np.int64),
         ("span", np.float64),
+        ("whole", np.float64),
         ("weight", np.float64),
         ("distinct", np.int64),
         ("share", np.float64),
@@ -59,9 +62,11 @@ size, missing
     Number of codes, and the code of the missing marker (-1: none).
 first_position, first_ancestor, height, first_leaves
     Start of the column in `Problem.position`, `ancestor` and `n_leaves`.
-form, span, weight
-    How its loss is measured (a `Cost`), the width of its domain, and how much its loss counts. The
-    mean weight of the quasi-identifiers is 1.
+form, whole, weight
+    How its loss is measured (a `Cost`), over what, see `whole_of`, and how much its loss counts.
+    The mean weight of the quasi-identifiers is 1.
+span
+    The width of its axis, the missing marker included.
 distinct, share, spread, entropy, closeness
     Criteria of a class, see `Promise`; entropy in nats.
 numeric
@@ -239,7 +244,8 @@ def _rules(
     rule["height"] = [0 if t is None else t.ancestor.shape[1] for t in trees]
     rule["first_ancestor"] = _starts([0 if t is None else t.ancestor.size for t in trees])
     rule["first_leaves"] = _starts([0 if t is None else len(t.n_leaves) for t in trees])
-    rule["form"] = [_form(a, cost) for a in attributes]
+    rule["form"] = [form_of(a, cost) for a in attributes]
+    rule["whole"] = [whole_of(a, cost) for a in attributes]
     ends = [len(schema.qis), len(attributes) - len(schema.sensitive)]
     qis, tuples, sensitive = np.split(rule, ends)  # views
     qis["distinct"], qis["share"] = promise.d, promise.max_share
@@ -254,10 +260,21 @@ def _rules(
     return rule
 
 
-def _form(attribute: Attribute, cost: Cost) -> Cost:
+def form_of(attribute: Attribute, cost: Cost) -> Cost:
+    """Return how the loss of an attribute is measured where the given form is asked for."""
     if cost is Cost.TAXONOMY and attribute.hierarchy is not None:
         return Cost.TAXONOMY
     return Cost.RANGE if attribute.numeric or cost is Cost.RANGE else Cost.SET
+
+
+def whole_of(attribute: Attribute, cost: Cost) -> float:
+    """Return what a label of all values comes to, and losses are divided by; 0 if there is one."""
+    n_values, form = attribute.n_values, form_of(attribute, cost)
+    if form is Cost.TAXONOMY:
+        return n_values
+    if form is Cost.SET or n_values < 2:
+        return max(n_values - 1, 0)
+    return float(attribute.position[n_values - 1] - attribute.position[0])
 
 
 def _repeats(person: Int32Array) -> bool:

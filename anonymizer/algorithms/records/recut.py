@@ -233,7 +233,7 @@ def _lose(c: int, code: Int32Array, side: int, lost: FloatArray, tally: Tally) -
 
     They are the first ones if `side` is 0, else the last ones.
     """
-    is_set, size, m = tally.column[c]["bit"] >= 0, tally.problem.rule[c]["size"], len(code)
+    is_set, m = tally.column[c]["bit"] >= 0, len(code)
     outermost = int(code[0 if side == 0 else m - 1])
     lo, hi, present = outermost, outermost, np.uint64(1) << np.uint64(outermost & 63)
     loss, n_present, n_alike = 0.0, 1, m
@@ -242,15 +242,14 @@ def _lose(c: int, code: Int32Array, side: int, lost: FloatArray, tally: Tally) -
         now = int(code[x if side == 0 else m - 1 - x])
         if now != outermost:
             n_alike = min(n_alike, x)
-        if is_set:
-            mark = np.uint64(1) << np.uint64(now & 63)
-            if present & mark == 0:
-                present |= mark
-                n_present += 1
-                loss = (n_present - 1) / (size - 1)
-        elif now < lo or now > hi:
+        mark = np.uint64(1) << np.uint64(now & 63)
+        fresh = is_set and present & mark == 0
+        if fresh:
+            present |= mark
+            n_present += 1
+        if fresh or now < lo or now > hi:
             lo, hi = min(lo, now), max(hi, now)
-            loss = loss_of(c, 2, lo, hi, tally)
+            loss = loss_of(c, n_present, lo, hi, tally)
     lost[m] += loss
     return n_alike
 

@@ -24,12 +24,17 @@ from anonymizer.app.tuning.own_model import OwnModel, labels_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
 from anonymizer.files.tables import TextTable
 from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest", "own"]
+TargetKind: TypeAlias = Literal["class", "number"]
+_NO_VALUE = ("", "?", *NO_VALUE)
+_MOST_NUMBERED = 10
+"""Different numbers of a target that are taken for classes, if nothing else is said."""
 _FORMAT = 4
 """Format of the journal; changes when trials of the same configuration would."""
 
@@ -215,6 +220,8 @@ class Trained:
         Cross-validation of a table; None: a share is held out once, of classes.
     own
         The user's model; `learner` is then `own`.
+    kind
+        What the target of a table is; None: see `predicts_numbers`.
     """
 
     target: str | None = None
@@ -222,6 +229,7 @@ class Trained:
     held_out: float = 0.25
     validation: CrossValidation | None = None
     own: OwnModel | None = None
+    kind: TargetKind | None = None
 
 
 def bench_of_table(
@@ -259,12 +267,12 @@ def bench_of_table(
     if trained.target is None:
         whole = Window(records, np.zeros(records.n, np.int32))
         return replace(shown, windows=(whole.only(np.arange(records.n)),))
-    is_number = predicts_numbers(table, trained.target, trained.own)
+    is_number = predicts_numbers(table, trained)
     target, labels = _target(coded, trained.target, is_number=is_number)
     window = Window(records, target)
     shown = replace(shown, labels=labels, is_regression=is_number)
     if is_number and trained.validation is None:
-        raise SettingsError("folds: a target of numbers requires 2 or more")
+        raise SettingsError("folds: a target of numbers requires 2 or more; see target-kind")
     try:
         if trained.validation is not None:
             stratum = _deciles(target) if is_number else target
@@ -277,17 +285,29 @@ def bench_of_table(
     return replace(shown, windows=(kept,), test_windows=(test_windows,))
 
 
-def predicts_numbers(table: TextTable, target: str, own: OwnModel | None) -> bool:
-    """Return whether a target is a number to predict: the user's model is a regressor.
+def predicts_numbers(table: TextTable, trained: Trained) -> bool:
+    """Return whether the target is a number to predict.
 
-    Without such a model, numbers are classes as long as there are at most 100 of them.
+    The user's model says so, or `Trained.kind`. Otherwise it is one if it has more than a few
+    numbers, and nothing else but words for a missing value.
+
+    Raises
+    ------
+    SettingsError
+        If these two contradict each other.
     """
+    own, kind, target = trained.own, trained.kind, trained.target
     if own is not None:
+        if kind is not None and own.is_regressor is not (kind == "number"):
+            raise SettingsError(f"target-kind: the estimator does not predict a {kind}")
         return own.is_regressor
+    if kind is not None:
+        return kind == "number"
     column = table.frame[target] if target in table.frame.columns else None
-    if column is None or column.n_unique() <= MOST_CLASSES:
+    if column is None:
         return False
-    return _as_numbers(column).null_count() == 0
+    stated = column.filter(~column.cast(str).is_in(_NO_VALUE)).drop_nulls()
+    return stated.n_unique() > _MOST_NUMBERED and not _as_numbers(stated).null_count()
 
 
 def _as_numbers(column: pl.Series) -> pl.Series:
@@ -316,7 +336,9 @@ def _target(coded: CodedTable, name: str, *, is_number: bool) -> tuple[Int32Arra
     if is_number:
         number = _as_numbers(coded.open[name])
         if number.null_count():
-            raise SettingsError("target: has values that are no number, the model is a regressor")
+            raise SettingsError(
+                "target: has values that are no number: leave out those rows, or see target-kind"
+            )
         known_numbers, of = np.unique(number.to_numpy(), return_inverse=True)
         return of.astype(np.int32), known_numbers
     if coded.open[name].n_unique() > MOST_CLASSES:

@@ -63,7 +63,10 @@ class TuneReport(BaseModel):
         The cross-validation of the scores, or None: persons or windows were held out once.
     original_score, original_error, guessing_score
         Score of a model trained on the original records with its standard error, and of always
-        guessing the most frequent class.
+        guessing the most frequent class, or the mean.
+    n_guessing
+        Number of trials within all other bounds whose score is not above that of guessing by more
+        than the standard error.
     min_score, max_deletion, sort
         The bounds, and the order of `trials`.
     left_out
@@ -85,6 +88,7 @@ class TuneReport(BaseModel):
     original_score: float | None
     original_error: float | None = None
     guessing_score: float | None
+    n_guessing: int = 0
     min_score: float | None
     max_deletion: float
     sort: Sort
@@ -135,20 +139,22 @@ def report_of(
         None: `MAY_LOSE` below the score with the original records, with folds at least their
         standard error: a smaller difference is not to be seen in so few records.
     """
-    original = _original(bench)
-    bound = _Bound(max_deletion, min_score, original, bench.validation)
-    within = [bound.is_kept(trial) for trial in trials]
+    original, guessing = _original(bench), _guessing(bench)
+    bound = _Bound(max_deletion, min_score, original, guessing, bench.validation)
+    scored_well = [bound.is_kept(trial) for trial in trials]
+    guesses = [bound.only_guesses(trial) for trial in trials]
+    within = [kept and not guess for kept, guess in zip(scored_well, guesses, strict=True)]
     best = recommended([t for t, inside in zip(trials, within, strict=True) if inside])
     ahead = front(trials)
     evaluated = [
         EvaluatedTrial(
             **trial.model_dump(),
             within=inside,
-            undecided=bound.leaves_undecided(trial),
+            undecided=bound.leaves_undecided(trial) and not guess,
             front=trial in ahead,
             recommended=trial is best,
         )
-        for trial, inside in zip(trials, within, strict=True)
+        for trial, inside, guess in zip(trials, within, guesses, strict=True)
     ]
     return TuneReport(
         name=name,
@@ -163,7 +169,8 @@ def report_of(
         seed=bench.seed,
         original_score=original.mean if original else None,
         original_error=original.error if original else None,
-        guessing_score=_guessing(bench),
+        guessing_score=guessing.mean if guessing else None,
+        n_guessing=sum(scored_well) - sum(within),
         min_score=bound.least,
         max_deletion=max_deletion,
         sort=sort,
@@ -180,9 +187,12 @@ def _original(bench: Bench) -> Score | None:
     return None if score is None else score_of_split(score, bench.n_judged)
 
 
-def _guessing(bench: Bench) -> float | None:
-    scores = [score_of_guessing(each) or 0.0 for each in bench.fold_benches()]
-    return bench.score(scores).mean if scores else score_of_guessing(bench)
+def _guessing(bench: Bench) -> Score | None:
+    """Return the score of guessing; None: there is no target."""
+    if bench.folds:
+        return bench.score([score_of_guessing(each) or 0.0 for each in bench.fold_benches()])
+    score = score_of_guessing(bench)
+    return None if score is None else score_of_split(score, bench.n_judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +203,8 @@ class _Bound:
     ----------
     asked
         Lowest score; None: `MAY_LOSE` below the original score.
-    original
-        Score with the original records; None: there is no target.
+    original, guessing
+        Score with the original records, and of guessing; None: there is no target.
     validation
         The cross-validation of the scores, or None.
     """
@@ -202,6 +212,7 @@ class _Bound:
     max_deletion: float
     asked: float | None
     original: Score | None
+    guessing: Score | None
     validation: CrossValidation | None
 
     @property
@@ -217,6 +228,16 @@ class _Bound:
         if self.original is None or not self.original.folds:
             return MAY_LOSE
         return max(MAY_LOSE, self.original.error)
+
+    def only_guesses(self, trial: Trial) -> bool:
+        """Return whether the score is not above that of guessing by more than its error."""
+        if trial.score is None or self.guessing is None:
+            return False
+        if not trial.fold_scores or self.validation is None:
+            return trial.score - self.guessing.mean <= (trial.score_error or 0.0)
+        above = [s - g for s, g in zip(trial.fold_scores, self.guessing.folds, strict=True)]
+        found = score_of_folds(above, self.validation.folds)
+        return found.mean <= found.error
 
     def is_kept(self, trial: Trial) -> bool:
         """Return whether a trial is within the bounds; one that publishes nothing never is."""

@@ -166,11 +166,11 @@ def test_the_size_of_the_domain_does_not_change_what_leaks(
 ) -> None:
     table, class_of = made
     few = Schema(
-        qis=(numbers("age", *range(4)), *SCHEMA.qis[1:]),
+        qis=(numbers("age", *range(4), missing=True), *SCHEMA.qis[1:]),
         sensitive=SCHEMA.sensitive,
         sources=SCHEMA.sources,
     )
-    many = replace(few, qis=(numbers("age", *range(4000)), *SCHEMA.qis[1:]))
+    many = replace(few, qis=(numbers("age", *range(4000), missing=True), *SCHEMA.qis[1:]))
     spread_out = table.qi * np.array([1000, 1, 1], np.int32)
     wide = Records(spread_out, table.sensitive, table.person)
     assert leaks(wide, class_of, many) == leaks(table, class_of, few)

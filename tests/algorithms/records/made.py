@@ -31,13 +31,13 @@ def _halves(every: tuple[str, ...], n: int) -> Hierarchy:
     size = len(every)
     group = [size if c < n // 2 else size + 1 for c in range(n)] + list(range(n, size))
     ancestor = np.array([[c, group[c], size + 2] for c in range(size)], np.int32)
-    n_leaves = [1] * size + [n // 2, n - n // 2, size]
+    n_leaves = [1] * n + [0] * (size - n) + [n // 2, n - n // 2, n]
     return Hierarchy(ancestor, (*every, "low", "high", "*"), np.array(n_leaves, np.int32))
 
 
 SCHEMA = Schema(
     qis=(
-        numbers("age", 17, 18, 20, 25),
+        numbers("age", 17, 18, 20, 25, missing=True),
         categories("work", "abcde", missing=True, halves=True),
         categories("home", "xyz"),
     ),

@@ -112,13 +112,18 @@ def loss(records: Records, schema: Schema, cost: Cost, member: Sequence[int]) ->
 
 
 def _loss(attribute: Attribute, cost: Cost, codes: set[int]) -> float:
-    if len(codes) == 1 or attribute.size == 1:
+    values = [v for v in range(attribute.size) if v != attribute.missing]
+    if len(codes) == 1:
         return 0.0
+    if not codes <= {*values}:
+        return 1.0
     if cost is Cost.TAXONOMY and attribute.hierarchy is not None:
-        paths = [attribute.hierarchy.ancestor[c].tolist() for c in codes]
-        lowest = next(level[0] for level in zip(*paths, strict=True) if len(set(level)) == 1)
-        return int(attribute.hierarchy.n_leaves[lowest]) / attribute.size
+        path_of = attribute.hierarchy.ancestor.tolist()
+        levels = zip(*(path_of[c] for c in codes), strict=True)
+        lowest = next(level[0] for level in levels if len(set(level)) == 1)
+        return sum(lowest in path_of[v] for v in values) / len(values)
     if attribute.numeric or cost is Cost.RANGE:
         places = [float(attribute.position[c]) for c in codes]
-        return (max(places) - min(places)) / attribute.span
-    return (len(codes) - 1) / (attribute.size - 1)
+        domain = [float(attribute.position[v]) for v in values]
+        return (max(places) - min(places)) / (max(domain) - min(domain))
+    return (len(codes) - 1) / (len(values) - 1)

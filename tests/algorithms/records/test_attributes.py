@@ -111,7 +111,7 @@ def test_a_hierarchy_of_numbers_has_their_places_and_the_marker_lies_one_step_be
     assert attribute.missing == 5
     assert attribute.hierarchy is not None
     assert attribute.hierarchy.label[-3:] == ("young", "*", "old")
-    assert attribute.hierarchy.n_leaves[-3:].tolist() == [2, 6, 3]
+    assert attribute.hierarchy.n_leaves[-3:].tolist() == [2, 5, 3]
 
 
 def test_a_domain_takes_from_a_hierarchy_of_numbers_only_what_it_has() -> None:

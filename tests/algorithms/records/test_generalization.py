@@ -72,10 +72,14 @@ def test_a_range_ends_in_values_that_are_there_and_a_set_has_no_others(
     for c in range(len(told)):
         for j, qi in enumerate(SCHEMA.qis):
             codes = sorted(set(table.qi[class_of == c, j].tolist()))
-            if qi.numeric:
+            real = [code for code in codes if code != qi.missing]
+            if qi.numeric and real:
                 value = told.value(c, j)
                 assert isinstance(value, Range)
-                assert value.ends == (qi.position[codes[0]], qi.position[codes[-1]])
+                assert value.ends == (qi.position[real[0]], qi.position[real[-1]])
+                assert value.missing == (real != codes)
+            elif qi.numeric:
+                assert told.value(c, j) == Values(("?",))
             else:
                 assert told.value(c, j) == Values(tuple(qi.label[code] for code in codes))
 

@@ -57,7 +57,7 @@ def test_with_k_alone_it_is_the_mean_distance_of_the_nearest(table: Records, k: 
         sorted([*(apart(i, j) for j in rows if j != i), *[3.0] * k])[k - 2] if k > 1 else 0.0
         for i in rows
     ]
-    problem = make_problem(table, SCHEMA, Promise(k=k))
+    problem = make_problem(table, SCHEMA, Promise(k=k, d=0))
     found = least_loss(problem, np.zeros(table.n, np.int32))
     assert found == pytest.approx(np.mean(expected) / 3)
 

@@ -126,6 +126,19 @@ def test_losses_and_sizes_are_those_of_the_definitions(made: tuple[Records, Int3
         assert found.gcp[cost] == pytest.approx(sum(found.ncp[cost]) / 3)
 
 
+@pytest.mark.parametrize("cost", Cost)
+def test_a_value_beside_none_costs_all_wherever_it_lies_and_none_beside_none_nothing(
+    cost: Cost,
+) -> None:
+    age, work, _ = SCHEMA.qis
+    table = Records(np.zeros((2, 3), np.int32), np.zeros((2, 1), np.int32), np.arange(2, dtype="i"))
+    for j, attribute in enumerate((age, work)):
+        for code in range(attribute.size):
+            table.qi[:, j] = code, attribute.missing
+            lost = measure(table, SCHEMA, np.zeros(2, np.int32)).ncp[cost][j]
+            assert lost == (code != attribute.missing)
+
+
 def test_a_person_who_repeats_a_value_has_it_once() -> None:
     table = Records(
         qi=np.array([[0, 0, 0], [0, 0, 0], [1, 1, 1]], np.int32),

@@ -35,7 +35,7 @@ from tests.algorithms.records.partitions import partitions
 from tests.examples import many
 
 SECTION, MINUTE = TOLL.qis
-AGE, WORK, _ = SCHEMA.qis
+AGE, WORK = numbers("age", 17, 18, 20, 25), SCHEMA.qis[1]
 BELOW = numbers("cold", -5, -2.5, 0, 3, missing=True)
 ROAD = categories("road", ["G5611", "G5612", "S0010"], missing=True)
 TIME = numbers("time", 0, 61, 360, 719, 1439, missing=True)

@@ -148,6 +148,8 @@ def _forms(moment: datetime) -> dict[str, str]:
         f"{iso}T10:11:12+02:00[Europe/Paris]": f"{iso}T10:11:12+02:00",
         f"{iso} 3:04 p.m.": f"{iso} 3:04 pm",
         f"{day} {d:%B %Y}": iso,
+        "{}-W{:02}-{}".format(*moment.isocalendar()): iso,
+        f"{day % 24}h{d.month:02}": f"{day % 24:02}:{d.month:02}",
         f"{day % 24:02}.{d.month:02} Uhr": f"{day % 24:02}:{d.month:02}",
     }
     if d.month <= len(months):
@@ -179,10 +181,18 @@ def test_usual_forms_are_read_and_published_in_one(at: int) -> None:
 @pytest.mark.parametrize(
     "cells",
     [["Mar-24", "Apr-24"], ["31-03-24", "30-03-24"], ["2024-03-09 10:11 CET"], ["9 Mar", "8 Mar"],
-     ["31 03 2024", "30 03 2024"]],
+     ["31 03 2024", "30 03 2024"], ["2024-063", "2024-366"], ["March", "may", "Sept."],
+     ["Januar", "M\xe4rz", "Juli"]],
 )  # fmt: skip
 def test_dates_in_no_form_that_is_read_are_told(cells: list[str]) -> None:
     assert coded(cells).read_as["x"] == "categories, although most cells look like dates"
+
+
+@pytest.mark.parametrize(
+    "cells", [["2024-W54-1", "2024-W10-1"], ["24h10", "9h60"], ["2024-367", "2024-500"]]
+)
+def test_what_no_calendar_has_is_no_date(cells: list[str]) -> None:
+    assert coded(cells).read_as["x"] == "categories"
 
 
 def test_a_day_or_month_that_may_be_either_is_asked_for_in_short_years_too() -> None:

@@ -149,7 +149,7 @@ def test_numbers_of_classes_may_have_gaps_and_what_is_left_out_is_not_judged() -
 @pytest.mark.parametrize(
     ("table", "promise", "class_of"),
     [
-        (spoilt(row=0, qi=(4, 0, 0)), NEUTRAL, HALVES),
+        (spoilt(row=0, qi=(5, 0, 0)), NEUTRAL, HALVES),
         (spoilt(row=0, qi=(0, -1, 0)), NEUTRAL, HALVES),
         (spoilt(row=0, illness=3), NEUTRAL, HALVES),
         (GOOD, NEUTRAL, HALVES[:-1]),

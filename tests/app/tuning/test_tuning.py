@@ -6,6 +6,7 @@ import resource
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,21 @@ from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.tuning import trial as trying
 from anonymizer.app.tuning.bench import (
     Bench,
+    TargetKind,
     Trained,
     Window,
     bench_of_table,
+    predicts_numbers,
     split_persons,
     split_windows,
 )
 from anonymizer.app.tuning.journal import TrialJournal
-from anonymizer.app.tuning.model_score import LEAST_LEAF, score_of_original, score_of_release
+from anonymizer.app.tuning.model_score import (
+    LEAST_LEAF,
+    score_of_guessing,
+    score_of_original,
+    score_of_release,
+)
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
 from anonymizer.app.tuning.search import SearchSettings, search, tune
 from anonymizer.app.tuning.space import Configuration, Space
@@ -44,7 +52,7 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import Declared
-from anonymizer.files.tables import read_table
+from anonymizer.files.tables import TextTable, read_table
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.settings import PromiseSettings, Settings, StreamSettings
 from tests.algorithms.records.made import SCHEMA, categories, numbers
@@ -365,7 +373,7 @@ def test_what_is_outside_the_bounds_is_shown_last_and_never_recommended(
         left_out={},
     )  # fmt: skip
     assert len(report.trials) == len(drawn)
-    inside = [point for point in drawn if point[2] <= most and point[3] >= least]
+    inside = [p for p in drawn if p[2] <= most and p[3] >= max(least, GUESSING + 1e-9)]
     assert [each.within for each in report.trials] == sorted(
         (each.within for each in report.trials), reverse=True
     )
@@ -381,6 +389,43 @@ def test_what_is_outside_the_bounds_is_shown_last_and_never_recommended(
 
 
 BENCH = bench(40)
+GUESSING = score_of_guessing(BENCH) or 0.0
+
+
+@given(points, st.floats(0, 1))
+def test_what_predicts_no_better_than_guessing_is_never_recommended(
+    drawn: list[tuple[int, int, float, float]], score: float
+) -> None:
+    made = [*trials(*drawn), *trials((9, 3, 0.0, score))]
+    report = report_of(
+        BENCH, made, name="t", target="x", min_score=0, max_deletion=1.0, sort="score", left_out={}
+    )
+    assert report.guessing_score == GUESSING
+    assert report.n_guessing == sum((each.score or 0) <= GUESSING for each in made)
+    assert all((each.score or 0) > GUESSING for each in report.within)
+    best = report.recommended
+    assert (best is not None and best.configuration.k == 9) is (score > GUESSING)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "is_number"),
+    [
+        (range(94), None, True),  # hours a week
+        ([0.5 * x for x in range(12)], None, True),
+        (range(10), None, False),
+        ([f"grade {x}" for x in range(20)], None, False),
+        ([*range(30), None, "?", "NA"], None, True),
+        ([*range(30), "many"], None, False),
+        (range(94), "class", False),
+        (range(3), "number", True),
+    ],
+)
+def test_a_target_of_more_than_ten_numbers_is_one_unless_something_else_is_said(
+    values: Iterable[object], kind: TargetKind | None, *, is_number: bool
+) -> None:
+    cells = [None if x is None else str(x) for x in values] * 3
+    table = TextTable(Path("t.csv"), pl.DataFrame({"x": cells}))
+    assert predicts_numbers(table, Trained(target="x", kind=kind)) is is_number
 
 
 def test_lossless_configurations_are_kept_and_marked(tmp_path: Path) -> None:

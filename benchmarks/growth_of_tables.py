@@ -1,0 +1,149 @@
+"""`python -m benchmarks.growth_of_tables OUT.svg`: CPU, memory and loss as one table grows.
+
+One made table of eleven quasi-identifiers and a sensitive attribute, in more and more rows; each
+model in a process of its own, with its defaults and k = 10. CPU of the release (coding, classes,
+verification, labels) and of its report (measures and attacks), without compiling.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+
+import anonymizer
+from benchmarks.tables import Cell, Table, as_markdown, as_rich
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "kd": {"d": 2},
+    "kld": {"d": 2, "l": 2},
+    "kaca": {},
+    "cells": {"target": "illness"},
+}
+_WARM = 12_000
+"""Rows of the release that compiles: from 10,000 on a search waits for its kernels."""
+_MB = 1024
+
+
+def made(n: int, *, seed: int = 1) -> pl.DataFrame:
+    """Return n rows of people whose attributes depend on each other."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(rng.gamma(6, 7, n), 0, 99).astype(int)
+    school = np.clip(rng.normal(12, 3, n) + (age > 25), 4, 20).astype(int)
+    region = np.minimum(rng.geometric(0.12, n), 30)
+    income = (np.exp(rng.normal(6 + school / 10, 0.5, n)) / 50).astype(int) * 50
+    columns = {
+        "age": age,
+        "school": school,
+        "region": [f"r{x}" for x in region],
+        "income": np.minimum(income, 20_000),
+        "sex": rng.choice(["f", "m"], n),
+        "children": np.minimum(rng.poisson(np.clip((age - 20) / 20, 0, 2)), 6),
+        "job": [f"j{x}" for x in (school + rng.integers(0, 6, n)) % 17],
+        "rooms": np.minimum(1 + rng.poisson(2, n), 9),
+        "married": rng.random(n) < np.clip((age - 18) / 40, 0, 0.8),
+        "car": rng.choice(["none", "small", "large", "van"], n, p=[0.3, 0.4, 0.2, 0.1]),
+        "commute": np.minimum((rng.gamma(2, 12, n)).astype(int), 120),
+        "illness": [f"i{x}" for x in np.minimum(rng.geometric(0.4, n) + age // 40, 8)],
+    }
+    return pl.DataFrame(columns)
+
+
+def one(model: str, n: int) -> dict[str, float]:
+    """Return the figures of one release, made in this process."""
+    rows = made(n)
+    columns = [name for name in rows.columns if name != "illness"]
+    options: dict[str, Any] = {"qi": columns, "sa": "illness", "k": 10, "model": model}
+
+    options |= MODELS[model]
+    compiles = anonymizer.anonymize(made(_WARM), **options, time_budget_s=0.5)
+    assert compiles.report.k  # noqa: S101  the report is made when it is asked for
+    began = time.process_time()
+    found = anonymizer.anonymize(rows, **options)
+    released = time.process_time()
+    report = found.report
+    return {
+        "release": released - began,
+        "report": time.process_time() - released,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MB,
+        "gcp": report.gcp.range,
+        "least": report.least_gcp or 0.0,
+        "suppressed": (report.n - report.n_published) / report.n,
+    }
+
+
+def draw(found: Mapping[str, Mapping[int, Mapping[str, float]]], path: Path) -> None:
+    """Draw CPU, memory and loss of each model by the number of rows."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  slow to load
+
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    for model, by_n in found.items():
+        sizes = sorted(by_n)
+        cpu = [by_n[n]["release"] + by_n[n]["report"] for n in sizes]
+        axes[0].loglog(sizes, cpu, "o-", label=model)
+        axes[1].loglog(sizes, [by_n[n]["memory"] for n in sizes], "o-", label=model)
+        axes[2].semilogx(sizes, [by_n[n]["gcp"] for n in sizes], "o-", label=model)
+    for axis, title in zip(axes, ("CPU, s", "memory, MB", "information loss (GCP)"), strict=True):
+        axis.set(title=title, xlabel="rows")
+        axis.grid(alpha=0.3)
+    axes[2].set_ylim(bottom=0)
+    axes[0].legend()
+    figure.savefig(path)
+
+
+def _rows(model: str, by_n: Mapping[int, Mapping[str, float]]) -> list[tuple[Cell, ...]]:
+    sizes = sorted(by_n)
+    cpu = {n: by_n[n]["release"] + by_n[n]["report"] for n in sizes}
+    growth = {n: cpu[n] / cpu[before] for before, n in pairwise(sizes)}
+    return [
+        (model, n, *(by_n[n][name] for name in _FIGURES), cpu[n], growth.get(n, "")) for n in sizes
+    ]
+
+
+_FIGURES = ("release", "report", "memory", "gcp", "least", "suppressed")
+_COLUMNS = ("model", "rows", "release, s", "report, s", "MB", "GCP", "least possible", "suppressed",
+            "CPU, s", "growth")  # fmt: skip
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run all sizes of all models, draw them, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth_of_tables")
+    parser.add_argument("out", type=Path, nargs="?", help="the picture")
+    parser.add_argument("-n", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--one", nargs=2, metavar=("MODEL", "ROWS"), help=argparse.SUPPRESS)
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    asked = parser.parse_args(arguments)
+    if asked.one:
+        print(json.dumps(one(asked.one[0], int(asked.one[1]))))
+        return
+    console = Console(width=140)
+    found: dict[str, dict[int, dict[str, float]]] = {model: {} for model in asked.models}
+    for n in sorted(asked.n):
+        for model in asked.models:
+            command = [sys.executable, "-m", "benchmarks.growth_of_tables", "--one", model, str(n)]
+            done = subprocess.run(  # noqa: S603  this file
+                command, check=True, stdout=subprocess.PIPE, text=True
+            )
+            found[model][n] = json.loads(done.stdout.splitlines()[-1])
+            console.print(model, n, found[model][n])
+    rows = [row for model, by_n in found.items() for row in _rows(model, by_n)]
+    table = Table("One table as it grows", _COLUMNS, rows, tuple((__doc__ or "").splitlines()[2:]))
+    console.print(as_rich(table))
+    if asked.out:
+        draw(found, asked.out)
+    if asked.markdown:
+        asked.markdown.write_text(as_markdown(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
