@@ -9,13 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.packed_state import pack, unpack_state
 from anonymizer.cluster.positions.lane_stage import lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_out, decode_raw, encode_raw
 from anonymizer.cluster.positions.source_stage import source_stages
 from anonymizer.cluster.positions.stage_current import CURRENT, decode_stated
 from anonymizer.cluster.positions.stage_messages import Report, encode_report
-from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
