@@ -7,6 +7,7 @@ import pytest
 
 from anonymizer.settings.json_schema import json_schema
 from tests.console import ROOT
+from tools import reach
 from tools.figures import (
     files_entered,
     n_bytes_of_pages,
@@ -78,3 +79,17 @@ no docstring"""
 """What A is."""
 ''')
     assert lines_of([file]) == Lines(1, code=2, docstrings=3, imports=1, blank=2, comments=1)
+
+
+def test_the_reach_of_commits_counts_files_of_the_packages() -> None:
+    log = (
+        "\0\n\nanonymizer/a.py\ntests/a.py\n"
+        "\0\n\nanonymizer/a.py\nanonymizer/out/b.py\nsimulator/c.py\n"
+        "\0\n\ndocs/a.md\n"
+        "\0\n\nanonymizer/out/b.py\n"
+    )
+    commits = reach.files_of_commits(log)
+    assert list(map(len, commits)) == [1, 3, 1], "what touches no package does not count"
+    said = "3 commits touch 1 / 3 / 3 files (median, p75, p90); 67% touch one"
+    assert reach.summary(commits) == said
+    assert reach.together(commits, "out/", "a.py") == (2, 1)
