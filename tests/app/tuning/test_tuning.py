@@ -127,7 +127,9 @@ def test_the_score_is_that_of_a_tree_that_learns_every_published_row(seed: int) 
     class_of = cells(here.records, SCHEMA, Promise(k=5), target=here.target).class_of
     values = values_of(here.records.qi, SCHEMA.qis)
     for member in (np.flatnonzero(class_of == c) for c in range(class_of.max() + 1)):
-        age = np.median(values[member, 0])
+        missing = here.records.qi[member, 0] == SCHEMA.qis[0].missing
+        ages = values[member, 0]  # of a class that has mostly none, the age is that of the marker
+        age = ages.max() if 2 * missing.sum() > len(member) else np.median(ages[~missing])
         most = [Counter(here.records.qi[member, j].tolist()).most_common() for j in (1, 2)]
         values[member] = [age, *(min(v for v, n in m if n == m[0][1]) for m in most)]
     kept = class_of >= 0
