@@ -5,7 +5,6 @@ from scipy.special import stdtrit
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
-
 _NORMAL = 1.959964
 """Standard errors of an interval of 95 %."""
 
