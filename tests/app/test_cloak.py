@@ -21,12 +21,13 @@ from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
+from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import SessionSettings, Settings
 from simulator.traffic import Traffic
 from tests import naive
 from tests.graphs import two_islands
-from tests.pipeline.positions.support import Rig
+from tests.pipeline.positions.support import SECRET, Rig
 
 GRID = load_network("grid:5x5")
 CITY = load_network("city:1000")
@@ -472,12 +473,14 @@ def test_of_readings_is_told_what_the_live_service_tells(
     mode: str, beat_s: float, tmp_path: Path
 ) -> None:
     trace = sensing(random_trace(n_devices=12, n_rows=400))
-    # The service gives slots to devices as they come.
-    arrival = list(dict.fromkeys(trace.device_of.tolist()))
+    # The service forms groups of devices in the order of their keys, `cloak` in that of the trace.
+    table = DeviceTable(secret=SECRET, max_devices=99)
+    slots = np.array([table.slot(name) for name in trace.device_id], np.int32)
+    by_key = np.argsort(table.keys(slots))
     trace = replace(
         trace,
-        device_id=tuple(trace.device_id[d] for d in arrival),
-        device_of=np.argsort(arrival)[trace.device_of],
+        device_id=tuple(trace.device_id[d] for d in by_key),
+        device_of=np.argsort(by_key)[trace.device_of],
     )
     settings = with_readings(SPEED, BATTERY)
     tables = {"region": {"mode": mode}, "session": {"beat_s": beat_s}}

@@ -142,6 +142,10 @@ def test_recorded_windows_give_a_setting_for_their_stream(
     impossible = [each for each in told["trials"] if each["state"] == "impossible"]
     assert {each["configuration"]["l"] for each in impossible} <= {1}
     assert bool(impossible) == ("--target" in options)  # it learns what nothing protects
+    if "--target" in options:
+        assert not any(each["recommended"] for each in told["trials"])
+        assert "guess" in done.stderr, "nobody can tell a fault from so few vehicles"
+        return
     best = next(each for each in told["trials"] if each["recommended"])["configuration"]
     settings = tomllib.loads((out / "recommended.toml").read_text())
     (stream,) = Settings.model_validate(settings).streams

@@ -318,8 +318,8 @@ def test_a_state_that_contains_more_than_kafka_has_stands_still() -> None:
     ("head", "named"),
     [
         ([1, 0, 1, 0.0], "1"),
-        ([4, 0, 1, 0.0, "kafka/topic", {}, b"new"], "4"),
-        ([3, 0, 1, 0.0, "kafka/topic", None], "unknown"),
+        ([SNAPSHOT_FORMAT + 1, 0, 1, 0.0, "kafka/topic", {}, b"new"], str(SNAPSHOT_FORMAT + 1)),
+        ([SNAPSHOT_FORMAT, 0, 1, 0.0, "kafka/topic", None], "unknown"),
         ([], "unknown"),
         ("2", "2"),
         (b"", "unknown"),

@@ -119,7 +119,9 @@ def paint(
     shift = cover.shift[c]
     rule, line = problem.rule[c], outline[b, c]
     lo, hi = int(line["lo"]), int(line["hi"])
-    if rule["form"] == _TAXONOMY and lo != hi:
+    if lo != hi and _says_nothing(b, lo, hi, rule, bits, first_bit):
+        lo, hi, first_bit = 0, int(rule["size"]) - 1, -1
+    elif rule["form"] == _TAXONOMY and lo != hi:
         lo, hi = below_common(lo, hi, rule, problem, cover.leaves)
     first = cover.first_row[c]
     n_rows = ((rule["size"] - 1) >> shift) + 1
@@ -135,6 +137,25 @@ def paint(
             bit = first_bit + code
             if (bits[b, bit >> _SHIFT] >> np.uint64(bit & _MASK)) & np.uint64(1) != 0:
                 row[first + (code >> shift), word] |= one
+
+
+@inner_kernel
+def _says_nothing(
+    b: int, lo: int, hi: int, rule: np.void, bits: UInt64Array, first_bit: int
+) -> bool:
+    """Return whether the label of a class costs as much as any: also with none beside values."""
+    last = rule["size"] - 1
+    if rule["missing"] >= 0:
+        if hi == rule["missing"]:
+            return True
+        last -= 1
+    if lo != 0 or hi != last:
+        return False
+    if first_bit >= 0:
+        for bit in range(first_bit, first_bit + hi):
+            if (bits[b, bit >> _SHIFT] >> np.uint64(bit & _MASK)) & np.uint64(1) == 0:
+                return False
+    return True
 
 
 @inner_kernel
