@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from anonymizer.cluster import resident as module
 from anonymizer.cluster.resident import (
+    SNAPSHOT_FORMAT,
     Input,
     LostInputsError,
     Place,

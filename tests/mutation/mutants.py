@@ -854,7 +854,7 @@ MODULES = (
             ("        self._rows.drop(gone)\n", ""),
             ("self._trips, self._ended = None, {}", "self._trips = None"),
             ("self._trips, self._ended = None, {}", "self._ended = {}"),
-            ("if window >= self._next:", "if True:"),
+            ("and window >= self._windows.next:", "or True:"),
             ("if trip.origin >= 0 and", "if"),
             (" and trip.destination >= 0", ""),
             (" and trip.start_s >= begins_s", ""),
