@@ -159,6 +159,14 @@ def test_nothing_is_told_or_held_of_anybody_when_all_are_shut_out(at: float) -> 
     assert out[0].state()["ended"] == []
 
 
+def test_a_trip_under_way_when_all_are_shut_out_is_not_told_in_a_later_window() -> None:
+    routes = dict.fromkeys(range(K), (1100.0, ALONG))
+    told = [body["trips"] for _, body in run(flow(), routes, until=3000)]
+    assert [len(each) for each in told] == [0, 1, 0], "it ends in the second window"
+    said = run(flow(), routes, until=3000, shut_out_at=1140.0)
+    assert not any(body["trips"] for _, body in said)
+
+
 def test_nothing_is_held_of_devices_that_have_fallen_silent_or_withdrawn() -> None:
     out = flow()
     routes = dict.fromkeys(range(K + 1), (320.0, ALONG))
