@@ -52,7 +52,11 @@ json.dump(found, sys.stdout)
 
 
 def sizes_of(path: str) -> dict[str, list[int]]:
-    """Return the sizes of the kernels that one of `PATHS` calls, in a process of its own."""
+    """Return the sizes of the kernels that one of `PATHS` calls, in a process of its own.
+
+    A process that compiles a kernel also has those that it calls, so another one has been before.
+    """
+    subprocess.run([sys.executable, "-c", PATHS[path]], check=True)
     command = [sys.executable, "-c", PATHS[path] + _FIND]
     found: dict[str, list[int]] = json.loads(subprocess.check_output(command))
     return found
