@@ -152,7 +152,7 @@ def arrivals(n_ticks: int, *, seed: int = 3, n_sensors: int = 0) -> Iterator[Raw
 class OneProcess:
     """All stages of the cluster in this process; each message arrives at once.
 
-    `published` has the messages for MQTT of each lane, in order, `hours` what is said of streets.
+    `published` has the messages for MQTT of each lane, in order, `hours` the parts of files.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -169,7 +169,7 @@ class OneProcess:
             if to == "out":
                 self.published[number] += decode_out(value)
                 continue
-            if to == "streets":
+            if to == "files":
                 self.hours.append(value)
                 continue
             stage = self.sources[number] if to == "source" else self.lanes[number]
