@@ -49,6 +49,10 @@ class SeenTick(NamedTuple):
     zones: DeviceZones | None
     ahead_s: float
 
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return "SeenTick(...)"
+
 
 class StatedWindow(NamedTuple):
     """What a watch has seen of a window that has ended.

@@ -18,7 +18,15 @@ from anonymizer.networks import load_network
 from anonymizer.outputs import counts, registry, streets
 from anonymizer.outputs.counts import CountsOutput
 from anonymizer.outputs.counts.private_counts import BUDGET
-from anonymizer.outputs.output import OVERLOAD, PUBLISHED, UNVERIFIED, HeldFile, Publisher
+from anonymizer.outputs.output import (
+    OVERLOAD,
+    PUBLISHED,
+    UNVERIFIED,
+    HeldFile,
+    Publisher,
+    SeenTick,
+    StatedWindow,
+)
 from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.outputs.trips import TripsOutput
 from anonymizer.settings import Settings
@@ -156,6 +164,15 @@ def test_a_source_with_too_many_devices_ends_the_counts(monkeypatch: pytest.Monk
     publisher.publish(7, [numbers(1), numbers(1)])
     assert body_of(publisher.publish(8, [numbers(1), numbers()]))["suppressed"] == OVERLOAD
     assert "devices" in body_of(publisher.publish(9, [numbers(1), numbers(1)]))
+
+
+def test_what_is_stated_and_seen_shows_nothing_of_a_device() -> None:
+    content, passages = some_trips(1, 3), some_passages(1, 3)
+    assert repr(content) == f"StatedTrips(3, {content.n_cells})"
+    assert repr(passages) == "StatedPassages(3)"
+    assert repr(StatedWindow(7, content)) == "StatedWindow(7)"
+    located: Any = ["a place"]
+    assert "place" not in repr(SeenTick(located, None, 0.0))
 
 
 # A new output is one module, and a line of the registry.

@@ -1,4 +1,4 @@
-"""Counting in the flow: from the positions of a tick to the message about an interval."""
+"""Safe counts of an interval: from tallies by cell to the message."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from anonymizer.settings import CountSettings
 
 FORM_VERSION = 1
-_DIGITS = 6
 _SPEED_STEP_MPS = 1.0
 _DWELL_STEP_S = 10.0
 """Means are rounded to these."""

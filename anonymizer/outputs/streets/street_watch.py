@@ -24,6 +24,10 @@ class StatedPassages(NamedTuple):
     k: int
     passages: PassageSums
 
+    def __repr__(self) -> str:
+        """Reveal no passage."""
+        return f"StatedPassages({self.k})"
+
 
 class StreetWatch:
     """Adds up the passages of the devices of a source.

@@ -47,6 +47,10 @@ class StatedTrips(NamedTuple):
     n_cells: int
     trips: WindowTrips
 
+    def __repr__(self) -> str:
+        """Reveal no trip."""
+        return f"StatedTrips({self.k}, {self.n_cells})"
+
 
 class TripsWatch(TripWindows):
     """Follows the trips of a source."""
