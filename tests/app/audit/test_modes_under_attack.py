@@ -27,7 +27,7 @@ from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
-from tests.app.audit.tracked import untracked
+from tests.app.audit.tracked import tracked_once, untracked
 
 BETRAYED_BY_ADKA = {"prefix", "inversion", "session", "intersection", "matching"}
 
@@ -94,7 +94,8 @@ def town() -> tuple[Trace, RoadNetwork]:
 def test_session_keeps_its_promise_over_epochs_under_both_adversaries(
     small_town: tuple[Trace, RoadNetwork], tmp_path: Path
 ) -> None:
-    report = attacked(*small_town, tmp_path, cloaked="session", promise="session")
+    with tracked_once():
+        report = attacked(*small_town, tmp_path, cloaked="session", promise="session")
     assert report.holds, failed(report)
     assert report.n_pseudonyms > 2 * 150, "several lives each"
     tracking = next(each for each in report.findings if each.attack == "tracking")
