@@ -17,14 +17,16 @@ from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Accounts, Ledger
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.tick import fleet
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.positions.tick.intake import Intake
+from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from anonymizer.settings import Settings
 from benchmarks.crowds import network_named
 from benchmarks.tables import Table

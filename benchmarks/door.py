@@ -16,9 +16,10 @@ from anonymizer.codecs import CODECS
 from anonymizer.domain.arrays import Int32Array, UInt8Array
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.ports import Delivery, Outgoing, Packed, PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder, date_the_undated
 from anonymizer.pipeline.positions.decode.topics import TopicRouter

@@ -13,7 +13,7 @@ from pathlib import Path
 from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import Settings

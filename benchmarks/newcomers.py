@@ -6,8 +6,9 @@ from hashlib import blake2b
 
 from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings

@@ -11,7 +11,7 @@ from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.flow_stats import STAGES

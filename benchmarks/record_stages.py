@@ -14,7 +14,8 @@ from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.stage import Send, Stage
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.release_messages import decode_release

@@ -13,7 +13,8 @@ from anonymizer.cluster.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.positions.stage_messages import BATCH, REPORT
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named

@@ -161,7 +161,7 @@ def message(group: Group, *, now: float, pseudonym_of: dict[str, str]) -> bytes:
 
 
 # One tick: everything that arrived is settled exactly once (`pipeline/positions/tick/flow.py`,
-# `pipeline/accounting.py`): received = published + suppressed + invalid + late + duplicate.
+# `pipeline/ledger.py`): received = published + suppressed + invalid + late + duplicate.
 
 
 def tick(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.id_shares import IdShares
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, Treatment
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import LimitSettings

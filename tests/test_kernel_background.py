@@ -27,8 +27,9 @@ from anonymizer.kernel_background import (
 from anonymizer.kernel_cache import KernelCache, current_background
 from anonymizer.networks.grids import grid
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of

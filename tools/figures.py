@@ -42,7 +42,7 @@ _TELL_ENTERED = """
 import json, sys
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox

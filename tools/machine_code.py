@@ -26,7 +26,8 @@ from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.kernel_cache import KernelCache
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import network_for
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
 from anonymizer.settings.all_methods import all_methods
 from simulator.encoding import positions_to

@@ -31,7 +31,7 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.outputs.output import Figure
 from anonymizer.outputs.output_metrics import OutputCollector
 from anonymizer.outputs.registry import OUTPUTS, output_in
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
 from anonymizer.settings.tiers import ESSENTIAL

@@ -20,7 +20,8 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.atomic_write import named_file
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.histograms import BatchHistogram
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
 from anonymizer.pipeline.positions.tick.factory import engine_parameters, intake_parameters

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from anonymizer.kernel_background import compiling_in_background
 from anonymizer.networks.grids import grid
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
-from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.settings import Settings, zones_of

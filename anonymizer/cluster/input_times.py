@@ -7,7 +7,7 @@ from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.cluster.positions.source_stage import SourceStage
 from anonymizer.cluster.records.joiner_stage import JoinerStage
 from anonymizer.cluster.stage import Stage
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 
 
 class InputTimes:

@@ -28,7 +28,7 @@ from anonymizer.cluster.transactions import (
 )
 from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.extras import extra
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Packed, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import MAX_WAITING_BYTES, Packed, PackedDeliveries
 from anonymizer.settings import Settings
 from anonymizer.transport.kafka_messages import KafkaTopics, Message
 from anonymizer.transport.kafka_problems import KafkaLostError

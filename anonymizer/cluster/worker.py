@@ -60,7 +60,7 @@ from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
 from anonymizer.outputs.file_routes import file_routes
 from anonymizer.outputs.registry import asked_for
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.tick.meaning import network_digest
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of

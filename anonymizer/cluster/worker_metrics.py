@@ -17,7 +17,7 @@ from anonymizer.cluster.resident import Resident, StageEvents
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.record_metrics import parts_accounting
 from anonymizer.outputs.output import UNVERIFIED
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 
 
 @dataclass

@@ -15,8 +15,8 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.pipeline.accounting import NOT_PUBLISHED
 from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.ledger import NOT_PUBLISHED
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage
 from anonymizer.pipeline.positions.tick.engine import TickRelease

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from anonymizer.crashes import CRASHES
-from anonymizer.pipeline.accounting import BatchHistogram
+from anonymizer.pipeline.histograms import BatchHistogram
 from anonymizer.pipeline.positions.counts.figures import Exact, Figures, exact_figures
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox

@@ -13,7 +13,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from anonymizer.observe.metrics import buckets
-from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.histograms import BatchHistogram
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.records.flow import UNMATCHED, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stream_state import StreamState

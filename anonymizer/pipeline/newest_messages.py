@@ -6,7 +6,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.name_hashes import hash_of
-from anonymizer.pipeline.ports import ROW_BYTES, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import ROW_BYTES, PackedDeliveries
 
 
 def newest_of_each_topic(
@@ -23,10 +23,10 @@ def newest_of_each_topic(
     batches
         Messages in order of arrival.
     is_shared
-        Whether the messages of a topic may come from several devices. They yield to none. None:
-        those of no topic do.
+        Whether several devices may send on a topic: then its messages yield to none. None: each
+        topic is that of one device.
     most, max_bytes
-        Of what is left, only so many of the newest stay, and of these so many bytes.
+        At most so many messages stay, the newest, and of them at most so many bytes.
 
     Notes
     -----

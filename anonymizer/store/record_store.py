@@ -15,7 +15,7 @@ import numpy as np
 
 from anonymizer.algorithms.windows import NEVER
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import label_of
+from anonymizer.pipeline.ledger import label_of
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.store_port import (
     ClosedWindow,

@@ -12,7 +12,8 @@ from math import inf
 
 import numpy as np
 
-from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport.connecting import client_id_of

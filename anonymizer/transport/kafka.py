@@ -16,7 +16,8 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.extras import extra
-from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing, Packed, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries
+from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
 from anonymizer.settings import InputSettings, KafkaSettings, SourceSettings
 from anonymizer.transport.kafka_messages import READ_AHEAD, KafkaTopics, Message, Piece
 from anonymizer.transport.kafka_offsets import Offsets, Part

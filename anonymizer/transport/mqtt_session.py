@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from anonymizer.pipeline.ports import (
-    ONCE,
-    Deliver,
-    Delivery,
-    LinkCounts,
-    Loss,
-    Outgoing,
-    Packed,
-    PackedDeliveries,
-)
+from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries
+from anonymizer.pipeline.ports import ONCE, Deliver, Delivery, LinkCounts, Loss, Outgoing
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.packet_sizes import PacketSizes

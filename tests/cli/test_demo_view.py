@@ -11,7 +11,8 @@ from anonymizer.app.demo_methods import StreamSnapshot
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.cli import demo_view as live
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import FINAL, BatchHistogram
+from anonymizer.pipeline.histograms import BatchHistogram
+from anonymizer.pipeline.ledger import FINAL
 
 
 def histogram(counts: dict[float, int]) -> BatchHistogram:

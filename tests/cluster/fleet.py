@@ -15,7 +15,8 @@ from anonymizer.cluster.records.planner_stage import planner_stages
 from anonymizer.cluster.records.range_stage import range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.stage import Stage
-from anonymizer.pipeline.ports import Outgoing, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic

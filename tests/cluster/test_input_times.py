@@ -6,7 +6,7 @@ from anonymizer.cluster.input_times import InputTimes
 from anonymizer.cluster.positions.raw_batches import Raw
 from anonymizer.cluster.records.joiner_stage import Frontier
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from tests.cluster.positions.cluster import START, Cluster
 from tests.cluster.positions.test_clock_jumps import world_of
 

@@ -21,7 +21,7 @@ from anonymizer.cluster.kafka import ensure_topics, secret_of
 from anonymizer.cluster.worker_metrics import Deletions
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.devices import key_of
-from anonymizer.pipeline.ports import receipts_of
+from anonymizer.pipeline.packed_deliveries import receipts_of
 from anonymizer.settings import InputSettings, KafkaSettings, Settings
 from anonymizer.transport.kafka import KafkaLink
 from tests.cluster.denials import denied

@@ -6,7 +6,7 @@ from anonymizer.cluster.resident import Input, Resident
 from anonymizer.cluster.worker_metrics import Deletions, StageAccounts, WorkDone, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from tests.cluster.test_resident import resident_of
 
 

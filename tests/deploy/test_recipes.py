@@ -13,7 +13,7 @@ import pytest
 
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.domain.fixes import Fix
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment

@@ -172,8 +172,8 @@ MODULES = (
         ),
     ),
     Module(
-        "pipeline/accounting.py",
-        ("pipeline/test_accounting.py", "pipeline/records/test_flow.py"),
+        "pipeline/ledger.py",
+        ("pipeline/test_ledger.py", "pipeline/records/test_flow.py"),
         (
             ("self.n_received += n", "self.n_received = n"),
             ("self._n_of[outcome] += n", "self._n_of[outcome] = n"),

@@ -13,7 +13,7 @@ from anonymizer.domain.release import Release
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.tick.engine import PositionEngine
 from anonymizer.pipeline.positions.tick.factory import (
     cloaking_operator,

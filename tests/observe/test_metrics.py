@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from anonymizer.observe.metrics import FlowCollector, new_registry, public_registry
-from anonymizer.pipeline.accounting import FINAL
+from anonymizer.pipeline.ledger import FINAL
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, N_PARTS, STAGES, TICK
 from tests.pipeline.positions.support import NOW, Rig, delivery

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.observe.metrics import new_registry
 from anonymizer.observe.record_metrics import RecordCollector
-from anonymizer.pipeline.accounting import FINAL
+from anonymizer.pipeline.ledger import FINAL
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox

@@ -19,7 +19,7 @@ from anonymizer.codecs import CODECS, Codec
 from anonymizer.codecs.any_json import codec_of
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import label_of
+from anonymizer.pipeline.ledger import label_of
 from anonymizer.settings import Settings
 from tests.console import ROOT, blocks
 

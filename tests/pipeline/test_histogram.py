@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.accounting import BatchHistogram
+from anonymizer.pipeline.histograms import BatchHistogram
 
 EDGES = (1.0, 2.5, 4.0, 10.0)
 values = st.sampled_from([*EDGES, 0.0, -1.0, 11.0]) | st.floats(-20, 20)

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries, receipts_of
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries, receipts_of
+from anonymizer.pipeline.ports import Delivery
 
 TOPIC = st.sampled_from(["a", "b", "a/b", "straße", "\ud800"])
 DELIVERIES = st.lists(

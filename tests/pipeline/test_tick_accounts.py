@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Accounts, Ledger
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from tests import naive
 
 HELD, PUBLISHED = Outcome.HELD, Outcome.PUBLISHED

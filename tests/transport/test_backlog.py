@@ -9,7 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport import MemoryBroker, MemoryLink, MqttLink

@@ -32,8 +32,8 @@ from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.outputs.one_process import Outputs
-from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
 from anonymizer.pipeline.positions.tick.flow import PositionFlow

@@ -18,7 +18,7 @@ from anonymizer.app.gateway.input_troubles import (
     SilentConnection,
     TooLargeWatch,
 )
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.lost_share import LIMITS, LostShare
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
 from anonymizer.pipeline.positions.tick.flow import PositionFlow

@@ -16,7 +16,7 @@ from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
 from anonymizer.observe.logs import log_quarantined
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery, LinkCounts, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
 from anonymizer.pipeline.records.declaration import Stream, declare

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 
 _PATIENCE_S = 30.0
 _CAUSES: Mapping[Outcome, str] = {

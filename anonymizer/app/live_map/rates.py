@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import BatchHistogram
+from anonymizer.pipeline.histograms import BatchHistogram
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, TICK
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.pipeline.name_hashes import Bytes
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries, receipts_of, waiting_bytes
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries, receipts_of, waiting_bytes
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 

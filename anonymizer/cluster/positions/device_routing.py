@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from anonymizer.domain.arrays import IntArray, with_room
-from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.positions.decode.senders import UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
 from anonymizer.settings import InputSettings

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Meta
 
 from anonymizer.domain.arrays import IntArray
-from anonymizer.pipeline.ports import Outgoing, Packed, PackedDeliveries, in_groups
+from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries, in_groups
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 RAW, STATEMENTS = b"R", b"Z"

@@ -50,8 +50,8 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.outputs.copies import Copies
 from anonymizer.outputs.output import Output
 from anonymizer.outputs.registry import asked_for
-from anonymizer.pipeline.accounting import Accounts, Ledger
 from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
@@ -67,6 +67,7 @@ from anonymizer.pipeline.positions.tick.fleet import Admission, Fleet, secret_of
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick.intake import MapMatching, matching_with
 from anonymizer.pipeline.positions.tick.meaning import places_digest
+from anonymizer.pipeline.positions.tick.tick_accounts import Accounts
 from anonymizer.settings import Settings
 
 

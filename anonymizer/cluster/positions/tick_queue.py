@@ -7,9 +7,9 @@ import numpy as np
 
 from anonymizer.cluster.positions.raw_batches import Raw, decode_raw, encode_raw
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES, PackedDeliveries, waiting_bytes
+from anonymizer.pipeline.packed_deliveries import MAX_WAITING_BYTES, PackedDeliveries, waiting_bytes
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 

@@ -23,7 +23,7 @@ from anonymizer.cluster.records.window_messages import (
 from anonymizer.cluster.records.window_ranges import Places
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.records.anonymize_window import standing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, numbered, recoded

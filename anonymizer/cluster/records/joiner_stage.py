@@ -24,8 +24,8 @@ from anonymizer.cluster.records.window_messages import (
 )
 from anonymizer.cluster.records.window_ranges import stage_of, staged
 from anonymizer.cluster.stage import Send, reading, refuse
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.positions.tick.device_zones import takes_no_part
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.topics import RecordRouter

@@ -6,7 +6,7 @@ from anonymizer.cluster.positions.bridge_queue import parts_by_topic
 from anonymizer.codecs.paths import JsonPath
 from anonymizer.codecs.record_parts import VehicleReader
 from anonymizer.domain.arrays import IntArray
-from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.records.topics import RecordRoute, RecordRouter
 from anonymizer.settings import StreamSettings
 from anonymizer.settings.streams import sharing

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import StreamAccounts, label_of
+from anonymizer.pipeline.ledger import StreamAccounts, label_of
 from anonymizer.pipeline.name_hashes import hash_of
-from anonymizer.pipeline.ports import PackedDeliveries, in_groups, receipts_of
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.inbox import Arrived

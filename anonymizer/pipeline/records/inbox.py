@@ -7,13 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymizer.pipeline.ports import (
-    MAX_WAITING_BYTES,
-    ONCE,
-    Delivery,
-    PackedDeliveries,
-    waiting_bytes,
-)
+from anonymizer.pipeline.packed_deliveries import MAX_WAITING_BYTES, PackedDeliveries, waiting_bytes
+from anonymizer.pipeline.ports import ONCE, Delivery
 
 MAX_BATCH = 5_000
 """Most messages in one transaction, so that other tasks get a turn."""

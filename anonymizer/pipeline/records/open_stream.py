@@ -15,8 +15,8 @@ from anonymizer.algorithms.windows import NEVER, WindowRule, Windows
 from anonymizer.codecs.record_parts import Part, PartReader
 from anonymizer.domain.arrays import IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.id_shares import IdShares
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.store_port import PartRow

@@ -6,7 +6,8 @@ from math import inf
 
 from anonymizer.algorithms.windows import NEVER, Windows
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
+from anonymizer.pipeline.histograms import BatchHistogram
+from anonymizer.pipeline.ledger import StreamAccounts
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.pipeline.topic_patterns import pattern_of
 from anonymizer.settings import SourceSettings, StreamSettings

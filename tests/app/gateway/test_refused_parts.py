@@ -4,7 +4,7 @@ import pytest
 
 from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue, parts_by_topic
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 
 MOST_BYTES = 3
 DELIVERY = st.builds(

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.cluster.positions.device_routing import DeviceRouting
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import InputSettings
 from tests.examples import many

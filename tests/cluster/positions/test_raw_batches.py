@@ -11,7 +11,8 @@ from anonymizer.cluster.positions.raw_batches import (
     encode_out,
     encode_raw,
 )
-from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 DELIVERY = st.builds(

@@ -1,7 +1,7 @@
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.cluster.positions.raw_batches import Raw
 from anonymizer.cluster.positions.tick_queue import TickQueue
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 

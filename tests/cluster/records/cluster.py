@@ -18,7 +18,8 @@ from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stage
 from anonymizer.cluster.records.range_stage import RangeStage, range_stages
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
 from anonymizer.cluster.stage import Send
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release

@@ -4,7 +4,8 @@ from hashlib import blake2b
 from zlib import crc32
 
 from anonymizer.cluster.records.vehicle_routing import VehicleRouting
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings, StreamSettings
 
 STREAMS = Settings.model_validate(

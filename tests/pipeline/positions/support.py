@@ -12,7 +12,7 @@ from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.outputs.counts.private_counts import Budget
 from anonymizer.outputs.one_process import Outputs
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow, TickOutput
 from anonymizer.pipeline.positions.tick.inbox import Inbox

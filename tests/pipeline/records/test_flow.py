@@ -19,7 +19,8 @@ from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.pipeline.records.flow import MOST_RECENT, RecentMessages, RecordFlow

@@ -12,7 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from anonymizer.errors import StoreError
-from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import Due

@@ -15,6 +15,9 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
 - A group publishes on a beat of its own, whether its members report or not, and those of large
   places more rarely. Groups that are formed together take turns.
 - A group covers what its members reported last, and nothing else depends on who reported.
+
+What one device wishes or does costs no other one more than it must:
+
 - A device may demand more devices in its group, or larger places (see `demands`); a demand that
   cannot be met suppresses nobody but its author.
 - Under a cap, groups are formed within *windows*: fixed parts of the network that the cap allows,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anonymizer.domain.arrays import IntArray
-from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.histograms import BatchHistogram
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.tick.flow_stats import DensityBands
 
 if TYPE_CHECKING:

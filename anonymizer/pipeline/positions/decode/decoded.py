@@ -13,8 +13,8 @@ import numpy as np
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import FINAL
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.ledger import FINAL
 from anonymizer.pipeline.positions.decode.senders import Senders
 
 

@@ -17,9 +17,10 @@ from msgspec import structs
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.id_shares import IdShares
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries, in_groups, receipts_of
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries, in_groups, receipts_of
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.compiled_reader import NO_LAYOUT, READING, Found, Reader
 from anonymizer.pipeline.positions.decode.decoded import (
     Decoded,

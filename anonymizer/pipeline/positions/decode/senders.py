@@ -13,7 +13,7 @@ from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray, with_room
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.name_hashes import KEY, Bytes, hash_all, hash_span
-from anonymizer.pipeline.ports import PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 
 UNKNOWN = -1

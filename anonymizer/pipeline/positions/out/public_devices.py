@@ -10,11 +10,12 @@ from anonymizer.algorithms.positions.readings import rounded
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.readings import ReadingAttribute
-from anonymizer.pipeline.accounting import Ledger, TickPart
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.decode.decoded import Decoded, InputCounts
 from anonymizer.pipeline.positions.decode.decoding import date_the_undated
 from anonymizer.pipeline.positions.tick.intake import timeliness
+from anonymizer.pipeline.positions.tick.tick_accounts import TickPart
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings

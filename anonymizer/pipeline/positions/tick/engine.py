@@ -12,7 +12,7 @@ from anonymizer.algorithms.positions.device_keys import Keys, slots_as_keys
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.accounting import Accounts, Carried, Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import (
     Contract,
@@ -22,6 +22,7 @@ from anonymizer.pipeline.positions.out.encoding import (
 )
 from anonymizer.pipeline.positions.tick.group_readings import GroupReadings, GroupValues
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
+from anonymizer.pipeline.positions.tick.tick_accounts import Accounts, Carried
 from anonymizer.pipeline.positions.tick.zone_places import suppress_hidden
 
 if TYPE_CHECKING:

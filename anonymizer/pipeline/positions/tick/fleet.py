@@ -19,8 +19,8 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.algorithms.positions.trust import Claims
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger, TickPart, among, part_of
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.ledger import Ledger, among
 from anonymizer.pipeline.positions.counts.contributors import (
     Contributors,
     counter_of,
@@ -40,6 +40,7 @@ from anonymizer.pipeline.positions.tick.intake import (
     matching_with,
 )
 from anonymizer.pipeline.positions.tick.mover_limits import MoverLimits
+from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, part_of
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger, TickPart, joined
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.counts.contributors import counter_of
 from anonymizer.pipeline.positions.counts.public_ledger import PublicLedger
@@ -45,6 +45,7 @@ from anonymizer.pipeline.positions.tick.flow_stats import (
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 from anonymizer.pipeline.positions.tick.silence import Reason, Silence
+from anonymizer.pipeline.positions.tick.tick_accounts import TickPart, joined
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.accounting import BatchHistogram
+from anonymizer.pipeline.histograms import BatchHistogram
 
 _GOLDEN = (5**0.5 - 1) / 2
 _MOST_SAMPLES = 32

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.newest_messages import newest_of_each_topic
-from anonymizer.pipeline.ports import (
+from anonymizer.pipeline.packed_deliveries import (
     MAX_WAITING_BYTES,
-    Delivery,
     PackedDeliveries,
     receipts_of,
     waiting_bytes,
 )
+from anonymizer.pipeline.ports import Delivery
 
 
 class Arrivals(NamedTuple):

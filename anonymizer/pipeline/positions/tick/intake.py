@@ -20,7 +20,7 @@ from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.decode.decoded import LocatedInputs
 from anonymizer.pipeline.positions.tick.device_layers import DeviceLayers
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones

@@ -13,7 +13,7 @@ from anonymizer.algorithms.positions.adka import Shortage, shortage
 from anonymizer.algorithms.positions.atoms import LEVELS
 from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.misfit import CAUSES, Misfit
 from anonymizer.pipeline.positions.decode.decoded import InputCounts
 from anonymizer.pipeline.positions.tick.factory import Operator, density_rule

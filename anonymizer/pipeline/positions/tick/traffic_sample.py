@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.accounting import NOT_PUBLISHED, NOT_THE_NEWEST
+from anonymizer.pipeline.ledger import NOT_PUBLISHED, NOT_THE_NEWEST
 from anonymizer.pipeline.positions.tick.engine import TickRelease
 from anonymizer.pipeline.positions.tick.intake import LocatedPositions
 

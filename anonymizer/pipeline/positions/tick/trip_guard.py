@@ -7,7 +7,7 @@ import numpy as np
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 
 if TYPE_CHECKING:
     from anonymizer.settings import TripSettings

@@ -10,7 +10,7 @@ from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.protection import IN_ZONE, NO_ZONE, StandIns, ZonedNetwork
 from anonymizer.domain.arrays import BoolArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import NOT_THE_NEWEST
+from anonymizer.pipeline.ledger import NOT_THE_NEWEST
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 
 _TIMES = ("_seen_at", "_outside_at")

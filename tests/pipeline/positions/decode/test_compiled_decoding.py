@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery, Outgoing, Packed, PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.decode.decoded import DecodedTick
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment

@@ -18,7 +18,7 @@ import pytest
 from pydantic import ValidationError
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.misfit import CAUSES
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.decoding import Decoder

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode import halves as module
 from anonymizer.pipeline.positions.decode.decoding import Decoder

@@ -8,7 +8,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.files.traces import trace_of
 from anonymizer.networks import from_arrays
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.pipeline.positions.tick.intake import coordinate_locator
 from anonymizer.pipeline.positions.tick.trip_guard import Positions, TripGuard

@@ -4,9 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter

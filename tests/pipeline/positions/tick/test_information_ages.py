@@ -5,7 +5,7 @@ import pytest
 
 from anonymizer.domain.arrays import starts_of
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.accounting import BatchHistogram
+from anonymizer.pipeline.histograms import BatchHistogram
 from anonymizer.pipeline.positions.tick.flow_stats import InformationAges
 from tests.pipeline.positions.tick.test_silence import Fleet
 

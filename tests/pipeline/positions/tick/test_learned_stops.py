@@ -13,7 +13,7 @@ from anonymizer.domain.protection import TripRule
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.tick.engine import PositionEngine
 from anonymizer.pipeline.positions.tick.factory import engine_parameters, intake_parameters
 from anonymizer.pipeline.positions.tick.intake import Intake, matching_with

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import FINAL, Ledger
+from anonymizer.pipeline.ledger import FINAL, Ledger
 from tests.examples import many
 
 finals = st.sampled_from(FINAL)
