@@ -37,9 +37,8 @@ class TickResult:
     `outcome`: of each position, shape (n,). `PUBLISHED`: it is in the release. `HELD`: it waits
     until its device is grouped; a newer position replaces it. `freed`: slots whose devices are no
     longer present. `lost`: slots whose devices are in no group, and will be in none where they
-    were last.
-    `present`: which members are where their group was formed, shape (members,): the others have
-    left its district for another, which may have them in a group as well.
+    were last. `present`: which members are where their group was formed, shape (members,): the
+    others have left its district for another, which may have them in a group as well.
     """
 
     outcome: UInt8Array
