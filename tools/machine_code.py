@@ -21,8 +21,8 @@ from numba.core.dispatcher import Dispatcher
 
 from anonymizer.algorithms.records import methods
 from anonymizer.app.compilation import call_kernels
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.kernel_cache import KernelCache
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import network_for

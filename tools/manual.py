@@ -19,8 +19,8 @@ from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
 from anonymizer.app.contract import asyncapi
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.resident import Input, Place, Resident, StageEvents
 from anonymizer.cluster.stage import Stage

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from anonymizer.app.compilation import Progress, call_kernels
 from anonymizer.app.demo_methods import StreamSnapshot, toll_rows
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
 from anonymizer.child_processes import ending_with_parent
 from anonymizer.domain.network import RoadNetwork

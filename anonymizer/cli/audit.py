@@ -443,7 +443,7 @@ def windows(
     """
     from anonymizer.app.audit.releases_audit import audit_releases
     from anonymizer.app.audit.windows_audit import audit_windows
-    from anonymizer.app.gateway.recorder import declared_streams
+    from anonymizer.app.gateway.declared_streams import declared_streams
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[published, truth, config])

@@ -353,7 +353,7 @@ def _declared(
 
 
 def _stream(settings: "Settings", name: str) -> "Stream":
-    from anonymizer.app.gateway.recorder import declared_streams
+    from anonymizer.app.gateway.declared_streams import declared_streams
 
     for stream in declared_streams(settings):
         if stream.settings.name == name:

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from anonymizer.app.gateway.api import api_routes
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.service import raise_known, stop_at_signal
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
@@ -54,7 +54,7 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
 from anonymizer.transport.kafka_problems import KafkaLostError
 from anonymizer.web import create_application
-from anonymizer.web.auth import read_token
+from anonymizer.web.token import read_token
 
 _MOST_BYTES = 64 << 20
 """With so many bytes that Kafka does not have yet, nothing more is read from MQTT."""

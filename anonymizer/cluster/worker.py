@@ -65,7 +65,7 @@ from anonymizer.pipeline.positions.tick.meaning import network_digest
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
-from anonymizer.web.auth import read_token
+from anonymizer.web.token import read_token
 
 _COMMITS_PER_TICK = 5
 """A tick passes two transactions, one of a source and one of a lane."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.app.gateway.api import toll_queries
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.settings.json_schema import json_schema
 from anonymizer.settings.toml_file import load_settings
 from tests.cli.support import anonymizer

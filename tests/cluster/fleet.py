@@ -8,7 +8,7 @@ from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
 
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.cluster.positions.raw_batches import Raw, decode_out, encode_raw
 from anonymizer.cluster.records.joiner_stage import joiner_stages
 from anonymizer.cluster.records.planner_stage import planner_stages

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.kafka import client_options
 from anonymizer.cluster.positions.lane_stage import lane_stages

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.packed_state import pack, unpack_state
 from anonymizer.cluster.positions.lane_stage import lane_stages

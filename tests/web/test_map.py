@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import HttpSettings
-from anonymizer.web.auth import read_token
 from anonymizer.web.map import KOfDensity, LastWindow, Notice, Shown, map_router, read_assets
 from anonymizer.web.network_outline import Outline
 from anonymizer.web.server import create_application
+from anonymizer.web.token import read_token
 from tests.observe.test_metrics import busy_rig, registry_of
 
 ROOT = Path(__file__).parents[2]

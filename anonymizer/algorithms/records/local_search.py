@@ -13,6 +13,7 @@ References
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from anonymizer.algorithms.records.boxes import boxes
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.draws import draw
 from anonymizer.algorithms.records.effort import Effort
+from anonymizer.algorithms.records.full_domain import levels_of, repeated_levels
 from anonymizer.algorithms.records.leaving import Scratch, blank_scratch
 from anonymizer.algorithms.records.moves import admit, make_moves
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
@@ -128,6 +130,7 @@ def improve(
     *,
     effort: Effort,
     cools: bool,
+    heat: float = _HEAT,
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Int32Array:
@@ -145,7 +148,7 @@ def improve(
     cheapest, least = search.class_of, search.cost
     head = search.tally.head
     n, k = len(cheapest), int(head[0]["k"])
-    hottest = _HEAT * k * least / max(n, 1)
+    hottest = heat * k * least / max(n, 1)
     if cools and effort.is_limited:
         while effort.goes_on():
             left = effort.left()
@@ -195,9 +198,15 @@ _BLOCK = 100_000
 """Records of a block: 70 MB of working memory at six columns, and near each other in the cache."""
 _FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
 """Largest shares of what is left that a search uses before its moves; boxes only of its time."""
+_FOR_LEVELS, _FIRST_LEVELS = 0.5, 100
+"""Share of what is left for levels, and combinations of the first try."""
+_SPREADS = (0.0, 0.0, 0.15, 0.3, 0.15, 0.3, 0.15, 0.3)
+"""Orders of the levels that are tried while there is work for all combinations."""
+_COLD_FROM_K = 20
+"""From this k on, the heat loses more of what levels found than moves gain."""
 _SPLIT_WORK, _AGGLOMERATION_WORK = 60, 150
 """Work for each record and column, measured, in the unit of `make_moves`."""
-_WARM_TURNS = 40
+_WARM_TURNS = 60
 """Length of a search whose purpose is to compile the kernels, beside a turn for each QI."""
 
 
@@ -314,7 +323,7 @@ def _searched(
 ) -> tuple[Int32Array, float]:
     """Return the classes of a block, and their loss, from a first partition into stretches."""
     n, n_columns = tally.problem.cells.shape
-    q = int(tally.head[0]["n_qis"])
+    q, k = int(tally.head[0]["n_qis"]), int(tally.head[0]["k"])
 
     def split_spends() -> bool:
         effort.spend(_SPLIT_WORK * n_columns * CUTS_PER_CALL)
@@ -329,11 +338,41 @@ def _searched(
         effort.spend(work)
         merged = agglomerate(tally, neighbors, keep_going=effort.goes_on)
         class_of = _cheaper(class_of, merged, tally)
+    leveled, heat = _by_levels(tally, effort, rng), _HEAT
+    if _cheaper(class_of, leveled, tally) is leveled:
+        class_of = leveled
+        heat *= k < _COLD_FROM_K
     search = search_from(class_of, tally, neighbors, keep_going=effort.goes_on)
     moves = effort.portion(1.0)
-    found = improve(search, effort=moves, cools=is_long, rng=rng, progress=progress)
+    found = improve(search, effort=moves, cools=is_long, heat=heat, rng=rng, progress=progress)
     effort.spend(moves.used)
     return found, search.loss
+
+
+def _by_levels(tally: Tally, effort: Effort, rng: np.random.Generator) -> Int32Array:
+    """Return the cheapest partition by levels in a share of what is left.
+
+    From few combinations first, which tell the work for more; then, if there is work, from all in
+    several orders.
+    """
+    problem, k = tally.problem, int(tally.head[0]["k"])
+    levels = levels_of(problem, int(tally.head[0]["n_qis"]))
+    own, n_all = effort.portion(_FOR_LEVELS), prod(map(len, levels))
+    found, most = None, min(_FIRST_LEVELS, n_all)
+    for spread in _SPREADS:
+        before = own.used
+        made = repeated_levels(
+            problem, levels, k=k, most=most, spread=spread, rng=rng,
+            keep_going=own.goes_on, spend=own.spend,
+        )  # fmt: skip
+        found = made if found is None else _cheaper(found, made, tally)
+        affordable = most * ((own.work or 0) - own.used) // max(own.used - before, 1)
+        if affordable < (n_all if most == n_all else 2 * most):
+            break
+        most = min(affordable, n_all)
+    assert found is not None  # noqa: S101  there is a first order
+    effort.spend(own.used)
+    return found
 
 
 def has_kernels() -> bool:

@@ -9,7 +9,7 @@ References
 .. [2] R. J. Bayardo and R. Agrawal, "Data privacy through optimal k-anonymization", 2005.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -196,11 +196,14 @@ class Measures:
     t: tuple[float, ...]
 
 
-def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
+def measure(
+    records: Records, schema: Schema, class_of: Int32Array, *, costs: Collection[Cost] = tuple(Cost)
+) -> Measures:
     """Measure the classes of records.
 
     `records`: suppressed ones included, since t-closeness compares with their distribution;
-    `class_of`: 0 and up without a gap, negative where suppressed, shape (n,).
+    `class_of`: 0 and up without a gap, negative where suppressed, shape (n,); `costs`: those by
+    which losses are told.
 
     Notes
     -----
@@ -220,7 +223,7 @@ def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
     sensitive = [
         (survey.runs(records.sensitive[:, [j]], (a,)), a) for j, a in enumerate(schema.sensitive)
     ]
-    lost = {cost: [float(size @ _loss(r, a, cost)) for r, a in qis] for cost in Cost}
+    lost = {cost: [float(size @ _loss(r, a, cost)) for r, a in qis] for cost in costs}
     squares = int(size @ size)
     return Measures(
         n=n,

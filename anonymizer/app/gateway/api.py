@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Queries
 from anonymizer.settings import Settings, StreamSettings
 from anonymizer.store import ReleaseReader
 from anonymizer.web.answers import SHOWN
-from anonymizer.web.auth import RateLimit, read_token
+from anonymizer.web.auth import RateLimit
 from anonymizer.web.map import LastWindow
+from anonymizer.web.token import read_token
 from anonymizer.web.toll import toll_router
 
 _CLASSES_SHOWN = 12

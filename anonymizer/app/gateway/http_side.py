@@ -16,7 +16,7 @@ from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings
 from anonymizer.web import create_application
-from anonymizer.web.auth import read_token
+from anonymizer.web.token import read_token
 
 if TYPE_CHECKING:  # what attacks load is more than all the rest, and few gateways have them
     from anonymizer.app.gateway.own_evidence import OwnEvidence

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from anonymizer.app.gateway.coverage import exchanged, n_inside, touches
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.codecs.owntracks import KEY_BYTES
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network import RoadNetwork
@@ -16,6 +16,7 @@ from anonymizer.networks.as_loaded import network_for
 from anonymizer.plugins import CLOAKS, load_plugin
 from anonymizer.settings import NetworkSettings, Settings
 from anonymizer.transport.connecting import read_access
+from anonymizer.web.token import read_token
 
 if TYPE_CHECKING:
     from anonymizer.pipeline.records.declaration import Stream
@@ -69,6 +70,8 @@ def check_files(settings: Settings) -> Checked:
 
 def _check_zones(settings: Settings, network: RoadNetwork) -> None:
     """Refuse a zone that protects nothing: no road is in it, or near it."""
+    from anonymizer.app.gateway.coverage import exchanged, n_inside, touches  # noqa: PLC0415  numba
+
     for number, zone in enumerate(settings.zones, start=1):
         if touches(zone.shape, network, limit_m=settings.network.snap_limit_m):
             continue
@@ -164,9 +167,6 @@ def _check_formats_and_cloak(settings: Settings) -> None:
 
 def _check_token(settings: Settings) -> None:
     if settings.http.enabled or settings.http.token_file is not None:
-        # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
-        from anonymizer.web.auth import read_token  # noqa: PLC0415
-
         read_token(settings.http)
 
 
@@ -176,7 +176,6 @@ def _declared(settings: Settings) -> "list[Stream]":
             require(*extras_of_method(stream.model, stream.method))
         except MissingExtraError as error:
             raise SettingsError(f"streams: {stream.name}: {error}") from None
-    from anonymizer.app.gateway.recorder import declared_streams  # noqa: PLC0415  likewise
 
     return declared_streams(settings)
 

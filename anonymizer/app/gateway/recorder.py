@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import structlog
 
-from anonymizer.algorithms.records.attributes import Branch
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.app.gateway.refused_parts import RefusedParts
-from anonymizer.errors import InputError, SettingsError, StoreError
-from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
+from anonymizer.errors import SettingsError, StoreError
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery, LinkCounts, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
-from anonymizer.pipeline.records.declaration import Stream, declare
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import UNMATCHED, Due, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stages import (
@@ -31,7 +29,7 @@ from anonymizer.pipeline.records.stages import (
 )
 from anonymizer.pipeline.records.stream_state import ahead_until
 from anonymizer.pipeline.records.topics import subscriptions
-from anonymizer.settings import AttributeSettings, Settings, StreamSettings
+from anonymizer.settings import Settings
 from anonymizer.store import RecordStore
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
@@ -46,17 +44,6 @@ _SESSION_S = 7 * 86_400
 _GOODBYE_S = 2.0
 _RETRY_S = 2.0
 """Pause before the store is opened again."""
-
-
-def declared_streams(settings: Settings) -> list[Stream]:
-    """Return the declared streams of the settings, with their hierarchies.
-
-    Raises
-    ------
-    SettingsError
-        If a hierarchy cannot be read, or a stream cannot be declared.
-    """
-    return [declare(stream, branches=_branches(stream)) for stream in settings.streams]
 
 
 def open_flow(
@@ -460,22 +447,3 @@ class Recorder:
 def _first(group: BaseExceptionGroup[StoreError]) -> StoreError:
     first = group.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def _branches(stream: StreamSettings) -> dict[str, Sequence[Branch]]:
-    return {a.name: _read(stream, a) for a in stream.attributes if a.hierarchy is not None}
-
-
-def _read(stream: StreamSettings, attribute: AttributeSettings) -> Sequence[Branch]:
-    path = attribute.hierarchy
-    assert path is not None  # noqa: S101  the caller asked
-    where = f"streams: {stream.name}: attributes: {attribute.name}: hierarchy"
-    try:
-        if path.suffix != ".json":
-            return read_hierarchy(path)
-        trees = read_hierarchies(path)
-    except InputError as error:
-        raise SettingsError(f"{where}: {error}") from None
-    if attribute.name not in trees:
-        raise SettingsError(f"{where}: {path}: has none of this name")
-    return trees[attribute.name]

@@ -91,7 +91,8 @@ def _of_streams(settings: Settings, now: float, going_on: bool) -> Iterator[str]
     if not settings.streams or not settings.store.path.exists():
         return
     # Records take long to load.
-    from anonymizer.app.gateway.recorder import declared_streams, open_flow  # noqa: PLC0415
+    from anonymizer.app.gateway.declared_streams import declared_streams  # noqa: PLC0415
+    from anonymizer.app.gateway.recorder import open_flow  # noqa: PLC0415
     from anonymizer.pipeline.records.stream_state import ahead_until  # noqa: PLC0415
 
     streams: Sequence[Stream] = declared_streams(settings)

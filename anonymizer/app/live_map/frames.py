@@ -224,9 +224,9 @@ def map_routes(
         If the token file cannot be used.
     """
     # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
-    from anonymizer.web.auth import read_token  # noqa: PLC0415
     from anonymizer.web.map import Notice, map_router  # noqa: PLC0415
     from anonymizer.web.network_outline import Outline  # noqa: PLC0415
+    from anonymizer.web.token import read_token  # noqa: PLC0415
 
     first = settings()
     return map_router(

@@ -7,6 +7,7 @@ they are missing from every record, and the promise is kept on the others.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _SILENT_SHARE = 0.05
 """Of the vehicles of a window: of twenty classes one would still have values of the source."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Heard:
     """What enough vehicles of a window reported."""
 
@@ -34,7 +35,7 @@ class Heard:
         schema = self.schema
         return any(a.name in self.stream.lasting for a in (*schema.qis, *schema.sensitive))
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         """The attributes that the promise is kept on."""
         schema, place = self.stream.schema, {j: at for at, j in enumerate(self.qis)}
@@ -45,7 +46,7 @@ class Heard:
             sources=tuple(source for source in sources if source),
         )
 
-    @property
+    @cached_property
     def promise(self) -> Promise:
         """The promise on these attributes."""
         promise, names = self.stream.promise, {qi.name for qi in self.schema.qis}

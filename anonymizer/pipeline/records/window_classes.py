@@ -170,6 +170,8 @@ def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
 def verified(portion: Portion, kept: Kept) -> Verified:
     """Return the classes that keep the promise; the others are suppressed."""
     class_of = without_gaps(kept.class_of)
+    if class_of.max(initial=SUPPRESSED) == SUPPRESSED:
+        return Verified(kept, class_of, [], np.zeros(len(class_of), bool), 0)
     shown, shown_in = _with_covers(portion, kept, class_of)
     values = portion.model.generalized(shown, classes_of(shown_in), seed=portion.seed)
     rejected = portion.model.rejected(shown, shown_in, values, seed=portion.seed)
@@ -247,8 +249,9 @@ def summary_of(portion: Portion, classes: Verified) -> dict[str, float]:
     """Return sizes and measures of the classes; no value of a record."""
     heard, cohorts = portion.heard, classes.kept.cohorts
     records, class_of = classes.kept.records, classes.class_of
-    measures = measure(heard.only(records), heard.schema, class_of)
-    gcp = measures.gcp_published[cost_of(portion.stream)]
+    cost = cost_of(portion.stream)
+    measures = measure(heard.only(records), heard.schema, class_of, costs=(cost,))
+    gcp = measures.gcp_published[cost]
     if portion.past is not None and cohorts is not None:
         gcp = portion.past.loss(records, class_of, cohorts)
     return {

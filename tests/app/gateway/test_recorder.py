@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ports import Delivery, Outgoing

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.preflight import check_files
-from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from anonymizer.app.gateway.recorder import Recorder, declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
+from anonymizer.app.gateway.recorder import Recorder
 from anonymizer.settings import load_settings
 from anonymizer.store import RecordStore
 from anonymizer.transport.local_brokers import LocalBroker

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from anonymizer.app.gateway.api import toll_queries
-from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.settings import Settings
 from anonymizer.store import ReleaseReader
 from anonymizer.transport.local_brokers import LocalBroker
