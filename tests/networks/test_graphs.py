@@ -269,7 +269,7 @@ def test_a_graph_that_names_its_reference_system_is_converted(
 ) -> None:
     lat, lon = np.array([48.0, 48.001, 48.002]), np.array([11.0, 11.001, 11.003])
     x, y = pyproj.Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
-    graph = nx.MultiDiGraph(crs=crs)
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(crs=crs)
     for node in (0, 2):
         graph.add_node(node, x=x[node], y=y[node])
     line = ", ".join(f"{x[i]} {y[i]}" for i in range(3))

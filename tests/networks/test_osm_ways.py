@@ -20,6 +20,7 @@ from shapely.geometry import LineString
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
+from tests.cli.support import anonymizer
 
 SIDE = 4
 
@@ -44,7 +45,7 @@ def town(number: Callable[[int], int] = lambda n: n) -> Town:
     return Town(nodes, [(number(100 + i), line, tags) for i, line in enumerate(lines)])
 
 
-def element(kind: str, name: int, inner: str = "", **attributes: object) -> str:
+def element(kind: str, name: int, inner: str = "", **attributes: float) -> str:
     said = "".join(f' {key}="{value}"' for key, value in attributes.items())
     return f'<{kind} id="{name}"{said}>{inner}</{kind}>'
 
@@ -53,8 +54,10 @@ def xml(elements: Sequence[str], root: str = "osm") -> bytes:
     return f'<?xml version="1.0"?>\n<{root} version="0.6">{"".join(elements)}</{root}>'.encode()
 
 
-def elements(of: Town, **attributes: object) -> list[str]:
-    nodes = [element("node", name, lat=lat, lon=lon, **attributes) for name, lat, lon in of.nodes]
+def elements(of: Town, **attributes: int) -> list[str]:
+    nodes = [
+        element("node", name, "", lat=lat, lon=lon, **attributes) for name, lat, lon in of.nodes
+    ]
     return nodes + [
         element(
             "way",
@@ -85,8 +88,8 @@ def overpass(of: Town, *, geometry: bool = False, nodes: bool = True) -> list[di
 
 
 def written(path: Path, content: bytes) -> str:
-    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)
-    path.write_bytes(pack(content))
+    packed = {".gz": gzip.compress(content), ".bz2": bz2.compress(content)}
+    path.write_bytes(packed.get(path.suffix, content))
     return str(path)
 
 
@@ -431,3 +434,18 @@ def test_a_file_of_several_layers_must_name_the_one_of_roads(tmp_path: Path) -> 
     (tmp_path / "b.geojson").write_text("hello")
     with pytest.raises(InputError, match="not readable as geojson"):
         load_network(str(tmp_path / "b.geojson"))
+
+
+def test_check_says_what_became_of_each_way(tmp_path: Path) -> None:
+    whole = town()
+    for missing, told in (
+        (set(), "8 ways: 8 used"),
+        ({1}, "8 ways: 6 used, 2 cut at the border"),
+        ({1, 2, 3}, "8 ways: 4 used, 3 cut at the border, 1 without nodes"),
+    ):
+        found = Town([each for each in whole.nodes if each[0] not in missing], whole.ways)
+        roads = written(tmp_path / "a.osm", xml(elements(found)))
+        config = tmp_path / "gateway.toml"
+        config.write_text(f'network.source = "{roads}"\n')
+        ran = anonymizer("check", "--config", config)
+        assert ran.stdout.splitlines()[0].endswith(f" roads; {told}")
