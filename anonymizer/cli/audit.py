@@ -21,6 +21,7 @@ from anonymizer.cli.audit_tables import (
     utility_table,
 )
 from anonymizer.cli.columns import takes_options
+from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.cli.terminal import Terminal
 from anonymizer.cli.trace_options import TraceColumns, columns_of
@@ -78,7 +79,8 @@ def stream(
         str,
         typer.Option(
             help="Mode whose promises are required, adka, snapshot or session; everything else is "
-            "reported."
+            "reported.",
+            autocompletion=mode_names,
         ),
     ] = "session",
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.cli.trace_options import TraceColumns, columns_of
 from anonymizer.domain.outcomes import Outcome
@@ -45,6 +46,7 @@ def cloak(
         typer.Option(
             help="Mode of the regions: adka, snapshot or session.",
             show_default="the settings' mode",
+            autocompletion=mode_names,
         ),
     ] = None,
     auditor_map: Annotated[
