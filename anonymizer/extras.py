@@ -46,7 +46,7 @@ EXTRAS: Mapping[str, Extra] = {
     "owntracks": Extra("encrypted messages of OwnTracks", ("nacl",)),
     "plots": Extra("plots", ("matplotlib",)),
     "skops": Extra("models of your own", ("skops",)),
-    "sumo": Extra("networks from SUMO", ("sumolib", "pyproj")),
+    "sumo": Extra("networks from SUMO, and projected ones,", ("sumolib", "pyproj")),
     "tables": Extra("csv and parquet files", ("polars",)),
     "websockets": Extra("brokers at ws:// and wss://", ("websockets",)),
 }

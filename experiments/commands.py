@@ -57,6 +57,11 @@ Formats = Annotated[
     typer.Option("--format", help="Kind of the plots; may be repeated.", show_default="png"),
 ]
 
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Names of the trace's columns; see `anonymizer cloak`."),
+]
+
 _SAY_EVERY_S = 10.0
 """Seconds between two lines of progress, where there is no bar."""
 _LEAST_ATTACKED = 2
@@ -443,6 +448,7 @@ def frontier(
     ] = 600,
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    columns: Columns = None,
     formats: Formats = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
@@ -460,6 +466,7 @@ def frontier(
         anonymizer experiment frontier --trace taxis.parquet --network sf --format svg --out taxis
     """
     require("plots", "tables")
+    from anonymizer.files.trace_columns import named_columns
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from experiments.frontier_experiment import run_frontier
@@ -475,7 +482,7 @@ def frontier(
         options |= {"devices": devices, "seconds": seconds}
         moving = drive(roads, devices, seconds=seconds, seed=seed)
     else:
-        moving = read_trace(trace)
+        moving = read_trace(trace, columns=named_columns(columns))
     with _progress() as progress:
         points = run_frontier(moving, roads, tick_s=tick, seed=seed, progress=progress)
     rows = rows_of(points)
@@ -571,6 +578,7 @@ def rivals(
     runs: Annotated[int, typer.Option(min=1, max=100, help="Runs with different noise.")] = 5,
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed; our counts draw of the system.")] = 1,
+    columns: Columns = None,
     formats: Formats = None,
 ) -> None:
     """Publish one trace as published systems do, and as the gateway does, and compare the errors.
@@ -587,6 +595,7 @@ def rivals(
         anonymizer experiment rivals --trace taxis.parquet --network sf --format svg --out taxis
     """
     require("plots", "tables", "dp")
+    from anonymizer.files.trace_columns import named_columns
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from experiments.rivals_experiment import lattice, run_rivals
@@ -594,7 +603,7 @@ def rivals(
     from experiments.tracking_experiment import drive
 
     _make(out)
-    moving = None if trace is None else read_trace(trace)
+    moving = None if trace is None else read_trace(trace, columns=named_columns(columns))
     if network == "lattice" and moving is not None:
         roads = lattice(moving)
     else:

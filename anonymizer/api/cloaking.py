@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
@@ -27,6 +28,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.errors import GuaranteeError, SettingsError
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_polars, in_kind_of
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release
+from anonymizer.files.trace_columns import checked_columns, wanted_of
 from anonymizer.files.traces import read_trace, trace_of
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import network_for
@@ -123,14 +125,16 @@ def cloak(
     seed: int | None = None,
     ids_change: bool = False,
     settings: Settings | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> CloakedTrace:
     """Cloak a recorded trace with the operators of the live service.
 
     Parameters
     ----------
     trace
-        `device_id`, `ts` (unix seconds) and either `lat` and `lon` or `node`; and a column for
-        each reading that the settings declare. Other columns are ignored.
+        `device_id`, `ts` (datetimes, ISO 8601, or unix time in a unit that follows from its size)
+        and either `lat` and `lon` or `node`; and a column for each reading that the settings
+        declare. Other columns are ignored.
     network
         The network on which the devices move: one that is loaded, or what `load_network` takes.
     region
@@ -144,6 +148,9 @@ def cloak(
         Whether vehicles change their ids in the trace; also if an input of the settings says so.
     settings
         As for the live service; brokers and clocks are not used. None: the defaults.
+    columns
+        Other names of columns: of `id`, `time`, `lat`, `lon`, `node`, of `latlon` or `lonlat` (both
+        in one cell); and the `zone` of times without one.
 
     Raises
     ------
@@ -157,7 +164,8 @@ def cloak(
     Warns
     -----
     UserWarning
-        If more than half of the positions are refused for one reason, with the likely cause.
+        If more than half of the positions are refused for one reason, with the likely cause, or if
+        nothing is published.
 
     Examples
     --------
@@ -171,7 +179,7 @@ def cloak(
     roads = _network(network, chosen)
     out, auditor_map = BytesIO(), BytesIO()
     summary = cloak_trace(
-        _trace(trace, [each.name for each in chosen.readings]),
+        _trace(trace, [each.name for each in chosen.readings], columns),
         roads,
         chosen,
         tick_s=real_number("tick_s", tick_s, 0.001),
@@ -180,8 +188,8 @@ def cloak(
         out=out,
         auditor_map=auditor_map,
     )
-    if summary.warning:
-        warnings.warn(summary.warning, stacklevel=2)
+    if told := summary.warning or summary.nothing_published:
+        warnings.warn(told, stacklevel=2)
     report = _cloak_report(summary)
     if report.outcomes.get("suppressed/unverified"):
         raise GuaranteeError("verification failed for some groups; they were suppressed")
@@ -207,6 +215,7 @@ def audit_stream(
     placebo: CloakedTrace | DataFrame | FilePath | None = None,
     every_attack: bool = True,
     progress: Callable[[str], None] = lambda _step: None,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> AuditReport:
     """Attack a release of cloaked positions.
 
@@ -240,6 +249,8 @@ def audit_stream(
         False: only those that the mode promises to resist, and a short tracking attack.
     progress
         Called with the name of each step before it begins.
+    columns
+        Other names of columns of the trace, as for `cloak`.
 
     Returns
     -------
@@ -280,7 +291,7 @@ def audit_stream(
     released = _released(release, roads)
     progress("reading the trace")
     recorded = _trace(
-        trace, [each.name for each in chosen.readings if each.name in released.values]
+        trace, [each.name for each in chosen.readings if each.name in released.values], columns
     )
     device_of = None
     if auditor_map is not None:
@@ -315,12 +326,13 @@ def measure_utility(
     settings: Settings | None = None,
     mode: Mode | None = None,
     speed: str | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[UtilityFigures, ...]:
     """Measure how close counts made from a release are to the true ones.
 
     Parameters
     ----------
-    release, trace, network, tick_s, settings
+    release, trace, network, tick_s, settings, columns
         As for `audit_stream`.
     seed
         Of the noise of other ways to publish, and of the queries.
@@ -347,7 +359,7 @@ def measure_utility(
         release = release.frame
     roads = _network(network, chosen)
     released = _released(release, roads)
-    recorded = _trace(trace, [] if speed is None else [speed])
+    recorded = _trace(trace, [] if speed is None else [speed], columns)
     true_mps = published_mps = None
     if speed is not None:
         true_mps = recorded.readings[speed][is_valid(recorded)]
@@ -384,12 +396,17 @@ def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:
     return validated(tables, "settings")
 
 
-def _trace(trace: DataFrame | FilePath, readings: Sequence[str]) -> Trace:
+def _trace(
+    trace: DataFrame | FilePath, readings: Sequence[str], columns: Mapping[str, str]
+) -> Trace:
     if isinstance(trace, str | PathLike):
-        return read_trace(fspath(trace), readings=readings)
-    known = ("device_id", "ts", "lat", "lon", "node", *MOTION, *readings)
-    there = [name for name in getattr(trace, "columns", ()) if name in known]
-    return trace_of(as_polars(trace, there, name="trace"), readings=readings)
+        return read_trace(fspath(trace), readings=readings, columns=columns)
+    columns = checked_columns(columns)
+    own = ("device_id", "ts", "lat", "lon", "node", *MOTION, *readings)
+    all_of = list(getattr(trace, "columns", ()))
+    there = [name for name in all_of if name in (*own, *wanted_of(columns))]
+    frame = as_polars(trace, there, name="trace")
+    return trace_of(frame, readings=readings, columns=columns, there=all_of)
 
 
 def _released(release: DataFrame | FilePath, network: RoadNetwork) -> Released:

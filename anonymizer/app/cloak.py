@@ -86,6 +86,19 @@ class CloakSummary:
     age_s: BatchHistogram = field(default_factory=histogram_of_ages)
 
     @property
+    def nothing_published(self) -> str:
+        """Why nothing was published, with the number of positions by reason; else empty."""
+        counts = self.ledger.counts()
+        if counts[Outcome.PUBLISHED]:
+            return ""
+        found = sorted(((n, outcome) for outcome, n in counts.items() if n), reverse=True)
+        told = ", ".join(
+            f"{n:,} {' '.join(filter(None, outcome.label)).replace('_', ' ')}"
+            for n, outcome in found
+        )
+        return f"nothing was published: {told or 'it has no rows'}"
+
+    @property
     def warning(self) -> str:
         """Why more than half of the trace was refused, or none was published; else empty."""
         counts, n_all = self.ledger.counts(), self.ledger.n_received

@@ -21,8 +21,10 @@ from anonymizer.cli.audit_tables import (
     utility_table,
 )
 from anonymizer.cli.columns import takes_options
+from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.cli.terminal import Terminal
+from anonymizer.cli.trace_options import TraceColumns, columns_of
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
@@ -77,7 +79,8 @@ def stream(
         str,
         typer.Option(
             help="Mode whose promises are required, adka, snapshot or session; everything else is "
-            "reported."
+            "reported.",
+            autocompletion=mode_names,
         ),
     ] = "session",
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
@@ -139,6 +142,7 @@ def stream(
         Path | None,
         typer.Option(metavar="FILE", help="Also write the summary as a LaTeX table (booktabs)."),
     ] = None,
+    columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
     """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
@@ -160,8 +164,8 @@ def stream(
     _check_reports(json_out, page, latex, read=[trace, release, auditor_map, earlier, config])
     every_attack = every_attack or page is not None
     console = Terminal(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    parts = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*parts, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(ATTACKS if every_attack else SUMMARY) + 3)
         report = audit_stream(
             release,
@@ -177,6 +181,7 @@ def stream(
             placebo=placebo,
             every_attack=every_attack,
             progress=lambda name: bar.update(task, description=name, advance=1),
+            columns=columns_of(columns),
         )
     figures: tuple[UtilityFigures, ...] = ()
     if utility:
@@ -190,6 +195,7 @@ def stream(
                 settings=settings,
                 mode=cast("Mode", mode),
                 speed=speed,
+                columns=columns_of(columns),
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
@@ -224,6 +230,7 @@ def counts(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed; equal input and seed give equal findings.")
     ] = 0,
+    columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
     r"""Attack the counts that `\[counts]` would publish about recorded positions.
@@ -250,7 +257,7 @@ def counts(
     _check_reports(json_out, page, read=[trace, config])
     with Terminal(stderr=True).status("attacking counts"):
         roads = load_network(network)
-        recorded = read_trace(trace)
+        recorded = read_trace(trace, columns=columns_of(columns))
         reports = reports_of(recorded, roads, settings)
         k = promised_k(settings)
         counts = settings.counts.model_copy(update={"k": k})

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.cli.trace_options import TraceColumns, columns_of
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.errors import GuaranteeError
+from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def cloak(
     trace: Annotated[
         Path,
         typer.Argument(
-            help="csv or parquet with device_id, ts (unix s), lat, lon (or node), and a column for "
+            help="csv or parquet with device_id, ts, lat, lon (or node), and a column for "
             "each reading that the settings declare."
         ),
     ],
@@ -44,6 +46,7 @@ def cloak(
         typer.Option(
             help="Mode of the regions: adka, snapshot or session.",
             show_default="the settings' mode",
+            autocompletion=mode_names,
         ),
     ] = None,
     auditor_map: Annotated[
@@ -68,13 +71,19 @@ def cloak(
             show_default="as inputs.ids_change_s of the settings says",
         ),
     ] = False,
+    columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
     """Cloak a recorded trace with the operators of the live service, without MQTT.
 
-    [bold]Example[/bold]
+    Exit 2 if nothing of it was published, and say why.
+
+    [bold]Examples[/bold]
 
         anonymizer cloak taxis.parquet --network sf --region adka --out cloaked.jsonl
+
+        anonymizer cloak ais.csv --columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON
+        --network water:harbour.osm.pbf --out cloaked.jsonl
     """
     require("tables")
     from rich.progress import (
@@ -98,11 +107,14 @@ def cloak(
     if seed is not None:
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")
     with console.status("reading the trace and the network"):
-        recorded = read_trace(trace, readings=[each.name for each in settings.readings])
+        readings = [each.name for each in settings.readings]
+        recorded = read_trace(trace, readings=readings, columns=columns_of(columns))
         roads = network_for(settings.region.mode, load_network(network))
-    columns = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    for note in recorded.read_as:
+        console.print(f"{trace}: {note}")
+    shown = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     began = time.monotonic()
-    with Progress(*columns, console=console) as bar:
+    with Progress(*shown, console=console) as bar:
         task = bar.add_task("", total=recorded.n_rows)
         summary = cloak_trace(
             recorded,
@@ -125,6 +137,8 @@ def cloak(
         )
     if summary.ledger.n(Outcome.SUPPRESSED__UNVERIFIED):
         raise GuaranteeError("verification failed for some groups; they were suppressed")
+    if why := summary.nothing_published:
+        raise InputError(f"{trace}: {why}")
 
 
 def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":

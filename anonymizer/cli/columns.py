@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from anonymizer.app.table_options import Hierarchy, Option, Options, kinds_of
+from anonymizer.cli.completion import method_names
 from anonymizer.errors import SettingsError
 from anonymizer.extras import require
 
@@ -83,10 +84,18 @@ def _option(name: str, known: Option) -> "OptionInfo":
         help=known.help.replace("[", r"\["),
         metavar=known.metavar,
         show_default=known.shown or True,
+        autocompletion=_completed(name, known),
         min=None if name in _PARSERS else known.least,
         max=known.most if isfinite(known.most) else None,
     )
     return made
+
+
+def _completed(name: str, known: Option) -> Callable[[], list[str]] | None:
+    """Return what tells a shell the values of an option, if there are few."""
+    if name == "method":
+        return method_names
+    return (lambda: list(known.choices)) if known.choices else None
 
 
 def _parameter(field: "Field[Any]", kind: Any, known: Option) -> Parameter:  # noqa: ANN401  any type

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anonymizer.cli.completion import codec_names, mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError, SettingsError
 
@@ -51,8 +52,13 @@ def init(
     topic: Annotated[
         str | None, typer.Option(help="Topic of raw positions; {device} names the device.")
     ] = None,
-    codec: Annotated[str | None, typer.Option(help="Format of the payloads.")] = None,
-    mode: Annotated[str | None, typer.Option(help="Regions: session, snapshot or adka.")] = None,
+    codec: Annotated[
+        str | None, typer.Option(help="Format of the payloads.", autocompletion=codec_names)
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="Regions: session, snapshot or adka.", autocompletion=mode_names),
+    ] = None,
     http_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port of the map and metrics; 0: any.")
     ] = None,

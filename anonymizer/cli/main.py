@@ -3,6 +3,7 @@
 import atexit
 import errno
 import gc
+import re
 import sys
 from typing import NoReturn
 
@@ -88,6 +89,7 @@ _NEW_OBJECTS = 10_000
 """Between two searches for garbage. With Python's 700 they are a tenth of what a start takes."""
 
 
+_STRAY_SETTINGS = re.compile(r"unexpected extra argument\S* \((\S+\.toml)\)")
 _DISK_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What the system says of a disk that is full or broken, and of standard output on it."""
 
@@ -109,6 +111,8 @@ def main() -> None:
         _fail(str(error), code=2)
     except typer.TyperException as error:
         message = error.format_message()  # empty if the help has already been shown
+        if (stray := _STRAY_SETTINGS.search(message)) is not None:
+            message += f"; did you mean --config {stray[1]}?"
         _fail(f"{message} (see --help)" if message else "", code=2)
     except OSError as error:
         if error.errno not in _DISK_FAILS:

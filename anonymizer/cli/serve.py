@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anonymizer.cli.trace_options import TraceColumns, columns_of
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.extras import require
 
@@ -83,6 +84,7 @@ def check(
         bool,
         typer.Option("--cluster", help="Also check what bridges and workers of a cluster require."),
     ] = False,
+    columns: TraceColumns = None,
 ) -> None:
     """Check a settings file: exit 0 if it is valid, or exit 2 and name the file and the key.
 
@@ -105,6 +107,7 @@ def check(
 
             check_members(settings, network, streams)
     found = [f"a network of {network.n_nodes:,} nodes and {network.n_roads:,} roads"]
+    found += [network.account] * bool(network.account)
     names = ", ".join(stream.settings.name for stream in streams)
     found = found * bool(settings.inputs) + [f"streams of records: {names}"] * bool(streams)
     typer.echo(f"{config or 'the default settings'}: fine; {'; '.join(found)}")
@@ -113,7 +116,7 @@ def check(
     if settings.inputs:
         for line in _protection_lines(network, settings):
             typer.echo(line)
-        for line in _coverage_lines(network, settings, trace):
+        for line in _coverage_lines(network, settings, trace, columns):
             typer.echo(line)
         for line in _ids_lines(settings):
             typer.echo(line)
@@ -187,7 +190,7 @@ def _visitors_lines(settings: "Settings") -> Iterator[str]:
 
 
 def _coverage_lines(
-    network: "RoadNetwork", settings: "Settings", trace: Path | None
+    network: "RoadNetwork", settings: "Settings", trace: Path | None, columns: str | None
 ) -> Iterator[str]:
     from anonymizer.app.gateway.coverage import coverage, trace_coverage
 
@@ -204,7 +207,7 @@ def _coverage_lines(
     require("tables")
     from anonymizer.files.traces import read_trace
 
-    recorded = read_trace(trace)
+    recorded = read_trace(trace, columns=columns_of(columns))
     try:
         found = trace_coverage(recorded, network, limit_m=limit_m)
     except InputError as error:

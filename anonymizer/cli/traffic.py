@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.cli.trace_options import TraceColumns, columns_of
 from anonymizer.errors import InputError
 from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
@@ -37,6 +38,7 @@ def traffic(
             "the noise grows with the square root of it.",
         ),
     ] = 100,
+    columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
     r"""Publish how many devices passed on each street in each hour, and how fast, with error bars.
@@ -63,7 +65,7 @@ def traffic(
     from anonymizer.outputs.streets.street_hours import street_hours
 
     found = street_hours(
-        read_trace(trace),
+        read_trace(trace, columns=columns_of(columns)),
         load_network(network),
         settings,
         every_s=every,

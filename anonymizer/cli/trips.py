@@ -6,13 +6,12 @@ from typing import Annotated
 import typer
 
 from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.cli.trace_options import TraceColumns, columns_of
 from anonymizer.extras import require
 
 
 def trips(
-    trace: Annotated[
-        Path, typer.Argument(help="csv or parquet with device_id, ts (unix s), lat and lon.")
-    ],
+    trace: Annotated[Path, typer.Argument(help="csv or parquet with device_id, ts, lat and lon.")],
     out: Annotated[
         Path,
         typer.Option(
@@ -28,6 +27,7 @@ def trips(
             "trip. See `anonymizer cloak`.",
         ),
     ] = None,
+    columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
     """Find the trips in a recorded trace: who went from where to where, when.
@@ -61,7 +61,12 @@ def trips(
     if network is not None:
         roads = load_network(network)
         on = OnNetwork(roads, settings.network.snap_limit_m, n_cells_of(roads, settings.counts.k))
-    found = trip_table(read_trace(trace), settings.trips.rule, zones_of(settings.zones), on)
+    found = trip_table(
+        read_trace(trace, columns=columns_of(columns)),
+        settings.trips.rule,
+        zones_of(settings.zones),
+        on,
+    )
     write_whole({out: FileToWrite(lambda file: write_table(file, found.frame, form), private=True)})
     typer.echo(
         f"{out}: {len(found.frame):,} trips of {found.n_devices:,} devices; left out: "

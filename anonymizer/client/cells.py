@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
 from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.longitudes import unwrapped, west_east
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 
@@ -60,12 +61,12 @@ def grid(network: "Network", size_m: float) -> Cells:
     """Return the cells of a grid that have a node; see `Network.grid`."""
     if not size_m > 0:
         raise InputError("grid: size_m must be above 0")
-    south, west = float(network.lat.min()), float(network.lon.min())
+    south, west = float(network.lat.min()), west_east(network.lon)[0]
     middle = np.radians((south + float(network.lat.max())) / 2)
     height = float(np.degrees(size_m / EARTH_RADIUS_M))
     width = height / max(float(np.cos(middle)), 1e-6)
     row = ((network.lat - south) / height).astype(np.int64)
-    column = ((network.lon - west) / width).astype(np.int64)
+    column = ((unwrapped(network.lon, west) - west) / width).astype(np.int64)
     place, cell_of = np.unique(np.stack([row, column]), axis=1, return_inverse=True)
     boxes = [
         _box(west + c * width, south + r * height, west + (c + 1) * width, south + (r + 1) * height)

@@ -173,6 +173,12 @@ class Releases(PublishedRecords):
         spread = np.array([measures.spread_of(each) for each in found])
         n = np.bincount(self._message, minlength=len(self._time))
         known = ~np.isnan(mean)
+        if np.isnan(spread[known]).all():
+            warnings.warn(
+                f"{reading}: no error bars, because no group publishes quartiles: add p25 and p75 "
+                "to statistics of [[readings]]",
+                stacklevel=2,
+            )
         return measures.by_road(
             self.network,
             self.network.roads_inside(*self._nodes)[self._region[known]],

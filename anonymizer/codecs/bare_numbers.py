@@ -1,11 +1,15 @@
 """Numbers alone, a message for each coordinate: `60.17` on `cars/a/latitude`, and another one.
 
+Or `{"value": 60.17}`, as programs that read registers and signals publish them.
+
 The last level of a topic says which coordinate it is, so each has a codec of its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import nan
+
+import msgspec
 
 from anonymizer.codecs._fields import Codec, is_no_value, numeral
 from anonymizer.codecs.any_json import PositionPaths, per_degree_of
@@ -22,6 +26,8 @@ def codecs_of(paths: PositionPaths) -> Mapping[str, Codec]:
 
     def half(payload: bytes, *, is_lat: bool) -> Fix | Outcome:
         text = payload.decode("utf-8", "replace").partition("\0")[0].strip().strip('"')
+        if text.startswith("{"):
+            text = _value_in(text)
         if is_no_value(text):
             return Outcome.INVALID__NO_FIX if text else Outcome.INVALID__EMPTY
         value = numeral(text)
@@ -36,6 +42,23 @@ def codecs_of(paths: PositionPaths) -> Mapping[str, Codec]:
         str(path): partial(_alone, partial(half, is_lat=is_lat))
         for path, is_lat in ((paths.lat, True), (paths.lon, False))
     }
+
+
+def _value_in(text: str) -> str:
+    """Return the text of `value` in an object, `?` if there is none."""
+    try:
+        value = msgspec.json.decode(text, type=_Valued).value
+    except (msgspec.DecodeError, RecursionError):
+        return _UNREADABLE
+    return "null" if value is None else str(value)
+
+
+class _Valued(msgspec.Struct):
+    value: float | str | None
+
+
+_UNREADABLE = "?"
+"""Is no number."""
 
 
 def _alone(read_one: Callable[[bytes], Fix | Outcome], payload: bytes) -> Sequence[Fix | Outcome]:

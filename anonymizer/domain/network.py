@@ -113,6 +113,8 @@ class RoadNetwork:
     inner
         Nodes that were put into long roads and that the source does not have, shape (n,). Each
         has two neighbours. None: there are none.
+    account
+        What became of everything that the source calls a road, in words; empty if all are used.
 
     Notes
     -----
@@ -134,6 +136,7 @@ class RoadNetwork:
     reach_m: float = 0.0
     layers: tuple[Layer, ...] = ()
     inner: BoolArray | None = None
+    account: str = ""
 
     @property
     def n_nodes(self) -> int:

@@ -40,6 +40,8 @@ class Trace:
     network
         Source of the network on which the device of each row moves, shape (n,), for networks of
         several; None: it is not told.
+    read_as
+        What was found of the form of its columns, in words.
     """
 
     device_id: tuple[str, ...]
@@ -52,6 +54,7 @@ class Trace:
     readings: Mapping[str, FloatArray] = field(default_factory=dict)
     located: Int32Array | None = None
     network: NDArray[np.str_] | None = None
+    read_as: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:

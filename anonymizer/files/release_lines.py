@@ -116,9 +116,14 @@ def read_release(
             progress(_LINES_PER_REPORT)
         try:
             region = read.regions.number_of(line.region)
-        except (ValueError, KeyError, TypeError):
+        except KeyError:
             raise InputError(
-                f"{path}: line {number}: region is not a list of distinct nodes of the network"
+                f"{path}: line {number}: names a node that the network lacks: the release is of "
+                "another network, or of another mode (adka knows junctions alone)"
+            ) from None
+        except (ValueError, TypeError):
+            raise InputError(
+                f"{path}: line {number}: region is not a list of distinct nodes"
             ) from None
         if region is None:
             n_suppressed += 1

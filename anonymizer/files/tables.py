@@ -105,6 +105,18 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTa
     return TextTable(path, frame, text.encoding)
 
 
+def text_of_csv(path: Path) -> CsvText:
+    """Return the text of a csv with its separator; see `csv_text`.
+
+    Raises
+    ------
+    InputError
+        If it is in no encoding that is read.
+    """
+    text = _text(path)
+    return text._replace(separator=text.separator or _separator(path, text))
+
+
 def _text(path: Path) -> CsvText:
     try:
         return csv_text(lambda: _opened_bytes(path))

@@ -1,7 +1,11 @@
 """Recorded traces: which device was where and when, from csv and parquet."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -12,7 +16,16 @@ from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.tables import reading
+from anonymizer.files.tables import reading, text_of_csv
+from anonymizer.files.trace_columns import (
+    NAME_OF,
+    are_numbers,
+    checked_columns,
+    no_such_column,
+    unread_form,
+    wanted_of,
+    with_our_names,
+)
 from anonymizer.unfolding import (
     UnfoldingError,
     check_csv,
@@ -24,11 +37,20 @@ from anonymizer.unfolding import (
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NETWORK = "network"
+_MARKS = {";": "semicolons", "\t": "tabs", "|": "|"}
 TRACE_SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
 
 
-def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
+def read_trace(
+    path: str | Path,
+    *,
+    readings: Sequence[str] = (),
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Trace:
     """Read a trace: columns device_id, ts and either lat and lon or node; others are ignored.
+
+    Times are numbers, whose unit follows from their size, or text such as ISO 8601; numbers may
+    have decimal commas. Encodings and separators of a csv are found. `Trace.read_as` says what was.
 
     A file with both coordinates and nodes is read by its coordinates. The readings `heading_deg`
     and `speed_mps` are always read where they are columns: the heading chooses between roads. So is
@@ -37,7 +59,10 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     Parameters
     ----------
     path
-        Ends in .csv, .csv.gz or .parquet.
+        Ends in .csv, .csv.gz, .txt, .txt.gz or .parquet.
+    columns
+        Other names of columns, or their numbers (from 1) in a file without a header: see
+        `checked_columns`.
     readings
         More columns to read: numbers that the devices sensed. One that is missing, NaN or
         infinite is no reading; its row is as good as any.
@@ -54,18 +79,30 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     O(n log n), in memory: about 0.4 s for a million rows.
     """
     path = Path(path)
-    return trace_of(_read_frame(path, readings), readings=readings, path=path)
+    columns = checked_columns(columns)
+    frame, notes = _read_frame(path, readings, columns)
+    trace = trace_of(frame, readings=readings, path=path, columns=columns)
+    return replace(trace, read_as=(*notes, *trace.read_as))
 
 
 def trace_of(
-    frame: pl.DataFrame, *, readings: Sequence[str] = (), path: Path = Path("trace")
+    frame: pl.DataFrame,
+    *,
+    readings: Sequence[str] = (),
+    path: Path = Path("trace"),
+    columns: Mapping[str, str] = MappingProxyType({}),
+    there: Sequence[str] | None = None,
 ) -> Trace:
-    """Return the trace of a data frame, as `read_trace`; `path` is what messages call it."""
+    """Return the trace of a data frame, as `read_trace`; `path` is what messages call it.
+
+    `there`: all columns that the caller has, for messages; None: those of the frame.
+    """
     try:
-        frame = check_frame(frame.select(_wanted(path, frame.columns, readings)))
+        frame = check_frame(frame.select(_wanted(path, there or frame.columns, readings, columns)))
     except UnfoldingError as error:
         raise InputError(f"{path}: {error}") from None
-    ts = _numbers(path, frame, "ts")
+    frame, notes = with_our_names(path, frame, columns)
+    ts = frame["ts"].to_numpy()
     ids = _names(path, frame, "device_id")
     usable = np.isfinite(ts) & ids.is_not_null().to_numpy()
     node = None
@@ -93,6 +130,7 @@ def trace_of(
         n_unusable=len(usable) - len(rows),
         readings={name: _readings(path, frame, name)[rows] for name in read},
         network=_sources(frame, rows),
+        read_as=notes,
     )
 
 
@@ -104,33 +142,58 @@ def ending_of(path: Path) -> str:
     raise InputError(f"{path}: a trace ends in {', '.join(KNOWN_ENDINGS)}")
 
 
-def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
-    """Return the columns that matter; those of a csv as text."""
-    form = "parquet" if ending_of(path) == ".parquet" else "csv"
+def _read_frame(
+    path: Path, readings: Sequence[str], columns: Mapping[str, str]
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the columns that matter, those of a csv as text, and what was found of its form."""
+    name = path.with_name(re.sub(r"(?i)\.txt(\.gz)?$", r".csv\1", path.name))
+    if not name.name.lower().endswith(KNOWN_ENDINGS) and (hint := unread_form(path)):
+        raise InputError(f"{path}: is no table: {hint}")
+    form = "parquet" if ending_of(name) == ".parquet" else "csv"
     with reading(path, form):
         if form == "parquet":
             source = parquet_source(path)
-            wanted = _wanted(path, list(pl.read_parquet_schema(source)), readings)
+            wanted = _wanted(path, list(pl.read_parquet_schema(source)), readings, columns)
             check_unfolding(path, wanted)
-            return check_frame(pl.read_parquet(source, columns=wanted))
+            return check_frame(pl.read_parquet(source, columns=wanted)), []
         check_unfolding(path)
         check_csv(path)
-        header = pl.read_csv(path, n_rows=0, infer_schema=False)
-        wanted = _wanted(path, header.columns, readings)
-        return pl.read_csv(path, columns=wanted, infer_schema=False)
+        text = text_of_csv(path)
+        notes = [f"is in {text.encoding}"] * bool(text.encoding)
+        if text.separator in _MARKS:
+            notes.append(f"cells are separated by {_MARKS[text.separator]}")
+        read = partial(
+            pl.read_csv,
+            path if text.data is None else text.data,
+            separator=text.separator,
+            infer_schema=False,
+        )
+        if are_numbers(columns):
+            frame = read(has_header=False)
+            numbers = map(str, range(1, frame.width + 1))
+            return frame.rename(dict(zip(frame.columns, numbers, strict=True))), notes
+        there = read(n_rows=0).columns
+        return read(columns=_wanted(path, there, readings, columns)), notes
 
 
-def _wanted(path: Path, columns: list[str], readings: Sequence[str]) -> list[str]:
-    by_node = "node" in columns and not {"lat", "lon"} <= set(columns)
+def _wanted(
+    path: Path, there: Sequence[str], readings: Sequence[str], columns: Mapping[str, str]
+) -> list[str]:
+    """Return the columns to read, under the names that they have in the file."""
+    stated = wanted_of(columns)
+    has = {NAME_OF[key] for key in columns if key in NAME_OF}
+    has |= {"lat", "lon"} if {"latlon", "lonlat"} & columns.keys() else set()
+    known = has | set(there)
+    by_node = "node" in known and not {"lat", "lon"} <= known
     wanted = ["device_id", "ts", "node"] if by_node else list(TRACE_SCHEMA)
-    missing = [name for name in wanted if name not in columns]
-    if missing:
-        hint = "" if by_node else " (columns: device_id, ts, and lat and lon, or node)"
-        raise InputError(f"{path}: no column {missing[0]}{hint}")
-    if unread := [name for name in readings if name not in columns]:
+    for name in [*stated, *(name for name in wanted if name not in has)]:
+        if name not in there:
+            raise no_such_column(path, name, there)
+    if unread := [name for name in readings if name not in there]:
         raise InputError(f"{path}: no column {unread[0]} (a declared reading)")
-    of_kinds = [_NETWORK] if _NETWORK in columns and not by_node else []
-    return list(dict.fromkeys([*wanted, *readings, *_motion(columns), *of_kinds]))
+    of_kinds = [_NETWORK] if _NETWORK in there and not by_node else []
+    own = [name for name in wanted if name not in has]
+    return list(dict.fromkeys([*own, *stated, *readings, *_motion(there), *of_kinds]))
 
 
 def _motion(columns: Sequence[str]) -> list[str]:

@@ -46,6 +46,7 @@ def as_loaded(network: RoadNetwork) -> RoadNetwork:
         load_at=None if network.load_at is None else network.load_at[junction],
         reach_m=network.reach_m,
         layers=tuple(_with_junctions(layer, inner) for layer in network.layers),
+        account=network.account,
     )
 
 

@@ -13,16 +13,11 @@ from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
 from anonymizer.networks.layers import joined
+from anonymizer.networks.line_layers import LINE_ENDINGS, load_lines
+from anonymizer.networks.osm import OSM_ENDINGS, load_osm
 from anonymizer.networks.ppm_edges import load_edges
-from anonymizer.networks.speeds import DRIVE, PROFILES, Profile
+from anonymizer.networks.speeds import PROFILES, Profile
 from anonymizer.unfolding import check_unfolding
-
-
-def _osm(path: Path, *, max_spacing_m: float, profile: Profile = DRIVE) -> RoadNetwork:
-    with extra("osm"):
-        from anonymizer.networks.osm import load_osm  # noqa: PLC0415  an extra
-
-    return load_osm(path, max_spacing_m=max_spacing_m, profile=profile)
 
 
 def _sumo(path: Path, *, max_spacing_m: float) -> RoadNetwork:
@@ -46,7 +41,6 @@ def _tables(edges: Path, nodes: Path | None, *, max_spacing_m: float) -> RoadNet
     return load_tables(edges, nodes, max_spacing_m=max_spacing_m)
 
 
-_OSM = (".osm", ".osm.gz", ".osm.bz2", ".osm.pbf")
 _GENERATED: dict[str, Callable[[str], RoadNetwork]] = {
     "grid:": grid,
     "city:": city,
@@ -55,10 +49,11 @@ _GENERATED: dict[str, Callable[[str], RoadNetwork]] = {
 _FILES: dict[str, Callable[..., RoadNetwork]] = {
     ".graphml": load_graphml,
     ".graphml.gz": load_graphml,
-    **dict.fromkeys(_OSM, _osm),
+    **dict.fromkeys(OSM_ENDINGS, load_osm),
     ".net.xml": _sumo,
     ".net.xml.gz": _sumo,
     ".edges": load_edges,
+    **dict.fromkeys(LINE_ENDINGS, load_lines),
 }
 _TABLE_ENDINGS = (".parquet", ".csv")
 """The first one is read where both are there."""
@@ -82,7 +77,8 @@ def load_network(
     | source | network |
     |---|---|
     | `*.graphml`, `.gz` | GraphML by the conventions of OSMnx |
-    | `*.osm`, `.osm.gz`, `.osm.bz2`, `.osm.pbf` | drivable ways of an OpenStreetMap extract |
+    | `*.osm`, `.osc`, `.json` (and `.gz`, `.bz2`), `.osm.pbf` | drivable ways of OpenStreetMap |
+    | `*.gpkg`, `.geojson`, `.shp` | lines, which are roads |
     | `walk:FILE`, `cycle:FILE`, `streets:FILE`, `water:FILE` | other ways of such an extract |
     | `*.net.xml`, `.gz` | a SUMO network |
     | `*.edges` | a map of the US DOT's privacy protection module |
@@ -122,7 +118,7 @@ def load_network(
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     if network.n_roads == 0:
-        raise InputError(f"{name}: has no road")
+        raise InputError(f"{name}: {_roadless(network)}")
     return network
 
 
@@ -137,8 +133,12 @@ def _joined(source: str, max_spacing_m: float) -> RoadNetwork:
         except InputError as error:
             raise InputError(f"{each}: {error}") from error
         if not networks[-1].n_roads:
-            raise InputError(f"{each}: has no road")
+            raise InputError(f"{each}: {_roadless(networks[-1])}")
     return joined(sources, networks)
+
+
+def _roadless(network: RoadNetwork) -> str:
+    return f"has no road ({network.account})" if network.account else "has no road"
 
 
 def _load(source: str, max_spacing_m: float) -> RoadNetwork:
@@ -161,9 +161,11 @@ def _load(source: str, max_spacing_m: float) -> RoadNetwork:
 
 def _ways(path: Path, profile: Profile, max_spacing_m: float) -> RoadNetwork:
     """Load the ways of a profile; only OpenStreetMap says what a way is for."""
-    if not path.name.endswith(_OSM):
-        raise InputError(f"only files of OpenStreetMap have profiles: {', '.join(_OSM)}")
-    return _osm(_usable(path), max_spacing_m=max_spacing_m, profile=profile)
+    known = (*OSM_ENDINGS, *LINE_ENDINGS)
+    if not path.name.endswith(known):
+        raise InputError(f"only files of OpenStreetMap have profiles: {', '.join(known)}")
+    load = load_osm if path.name.endswith(OSM_ENDINGS) else load_lines
+    return load(_usable(path), max_spacing_m=max_spacing_m, profile=profile)
 
 
 def _usable(path: Path) -> Path:

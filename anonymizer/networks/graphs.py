@@ -3,7 +3,7 @@
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 from xml.etree.ElementTree import ParseError
@@ -13,6 +13,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.extras import extra
 from anonymizer.networks.construction import from_arcs
 from anonymizer.networks.drawn_roads import (
     MAX_SPACING_M,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 Attributes: TypeAlias = Mapping[str, Any]
 AnyGraph: TypeAlias = "nx.Graph[Any]"
+Degrees: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def is_graph(value: object) -> TypeGuard[AnyGraph]:
@@ -65,7 +67,8 @@ def load_graphml(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNet
 def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Build a network from a graph, in the node and adjacency order of the graph.
 
-    Node attributes: `x` is the longitude, `y` the latitude; a graph may have neither. Edge
+    Node attributes: `x` is the longitude, `y` the latitude; a graph may have neither. If its
+    attribute `crs` names another reference system, they are converted from that. Edge
     attributes, each optional, typed or text: `length` in metres; `speed_kph`, or else `maxspeed`
     and `highway` (of lists, as OSMnx makes them, the lowest limit and the first class count);
     `oneway`; `osmid`, the way of OpenStreetMap (of a list the first one); `geometry`, a line of
@@ -86,10 +89,13 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
     index = {node: place for place, node in enumerate(names)}
     arcs = [arc for node in names for arc in _arcs_out_of(graph, node)]
     ends = np.array([(index[arc.tail], index[arc.head]) for arc in arcs], np.int64).reshape(-1, 2)
+    in_degrees = _degrees(graph.graph.get("crs"))
     nodes = Nodes(
         node_ids(names),
-        _numbers([graph.nodes[node] for node in names], "y"),
-        _numbers([graph.nodes[node] for node in names], "x"),
+        *in_degrees(
+            _numbers([graph.nodes[node] for node in names], "y"),
+            _numbers([graph.nodes[node] for node in names], "x"),
+        ),
     )
     number: dict[int, int] = {}
     road_of = np.array([number.setdefault(id(arc.road), len(number)) for arc in arcs], np.int64)
@@ -111,7 +117,7 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
         drivable=np.array([arc.drivable for arc in arcs], dtype=np.bool_),
         road_of=road_of,
         along=along,
-        corners=_corners([arcs[i].road for i in drawn.tolist()], nodes, ends[drawn]),
+        corners=_corners([arcs[i].road for i in drawn.tolist()], nodes, ends[drawn], in_degrees),
         max_spacing_m=max_spacing_m,
         way=_ways([arc.road for arc in arcs]),
     )
@@ -190,20 +196,51 @@ def _arcs_out_of(graph: AnyGraph, node: object) -> Iterator[_Arc]:
         yield _Arc(node, head, road, ahead=False, drivable=both)
 
 
-def _corners(roads: Sequence[Attributes], nodes: Nodes, ends: IntArray) -> Corners | None:
+def _degrees(crs: object) -> Degrees:
+    """Return what makes latitude and longitude of y and x in a reference system."""
+    if crs is None or str(crs).lower() in _WGS84:
+        return lambda y, x: (y, x)
+    with extra("sumo"):
+        import pyproj  # noqa: PLC0415  an extra
+
+    try:
+        convert = pyproj.Transformer.from_crs(str(crs), "EPSG:4326", always_xy=True)
+    except pyproj.exceptions.ProjError as error:
+        raise InputError("names a reference system (crs) that is not known") from error
+
+    def in_degrees(y: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        lon, lat = convert.transform(x, y)
+        # Infinite where the system has no such place; NaN stays NaN.
+        return np.asarray(lat, np.float64), np.asarray(lon, np.float64)
+
+    return in_degrees
+
+
+_WGS84 = frozenset({"epsg:4326", "ogc:crs84", "wgs84", "none", "nan", ""})
+
+
+def _corners(
+    roads: Sequence[Attributes], nodes: Nodes, ends: IntArray, in_degrees: Degrees
+) -> Corners | None:
     """Return the corners of all roads; None if the graph draws none."""
     lines = [str(road.get("geometry") or "") for road in roads]
     if not any(lines):
         return None
-    return corners_of_lines(*read_wkt(lines), nodes, ends)
+    first_point_of, y, x = read_wkt(lines)
+    return corners_of_lines(first_point_of, *in_degrees(y, x), nodes, ends)
 
 
 def _ways(roads: Sequence[Attributes]) -> IntArray | None:
     """Return the way of each edge, 0 for none; None if no edge has one."""
     if not any("osmid" in road for road in roads):
         return None
-    found = [_WAY.match(str(road.get("osmid"))) for road in roads]
-    return np.array([int(way[1]) if way else 0 for way in found], np.int64)
+    return np.array([way_number(road.get("osmid")) for road in roads], np.int64)
+
+
+def way_number(value: object) -> int:
+    """Return a way of OpenStreetMap, of several the first one; 0 if there is none."""
+    way = _WAY.match(str(value))
+    return int(way[1]) if way else 0
 
 
 _WAY = re.compile(r"\[?'?([1-9][0-9]{0,17})(?![0-9.])")
@@ -220,11 +257,11 @@ def _numbers(owners: Sequence[Attributes], name: str) -> FloatArray:
 def _speed_mps(road: Attributes) -> float:
     if "speed_kph" in road:
         return float(_numbers([road], "speed_kph")[0]) * KMH
-    highway, maxspeed = _texts(road.get("highway")), _texts(road.get("maxspeed"))
+    highway, maxspeed = tag_values(road.get("highway")), tag_values(road.get("maxspeed"))
     return free_flow_mps(highway[0] if highway else None, ";".join(maxspeed))
 
 
-def _texts(value: object) -> list[str]:
+def tag_values(value: object) -> list[str]:
     """Return the values of a tag that is missing, single, a list, or a list saved as text."""
     if value is None:
         return []

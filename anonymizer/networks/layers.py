@@ -77,6 +77,11 @@ def joined(sources: Sequence[str], networks: Sequence[RoadNetwork]) -> RoadNetwo
             for source, each, a, b in zip(sources, networks, first[:-1], first[1:], strict=True)
         ),
         inner=_inner(networks),
+        account="; ".join(
+            f"{source}: {each.account}"
+            for source, each in zip(sources, networks, strict=True)
+            if each.account
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from anonymizer.domain.longitudes import west_east
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
@@ -216,7 +217,8 @@ def _drawn(network: RoadNetwork) -> Iterator[list[list[float]]]:
 
 
 def _box(network: RoadNetwork) -> tuple[float, float, float, float]:
-    corners = (network.lon.min(), network.lat.min(), network.lon.max(), network.lat.max())
+    west, east = west_east(network.lon)
+    corners = (west, network.lat.min(), east, network.lat.max())
     west, south, east, north = (round(float(corner), _DIGITS) for corner in corners)
     return west, south, east, north
 

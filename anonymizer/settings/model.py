@@ -63,8 +63,8 @@ class NetworkSettings(Group):
     """The road network that positions are located on."""
 
     source: str = "city:10000"
-    """A file (GraphML, OSM pbf or XML, SUMO .net.xml, .edges), a prefix PREFIX of PREFIX_nodes and
-    PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
+    """A file (OpenStreetMap, GraphML, GeoPackage, SUMO .net.xml, .edges), a prefix PREFIX of
+    PREFIX_nodes and PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
     OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
     `city:NODES`. Several, joined by ` + `, for devices of several kinds: see `inputs.network`."""
     snap_limit_m: Positive = 100.0

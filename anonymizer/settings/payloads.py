@@ -105,9 +105,10 @@ class PayloadSettings(Group):
     seconds, are no farther apart. It needs `time`, or `bare`. A message that completes no position
     counts as superseded. None: every message states both."""
     bare: bool = False
-    """Payloads are numbers alone, and the last level of the topic says which: `lat = "latitude"`
-    for `cars/{device}/latitude`, read by the topic `cars/{device}/+`. They have no times, so
-    `join_s` is for those of arrival. Other levels are counted as `not_selected`."""
+    """Payloads are numbers alone, or `{"value": 60.17}`, and the last level of the topic says
+    which: `lat = "latitude"` for `cars/{device}/latitude`, read by the topic `cars/{device}/+`.
+    They have no times, so `join_s` is for those of arrival. Other levels are counted as
+    `not_selected`."""
     time_unit: TimeUnit = "s"
     """`s`, `ms`, `us`, `ns`: seconds, milliseconds and so on since 1970. `iso8601`: text, or digits
     as 20270115080000."""
@@ -134,6 +135,8 @@ class PayloadSettings(Group):
     def _declarations_fit_each_other(self) -> Self:
         if (self.lat is None) != (self.lon is None):
             raise ValueError("lat and lon must be given together")
+        if self.lat is not None and self.paths.lat == self.paths.lon:
+            raise ValueError("lat and lon have the same path, so no position is one")
         if self.time_zone is not None and self.time_unit != "iso8601":
             raise ValueError('time_zone is for time_unit = "iso8601"')
         if self.bare and not self._are_two_keys_alone:

@@ -169,6 +169,11 @@ class KafkaLink:
         """Whether Kafka could be reached of late, and has the topics."""
         return self._connected
 
+    @property
+    def refused(self) -> Sequence[str]:
+        """Nothing: Kafka refuses no filter of several."""
+        return ()
+
     async def until_connected(self) -> None:
         """Wait until Kafka is reached."""
         await self._up.wait()

@@ -126,6 +126,11 @@ class MqttLink:
         """Whether messages can flow now."""
         return self._session is not None and self._session.usable
 
+    @property
+    def refused(self) -> Sequence[str]:
+        """Filters that the broker refuses while it lets others flow, each with its reason."""
+        return self._session.refused if self._session is not None and self.connected else ()
+
     async def until_connected(self) -> None:
         """Wait until the broker has accepted the connection and the subscriptions."""
         while not (self._up.is_set() and self.connected):
@@ -245,7 +250,8 @@ class MqttLink:
                 self._count_connection(session)
                 session.read(on=self._reading)
                 self._up.set()
-                self._on_state(True, "connected")
+                told = f"; subscription refused: {'; '.join(session.refused)}"
+                self._on_state(True, "connected" + told * bool(session.refused))
             await session.lost.wait()
             self._count_end(session)
         finally:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from anonymizer.settings import BrokerSettings
 
 
+_MOST_FILTERS = 8
+"""In one SUBSCRIBE or UNSUBSCRIBE: AWS IoT Core closes the connection at more."""
 _TAKEN_OVER = 0x8E
 """Reason with which an MQTT 5 broker disconnects a client whose id another one has used."""
 
@@ -98,6 +100,7 @@ class PahoControl:
         self._settings = settings
         self._access = access
         self._subscriptions = subscriptions
+        self._asked: dict[int, list[str]] = {}
         self._socket = _PacketSocket(session.wire)
         self._client = _Client(self._socket, settings, client_id)
         self._client.username_pw_set(settings.username, access.password)
@@ -134,7 +137,9 @@ class PahoControl:
 
     def unsubscribe(self) -> None:
         """Unsubscribe from all topics."""
-        self._client.unsubscribe([topic for topic, _ in self._subscriptions])
+        topics = [topic for topic, _ in self._subscriptions]
+        for first in range(0, len(topics), _MOST_FILTERS):
+            self._client.unsubscribe(topics[first : first + _MOST_FILTERS])
 
     def disconnect(self) -> None:
         """Send DISCONNECT, then close the wire."""
@@ -166,24 +171,35 @@ class PahoControl:
             # Retained messages are wanted once, not at every renewal.
             once = partial(SubscribeOptions, retainHandling=SubscribeOptions.RETAIN_SEND_IF_NEW_SUB)
             wanted = [(topic, once(qos=qos)) for topic, qos in wanted]
-        if wanted:
-            self._client.subscribe(wanted)
-        else:
+        if not wanted:
             self._session.open()
+        for first in range(0, len(wanted), _MOST_FILTERS):
+            _, mid = self._client.subscribe(wanted[first : first + _MOST_FILTERS])
+            if mid is not None:
+                topics = self._subscriptions[first : first + _MOST_FILTERS]
+                self._asked[mid] = [topic for topic, _ in topics]
 
     def _on_subscribe(
         self,
         _client: Client,
         _userdata: Any,  # noqa: ANN401  paho's signature
-        _mid: int,
+        mid: int,
         reasons: list[ReasonCode],
         _properties: Properties | None,
     ) -> None:
-        refused = next((reason for reason in reasons if reason.is_failure), None)
-        if refused is None:
+        topics = self._asked.pop(mid, [])
+        self._session.refused += [
+            f"{topic}: {reason}"
+            for topic, reason in zip(topics, reasons, strict=False)
+            if reason.is_failure
+        ]
+        if self._asked:
+            return
+        if len(self._session.refused) < len(self._subscriptions):
             self._session.open()
         else:
-            self._session.end(f"subscription refused: {refused}", Loss.REFUSED)
+            told = "; ".join(self._session.refused)
+            self._session.end(f"subscription refused: {told}", Loss.REFUSED)
 
     def _on_disconnect(self, *arguments: Any) -> None:  # noqa: ANN401  paho's signature
         *_, reason, _properties = arguments

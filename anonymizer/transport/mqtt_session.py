@@ -153,6 +153,8 @@ class Session:
         """Why it is lost, in words."""
         self.loss = Loss.OTHER
         """Why it is lost."""
+        self.refused: list[str] = []
+        """Filters that the broker does not let this client subscribe to, each with its reason."""
         self.resumed = False
         """Whether the broker had kept the session of an earlier connection."""
         self.n_batches = 0  # delivered: a broker may send what it kept before it opens the session

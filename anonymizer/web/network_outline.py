@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.longitudes import unwrapped, west_east
 from anonymizer.domain.network import RoadNetwork
 
 MOST_ROADS = 40_000
@@ -75,7 +76,9 @@ class Outline:
 
     def __init__(self, network: RoadNetwork, *, most_roads: int = MOST_ROADS) -> None:
         self._most = most_roads
-        self._place = np.rint(np.column_stack([network.lat, network.lon]) * _MICRO).astype(np.int32)
+        # No road is drawn around the world: east of the date line, longitudes go on beyond 180.
+        lon = unwrapped(network.lon, west_east(network.lon)[0])
+        self._place = np.rint(np.column_stack([network.lat, lon]) * _MICRO).astype(np.int32)
         self._road, self._rank = _roads(network)
         self._levels: _Levels = []
         self._building = Lock()

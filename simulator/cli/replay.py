@@ -65,6 +65,9 @@ def replay(
             help="Network of a trace that names nodes, or of one of SUMO's that is not in degrees.",
         ),
     ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="As of `anonymizer cloak`.")
+    ] = None,
     skip: Annotated[
         float, typer.Option("--from", min=0, metavar="T", help="Seconds of the trace to skip.")
     ] = 0.0,
@@ -92,6 +95,7 @@ def replay(
     from simulator.trace_replay import ReplaySource, locate_nodes
 
     with extra("tables"):
+        from anonymizer.files.trace_columns import named_columns
         from anonymizer.files.traces import read_trace
         from simulator.fcd_traces import is_fcd, read_fcd
 
@@ -108,7 +112,7 @@ def replay(
     if is_fcd(trace):
         recorded = read_fcd(trace, None if network is None else Path(network))
     else:
-        recorded = read_trace(trace)
+        recorded = read_trace(trace, columns=named_columns(columns))
     if recorded.node is not None:
         if network is None:
             raise SettingsError("--network: is required, the trace names nodes, not coordinates")

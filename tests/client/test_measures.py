@@ -132,7 +132,10 @@ def test_a_group_without_a_spread_has_no_error_bar() -> None:
     found = releases(
         message("ab", [10, 11], readings={"speed_mps": {"mean": 10.0}}), network=STREET
     )
-    assert np.isnan(found.speeds()["se"]).all()
+    with pytest.warns(
+        UserWarning, match=r"speed_mps: no error bars.*add p25 and p75 to statistics"
+    ):
+        assert np.isnan(found.speeds()["se"]).all()
     quartiles = {"mean": 10.0, "p25": 9, "p75": 11}
     found = releases(message("ab", [10, 11], readings={"speed_mps": quartiles}), network=STREET)
     assert found.speeds()["se"] == pytest.approx([2 / 1.349], abs=0.001)

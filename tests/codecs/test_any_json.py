@@ -201,6 +201,9 @@ def test_readings_alone_are_a_message_where_a_registry_says_where_devices_stand(
     [
         ({}, "lat and lon are needed"),
         ({"lat": "a"}, "lat and lon must be given together"),
+        ({"lat": "a", "lon": "a"}, "lat and lon have the same path"),
+        ({"lat": "a[k=1].v", "lon": "a[k=1].v"}, "lat and lon have the same path"),
+        ({"lat": "a", "lon": "a", "join_s": 1.0, "bare": True}, "lat and lon have the same path"),
         ({"lat": "", "lon": "b"}, "lat"),
         ({"lat": "a..b", "lon": "b"}, "keys separated by dots"),
         ({"lat": [], "lon": "b"}, "keys separated by dots"),

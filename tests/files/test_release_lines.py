@@ -154,10 +154,16 @@ def refusal(read_it: Callable[[Path], Any], path: Path) -> str:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"region": [4, 99]}, "line 2: region is not a list of distinct nodes of the network"),
-        ({"region": [4, 4]}, "line 2: region is not a list of distinct nodes of the network"),
-        ({"region": "secret"}, "line 2: region is not a list of distinct nodes of the network"),
-        ({"region": [["secret"]]}, "line 2: region is not a list of distinct nodes of the network"),
+        (
+            {"region": [4, 99]},
+            (
+                "line 2: names a node that the network lacks: the release is of another network, "
+                "or of another mode (adka knows junctions alone)"
+            ),
+        ),
+        ({"region": [4, 4]}, "line 2: region is not a list of distinct nodes"),
+        ({"region": "secret"}, "line 2: region is not a list of distinct nodes"),
+        ({"region": [["secret"]]}, "line 2: region is not a list of distinct nodes"),
         ({"k": 0}, "line 2: a published region has a time and a k >= 1"),
         ({"k": 2**31}, "line 2: is not a line of such a file"),
         ({"time": "secret"}, "line 2: is not a line of such a file"),

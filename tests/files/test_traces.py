@@ -90,15 +90,21 @@ def test_a_trace_may_name_nodes_instead_of_coordinates(
 def test_what_cannot_be_read_is_said_in_one_line_without_a_value(tmp_path: Path) -> None:
     cases = {
         "": "is empty",
-        "device_id,ts,lat\n": "no column lon (columns: device_id, ts, and lat and lon, or node)",
-        "device_id,node\n": "no column ts",
+        "device_id,ts,lat\n": (
+            "no column lon (columns: device_id, ts, and lat and lon, or node); state which columns "
+            "they are, as --columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON"
+        ),
+        "device_id,node\n": (
+            "no column ts (columns: device_id, ts, and lat and lon, or node); state which columns "
+            "they are, as --columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON"
+        ),
         HEADER + "a,secret,1,2\na,1,secret,2\na,2,1,2\n": "column ts: not a number in 1 of 3 rows",
         HEADER + "a,1,2,3,4,5\n": "is not well-formed csv",
     }
     for text, message in cases.items():
         assert refused(csv(tmp_path, text)) == message
     assert refused(tmp_path / "missing.csv") == "no such file"
-    assert refused(tmp_path / "trace.txt") == "a trace ends in .csv, .csv.gz, .parquet"
+    assert refused(tmp_path / "trace.xlsx") == "a trace ends in .csv, .csv.gz, .parquet"
     (tmp_path / "folder.csv").mkdir()
     assert refused(tmp_path / "folder.csv") == "cannot be read: Is a directory"
 
@@ -110,14 +116,14 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError):
         read_trace(tmp_path / "t.csv.gz")
-    (tmp_path / "t.csv").write_bytes(HEADER.encode() + b"\xff\xfe,1,2,3\n")
-    assert refused(tmp_path / "t.csv") == "is not well-formed csv"
+    (tmp_path / "t.csv").write_bytes(HEADER.encode() + b"\x81\x8d\x90\x9d,1,2,3\n")
+    assert refused(tmp_path / "t.csv").startswith("is not UTF-8 text")
 
 
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
-        ("ts", pl.Series([1], dtype=pl.Datetime), "must hold numbers"),
+        ("ts", pl.Series([1], dtype=pl.Date), "must hold times"),
         ("lat", pl.Series([True]), "must hold numbers"),
         ("device_id", pl.Series([1.5]), "must hold text or integers"),
     ],

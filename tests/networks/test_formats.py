@@ -53,7 +53,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         load_network(str(tmp_path / "a.osm"))
 
 
-@pytest.mark.parametrize("source", ["", "nowhere", "map.shp", "tree:5"])
+@pytest.mark.parametrize("source", ["", "nowhere", "map.dxf", "tree:5"])
 def test_an_unknown_form_is_refused_with_the_known_ones(source: str) -> None:
     with pytest.raises(InputError) as refusal:
         load_network(source)

@@ -4,6 +4,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pyproj
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -259,3 +260,31 @@ def test_one_way_roads_corners_and_ways_survive_the_graph(tmp_path: Path) -> Non
     assert same(network, from_networkx(made, max_spacing_m=0))
     nx.write_graphml(made, tmp_path / "made.graphml")
     assert same(network, load_network(str(tmp_path / "made.graphml"), max_spacing_m=0))
+
+
+@pytest.mark.parametrize("crs", ["epsg:32632", "EPSG:3035", "+proj=utm +zone=32 +datum=WGS84"])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_a_graph_that_names_its_reference_system_is_converted(
+    tmp_path: Path, crs: str, *, as_file: bool
+) -> None:
+    lat, lon = np.array([48.0, 48.001, 48.002]), np.array([11.0, 11.001, 11.003])
+    x, y = pyproj.Transformer.from_crs(4326, crs, always_xy=True).transform(lon, lat)
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(crs=crs)
+    for node in (0, 2):
+        graph.add_node(node, x=x[node], y=y[node])
+    line = ", ".join(f"{x[i]} {y[i]}" for i in range(3))
+    graph.add_edge(0, 2, geometry=f"LINESTRING ({line})", oneway="False")
+    source: Any = graph
+    if as_file:
+        source = str(tmp_path / "a.graphml")
+        nx.write_graphml(graph, source)
+    network = load_network(source, max_spacing_m=0)
+    np.testing.assert_allclose(network.lat, lat[[0, 2]], atol=1e-7)
+    np.testing.assert_allclose(network.lon, lon[[0, 2]], atol=1e-7)
+    assert network.shapes is not None
+    np.testing.assert_allclose(network.shapes.lat, lat[[1]], atol=1e-7)
+
+
+def test_an_unknown_reference_system_is_refused() -> None:
+    with pytest.raises(InputError, match=r"reference system \(crs\) that is not known"):
+        load_network(nx.Graph(crs="epsg:0"))

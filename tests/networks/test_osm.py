@@ -178,14 +178,21 @@ def test_a_node_beyond_the_border_of_the_extract_breaks_the_way(tmp_path: Path) 
     assert set(roads(network)) == {(1, 2), (2, 1), (4, 5), (5, 4)}
 
 
-@pytest.mark.parametrize("ways", [[], [([1, 2], {"highway": "path"})], [([1], STREET)]])
+@pytest.mark.parametrize(
+    ("ways", "told"),
+    [
+        ([], ""),
+        ([([1, 2], {"highway": "path"})], " (1 way: 1 of other classes)"),
+        ([([1], STREET)], " (1 way: 1 without nodes)"),
+    ],
+)
 def test_an_extract_without_roads_is_refused(
-    tmp_path: Path, ways: list[tuple[list[int], dict[str, str]]]
+    tmp_path: Path, ways: list[tuple[list[int], dict[str, str]]], told: str
 ) -> None:
     path = write(tmp_path / "a.osm", *ways)
     with pytest.raises(InputError) as refusal:
         load_network(path)
-    assert str(refusal.value) == f"{path}: has no road"
+    assert str(refusal.value) == f"{path}: has no road{told}"
 
 
 @pytest.mark.parametrize("ending", [".osm", ".osm.gz", ".osm.bz2", ".osm.pbf"])

@@ -6,6 +6,7 @@ A link that blocked the loop would hang its test, because the server could not a
 import asyncio
 import contextlib
 import functools
+import re
 from pathlib import Path
 
 import pytest
@@ -135,8 +136,44 @@ async def test_a_link_whose_subscription_is_refused_does_not_count_as_connected(
             on_state=inbox.on_state,
         )
         async with running(link, connected=False):
-            await inbox.loses("subscription refused: Not authorized")
+            await inbox.loses("subscription refused: t: Not authorized")
     assert not any(up for up, _ in inbox.states)
+
+
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+async def test_filters_are_asked_for_eight_at_a_time_and_a_refused_one_is_named(
+    version: str,
+) -> None:
+    """As AWS IoT Core has it: it closes a connection that asks for more at once."""
+    n_asked: list[int] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_packet(reader)
+        writer.write(ACCEPTED if version == "5" else b"\x20\x02\x00\x00")
+        for _ in range(3):
+            subscribe = await read_packet(reader)
+            # Of one byte of length; each filter is "t/nn" with two bytes of length and options.
+            topics = [int(each) for each in re.findall(rb"t/(\d\d)", subscribe)]
+            n_asked.append(len(topics))
+            refused = 0x87 if version == "5" else 0x80
+            codes = bytes(refused if topic in {3, 17} else 1 for topic in topics)
+            head = subscribe[2:4] + (b"\x00" if version == "5" else b"")
+            writer.write(bytes([0x90, len(head) + len(codes)]) + head + codes)
+        await reader.read()
+
+    inbox = Inbox()
+    async with peer(serve) as url:
+        link = MqttLink(
+            settings(url, version=version),
+            client_id="link",
+            deliver=inbox.deliver,
+            subscriptions=[(f"t/{i:02}", 1) for i in range(20)],
+            on_state=inbox.on_state,
+        )
+        async with running(link):
+            assert n_asked == [8, 8, 4]
+            assert [each.partition(":")[0] for each in link.refused] == ["t/03", "t/17"]
+    assert link.refused == ()
 
 
 @pytest.mark.parametrize("scheme", ["mqtt", "mqtts"])

@@ -6,6 +6,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH, NodeLocator
 from anonymizer.algorithms.positions.protection import Zones
+from anonymizer.domain.longitudes import west_east
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.protection import Circle, Polygon
 from anonymizer.domain.trace import Trace
@@ -22,8 +23,7 @@ class Coverage(NamedTuple):
     Attributes
     ----------
     south, west, north, east
-        Bounding box of the nodes, WGS84 degrees. It spans no antimeridian: a network across it
-        seems to reach around the world.
+        Bounding box of the nodes, WGS84 degrees; west is above east across the date line.
     n_components, largest_share
         Connected parts, and the share of the nodes that the largest one has.
     near_share
@@ -93,11 +93,12 @@ class TraceCoverage(NamedTuple):
 def coverage(network: RoadNetwork, *, limit_m: float) -> Coverage:
     """Return where a network with coordinates is, and how much of it is near a road."""
     south, north = float(network.lat.min()), float(network.lat.max())
-    west, east = float(network.lon.min()), float(network.lon.max())
+    west, east = west_east(network.lon)
+    width = (east - west) % 360
     # The middles of equal cells, so that a network without any width is inside.
     step = (np.arange(_LATTICE) + 0.5) / _LATTICE
     lat = np.repeat(south + (north - south) * step, _LATTICE)
-    lon = np.tile(west + (east - west) * step, _LATTICE)
+    lon = np.tile(west + width * step, _LATTICE)
     # Rows near a pole are shorter, so their points stand for less.
     weight = np.cos(np.radians(lat))
     near = NodeLocator(network, limit_m=limit_m).locate(lat, lon) != OFF_GRAPH
@@ -126,5 +127,6 @@ def trace_coverage(trace: Trace, network: RoadNetwork, *, limit_m: float) -> Tra
         raise InputError("the trace has no positions")
     node = NodeLocator(network, limit_m=limit_m).locate(trace.lat, trace.lon)
     inside = (network.lat.min() <= trace.lat) & (trace.lat <= network.lat.max())
-    inside &= (network.lon.min() <= trace.lon) & (trace.lon <= network.lon.max())
+    west, east = west_east(network.lon)
+    inside &= (trace.lon - west) % 360 <= (east - west) % 360
     return TraceCoverage(trace.n_rows, float((node == OFF_GRAPH).mean()), 1 - float(inside.mean()))

@@ -472,6 +472,8 @@ class Gateway:
             self._backlog.note_state(connected=connected)
         if connected:
             self._log.info("broker connected")
+            for each in self._link.refused:
+                self._log.warning("the broker refuses a subscription", filter=each)
             if self._network_topics:
                 self._network_topics.connected()
         elif self._phase is not _Phase.LEAVING:

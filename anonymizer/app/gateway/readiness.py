@@ -68,6 +68,8 @@ class Readiness:
         problems = self.why_dead()
         if not self._link.connected:
             problems.append("broker: not connected")
+        refused = [*self._link.refused, *(self._records.refused if self._records else ())]
+        problems += [f"broker: subscription refused: {each}" for each in refused]
         if self._zones and not self._zones.connected:
             problems.append("broker: not connected for zones")
         if self._zones and self._zones.full:

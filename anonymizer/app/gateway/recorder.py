@@ -205,6 +205,11 @@ class Recorder:
         """Whether the broker is connected, for records and for classes."""
         return self._link.connected and self.output.connected
 
+    @property
+    def refused(self) -> Sequence[str]:
+        """Filters that the broker refuses, each with its reason."""
+        return self._link.refused
+
     @cached_property
     def topics(self) -> list[str]:
         """The topics and filters that it subscribes to."""

@@ -109,7 +109,8 @@ def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
     tell("reads the network")
     network, streams = check_files(settings)
     if settings.inputs:
-        log.info("network loaded", nodes=network.n_nodes, roads=network.n_roads)
+        read = {"of": network.account} if network.account else {}
+        log.info("network loaded", nodes=network.n_nodes, roads=network.n_roads, **read)
     _warn(settings)
     tell("warms up")
     gateway = Gateway(settings, network, streams, http=startup.server if startup else None)

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.longitudes import west_east
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.extras import extra
 
@@ -170,6 +171,7 @@ class _Boxes:
 
     def of(self, node: Int32Array) -> Shape:
         lat, lon = self._lat[node], self._lon[node]
-        corners = (lon.min(), lat.min(), lon.max(), lat.max())
+        west, east = west_east(lon)
+        corners = (west, lat.min(), east, lat.max())
         west, south, east, north = (round(float(corner), _DIGITS) for corner in corners)
         return Shape(bbox=(west, south, east, north))

@@ -184,6 +184,21 @@ def test_bare_numbers_on_two_topics_are_joined_to_a_fix() -> None:
         assert Read(table, ("cars/a/latitude", odd)).refused == {why: 1}
 
 
+def test_values_in_objects_on_two_topics_are_joined_to_a_fix() -> None:
+    paths = {"lat": "latitude", "lon": "longitude", "bare": True, "join_s": 0.5}
+    table = {"topic": "cars/{device}/+", "codec": "json", "payload": paths}
+    halves = (
+        ("cars/a/latitude", b'{"value": 60.17, "timestamp": 5}'),
+        ("cars/a/longitude", b' {"unit": "deg", "value": "24.94"}'),
+    )
+    found = Read(table, *halves, seconds=0.1)
+    np.testing.assert_array_equal(found.positions, [(*AT, math.nan)])
+    for odd, why in ((b'{"value": null}', NO_FIX), (b'{"value": [1]}', MALFORMED),
+                     (b'{"value": true}', MALFORMED), (b"{}", MALFORMED), (b"{" * 90_000, MALFORMED),
+                     (b'{"value": 98}', Outcome.INVALID__OUT_OF_RANGE)):  # fmt: skip
+        assert Read(table, ("cars/a/latitude", odd)).refused == {why: 1}
+
+
 def test_a_retained_half_without_a_time_joins_nothing() -> None:
     paths = {"lat": "latitude", "lon": "longitude", "bare": True, "join_s": 5.0}
     stated = {"topic": "cars/{device}/+", "codec": "json", "payload": paths}

@@ -1,0 +1,26 @@
+"""Values that a shell completes for options that take one of a few names."""
+
+from typing import get_args
+
+
+def mode_names() -> list[str]:
+    """Return the modes of regions."""
+    from anonymizer.domain.region_modes import RegionMode
+
+    return list(get_args(RegionMode))
+
+
+def codec_names() -> list[str]:
+    """Return the formats of payloads, with those of plugins."""
+    from anonymizer import plugins
+    from anonymizer.codecs import CODECS
+    from anonymizer.settings.inputs import ANY_JSON
+
+    return sorted({*CODECS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)})
+
+
+def method_names() -> list[str]:
+    """Return the methods of all models of records."""
+    from anonymizer.algorithms.records.methods import MODELS
+
+    return list(dict.fromkeys(name for model in MODELS.values() for name in model.methods))

@@ -1,0 +1,237 @@
+"""Columns of a trace as people have them: other names, forms of time, and marks in numbers.
+
+What is found is said, and what cannot be is refused with what to state.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from anonymizer.codecs.times import PER_SECOND, NumberUnit, calendar_number, instant, zone_of
+from anonymizer.domain.arrays import FloatArray
+from anonymizer.errors import InputError, SettingsError
+
+NAME_OF = {"id": "device_id", "time": "ts", "lat": "lat", "lon": "lon", "node": "node"}
+"""By what `--columns` calls a column: its name in a trace."""
+_PAIRS = {"latlon": ("lat", "lon"), "lonlat": ("lon", "lat")}
+"""A column of both coordinates, by their order."""
+_ZONE = "zone"
+_EXAMPLE = "id=MMSI,time=BaseDateTime,lat=LAT,lon=LON"
+_LIKELY = {
+    "id": "deviceid id vehicleid taxiid mmsi userid uid individuallocalidentifier imei trackid "
+    "objectid driverid tripid vehicle device user taxi bus",
+    "time": "ts time timestamp datetime basedatetime timesteptime date datetimeutc fixtime t utc "
+    "gpstime recordedat",
+    "lat": "lat latitude locationlat vehicley gpslat y",
+    "lon": "lon lng long longitude locationlong locationlon vehiclex gpslon x",
+}
+"""Names of columns that are probably meant, in small letters alone, the likeliest first."""
+_UNIT = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_LEAST = 1e8
+"""Seconds since 1970 below which a number is no date, as in simulations: it stays as it is."""
+_CALENDAR = (1.9e13, 2.1e13)
+"""Numbers of the form YYYYMMDDhhmmss."""
+_COMMA = r"^[+-]?\d+,\d+$"
+_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_TWO = rf"({_NUMBER})[^\d.+-]+({_NUMBER})"
+_AS_UTC = "times without a zone are taken as UTC (--columns zone=...)"
+_UNREAD = {
+    ".plt": "Geolife has a file for each device: join them to one csv of device_id, ts, lat, lon",
+    ".gpx": "make a csv of it: ogr2ogr -f CSV OUT FILE track_points -lco GEOMETRY=AS_XY; then "
+    "--columns id=track_fid,time=time,lat=Y,lon=X",
+    ".xml": "SUMO's xml2csv.py makes a csv of it: --columns "
+    "id=vehicle_id,time=timestep_time,lat=vehicle_y,lon=vehicle_x (with --fcd-output.geo)",
+    ".json": "write a row for each position: device_id, ts, lat, lon",
+    ".geojson": "write a row for each position: device_id, ts, lat, lon",
+}
+
+
+def named_columns(text: str | None) -> dict[str, str]:
+    """Return the columns that a text such as `id=MMSI,time=BaseDateTime,lat=LAT,lon=LON` names.
+
+    None: none.
+
+    Raises
+    ------
+    SettingsError
+        As `checked_columns`.
+    """
+    if text is None:
+        return {}
+    pairs = [each.partition("=") for each in re.split(r",(?=\w+=)", text)]
+    return checked_columns({key.strip(): name.strip() for key, _, name in pairs})
+
+
+def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of columns by what they are: id, time, lat, lon, node, latlon, lonlat; zone.
+
+    Raises
+    ------
+    SettingsError
+        If one is not known or empty, or the zone is none.
+    """
+    known = (*NAME_OF, *_PAIRS, _ZONE)
+    for key, name in columns.items():
+        if key not in known or not isinstance(name, str) or not name:
+            raise SettingsError(f"columns: {', '.join(known)}, each with a name, as {_EXAMPLE}")
+    try:
+        zone_of(columns.get(_ZONE, "UTC"))
+    except ValueError as error:
+        raise SettingsError(f"columns: zone: {error}") from None
+    return dict(columns)
+
+
+def are_numbers(columns: Mapping[str, str]) -> bool:
+    """Return whether columns are named by their number, from 1: the file has no header."""
+    names = [name for key, name in columns.items() if key != _ZONE]
+    return bool(names) and all(name.isdecimal() for name in names)
+
+
+def with_our_names(
+    path: Path, frame: pl.DataFrame, columns: Mapping[str, str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return a frame with the columns of a trace under their own names, and what was found.
+
+    Times become unix seconds; coordinates with decimal commas, or two in a cell, become numbers.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or holds another thing. No value is quoted.
+    """
+    notes: list[str] = []
+    made = {NAME_OF[key]: frame[name] for key, name in columns.items() if key in NAME_OF}
+    for key, order in _PAIRS.items():
+        if key in columns:
+            made |= _pair(path, frame[columns[key]], order)
+    frame = frame.with_columns(column.alias(name) for name, column in made.items())
+    if "ts" in frame.columns:
+        zone = zone_of(columns[_ZONE]) if _ZONE in columns else None
+        ts = _times(path, frame["ts"], zone, notes)
+        frame = frame.with_columns(pl.Series("ts", ts))
+    for name in ("lat", "lon"):
+        if name in frame.columns and frame[name].dtype == pl.String:
+            frame = frame.with_columns(_without_comma(frame[name], notes))
+    return frame, tuple(notes)
+
+
+def wanted_of(columns: Mapping[str, str]) -> list[str]:
+    """Return the columns of a file that are named."""
+    return [name for key, name in columns.items() if key != _ZONE]
+
+
+def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError:
+    """Return the error of a trace that lacks a column, with what to state."""
+    plain = {re.sub(r"[^a-z]", "", name.lower()): name for name in reversed(there)}
+    found = {
+        key: next((plain[name] for name in likely.split() if name in plain), "")
+        for key, likely in _LIKELY.items()
+    }
+    if any(re.fullmatch(_NUMBER, name.strip()) for name in there):
+        hint = "has no header: name the columns by number, as --columns id=1,time=2,lat=4,lon=3"
+        return InputError(f"{path}: {hint}")
+    if "polyline" in plain and not (found["lat"] and found["lon"]):
+        hint = "POLYLINE holds whole trips (Porto): write a row for each of its points, 15 s apart"
+        return InputError(f"{path}: {hint}")
+    if all(found.values()):
+        stated = ",".join(f"{key}={name}" for key, name in found.items())
+        return InputError(f"{path}: no column {missing}: state --columns {stated}")
+    hint = f"state which columns they are, as --columns {_EXAMPLE}"
+    return InputError(
+        f"{path}: no column {missing} (columns: device_id, ts, and lat and lon, or node); {hint}"
+    )
+
+
+def unread_form(path: Path) -> str:
+    """Return what to do with a file of a known form that is no table; empty for others."""
+    return _UNREAD.get(path.suffix.lower(), "")
+
+
+def _times(path: Path, column: pl.Series, zone: tzinfo | None, notes: list[str]) -> FloatArray:
+    """Return a column of times as unix seconds, NaN where there is none."""
+    if isinstance(column.dtype, pl.Datetime):
+        has_zone = column.dtype.time_zone is not None
+        if not has_zone and zone is None:
+            notes.append(_AS_UTC)
+        elif not has_zone and isinstance(zone, ZoneInfo):
+            column = column.dt.replace_time_zone(
+                zone.key, ambiguous="earliest", non_existent="null"
+            )
+        elif not has_zone and zone is not None:
+            column -= zone.utcoffset(None) or timedelta()
+        return column.dt.timestamp("us").cast(pl.Float64).fill_null(np.nan).to_numpy() / 1e6
+    if column.dtype == pl.String:
+        text = column.str.strip_chars().replace("", None)
+        number = text.cast(pl.Float64, strict=False)
+        if number.null_count() > text.null_count() and number.null_count() == len(number):
+            return _stated(path, text, zone, notes)
+        if n_bad := number.null_count() - text.null_count():
+            raise InputError(f"{path}: column ts: not a number in {n_bad} of {len(text)} rows")
+        column = number
+    if not column.dtype.is_numeric():
+        raise InputError(f"{path}: column ts: must hold times, not {column.dtype}")
+    return _in_seconds(column.cast(pl.Float64).fill_null(np.nan).to_numpy(), zone, notes)
+
+
+def _stated(path: Path, text: pl.Series, zone: tzinfo | None, notes: list[str]) -> FloatArray:
+    """Return the seconds of texts such as ISO 8601; each different one is read once."""
+    different = text.drop_nulls().unique()
+    found = {each: instant(each, zone) for each in different.to_list()}
+    if bad := [each for each, at in found.items() if at is None]:
+        n_bad = int(text.is_in(bad).sum())
+        raise InputError(
+            f"{path}: column ts: not a time in {n_bad} of {len(text)} rows: write unix seconds, or "
+            "ISO 8601 as 2026-01-31 15:04:05"
+        )
+    if any(at is not None and at.zoneless for at in found.values()):
+        notes.append(_AS_UTC)
+    at = {each: np.nan if at is None else at.unix_s for each, at in found.items()}
+    return np.array([at.get(each, np.nan) for each in text.to_list()], np.float64)
+
+
+def _in_seconds(value: FloatArray, zone: tzinfo | None, notes: list[str]) -> FloatArray:
+    """Return numbers in seconds, whose unit follows from the size of most of them."""
+    there = value[np.isfinite(value) & (value > 0)]
+    if not len(there):
+        return value
+    if ((there >= _CALENDAR[0]) & (there < _CALENDAR[1])).all():
+        found = {each: calendar_number(each, zone) for each in np.unique(there).tolist()}
+        if all(found.values()):
+            notes.append("ts is of the form YYYYMMDDhhmmss")
+            at = {each: stated.unix_s for each, stated in found.items() if stated is not None}
+            return np.array([at.get(each, np.nan) for each in value.tolist()])
+    middle = float(np.median(there))
+    units: tuple[NumberUnit, ...] = ("ns", "us", "ms")
+    unit = next((unit for unit in units if middle >= _LEAST * PER_SECOND[unit]), None)
+    if unit is None:
+        return value
+    notes.append(f"ts is in {_UNIT[unit]}")
+    seconds: FloatArray = value / PER_SECOND[unit]
+    return seconds
+
+
+def _pair(path: Path, column: pl.Series, order: tuple[str, str]) -> dict[str, pl.Series]:
+    """Return the two numbers in the cells of a column."""
+    if column.dtype != pl.String:
+        raise InputError(f"{path}: column {column.name}: must hold text with two numbers")
+    parts = [column.str.extract(_TWO, group).cast(pl.Float64) for group in (1, 2)]
+    if n_bad := int((parts[0].is_null() & column.is_not_null() & (column != "")).sum()):
+        raise InputError(
+            f"{path}: column {column.name}: not two numbers in {n_bad} of {len(column)} rows"
+        )
+    return dict(zip(order, parts, strict=True))
+
+
+def _without_comma(column: pl.Series, notes: list[str]) -> pl.Series:
+    """Return a column of texts with points where all its fractions have decimal commas."""
+    text = column.str.strip_chars()
+    with_comma = text.str.contains(_COMMA).fill_null(value=False)
+    if not with_comma.any() or text.str.contains(".", literal=True).any():
+        return column
+    notes.append(f"{column.name} has decimal commas")
+    return text.str.replace(",", ".", literal=True)

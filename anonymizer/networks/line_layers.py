@@ -1,0 +1,106 @@
+"""Layers of lines, as GIS programs keep roads: GeoPackage, GeoJSON and shapefile, by GeoPandas."""
+
+import re
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+from anonymizer.domain.fixes import on_earth
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.extras import extra
+from anonymizer.networks.drawn_roads import MAX_SPACING_M
+from anonymizer.networks.graphs import tag_values, way_number
+from anonymizer.networks.osm_ways import OsmWays
+from anonymizer.networks.speeds import DRIVE, Profile
+
+LINE_ENDINGS = (".gpkg", ".geojson", ".shp")
+_LAYERS = ("edges", "lines", "roads")
+"""The layer of roads of OSMnx, of ogr2ogr and of people."""
+_IDS = ("osm_id", "osm_way_id", "osmid", "way")
+_OTHER_TAG = re.compile(r'"([^"]+)"=>"([^"]*)"')
+_GEOFABRIK = {"F": "yes", "T": "-1", "B": "no"}
+"""Its values of `oneway`: forward, to the beginning, both."""
+_WGS84 = 4326
+_DIGITS = 7
+"""Of degrees, a centimetre: lines that end so near to each other meet."""
+
+
+def load_lines(
+    path: Path, *, max_spacing_m: float = MAX_SPACING_M, profile: Profile = DRIVE
+) -> RoadNetwork:
+    """Load roads from a file of lines, which meet where they share a point.
+
+    Of a file with several layers, the one that is named edges, lines or roads is read, or the only
+    one. Columns, each optional: `highway` (or `fclass`; without it every line is a road), `oneway`,
+    `maxspeed`, `junction`, `osm_id`; others may stand in `other_tags`, as ogr2ogr writes them.
+    Integers `u` and `v`, as OSMnx has them, name the ends of a line. Coordinates of other reference
+    systems are converted.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or has no such layer, or as for `OsmWays.network`.
+    MissingExtraError
+        If the extra `client` is not installed.
+    """
+    with extra("client"):
+        import geopandas as gpd  # noqa: PLC0415  an extra
+
+    frame = _roads_of(gpd, path)
+    if frame.crs is not None and frame.crs.to_epsg() != _WGS84:
+        frame = frame.to_crs(_WGS84)
+    frame = frame.explode()
+    frame = frame[frame.geom_type == "LineString"]
+    lines, rows = frame.geometry.to_numpy(), frame.drop(columns=frame.geometry.name)
+    ways = OsmWays(profile)
+    for number, (row, line) in enumerate(zip(rows.to_dict("records"), lines, strict=True), start=1):
+        places = [(round(y, _DIGITS), round(x, _DIGITS)) for x, y, *_ in line.coords]
+        refs = [ways.point(*place) for place in places]
+        for at, name in ((0, row.get("u")), (-1, row.get("v"))):
+            if isinstance(name, int):
+                refs[at] = name
+                ways.node(name, *places[at])
+        ways.way(number, _tags(row, profile), refs, way=_id(row))
+    network = ways.network(max_spacing_m=max_spacing_m, unit="line")
+    if not on_earth(network.lat, network.lon).all():
+        raise InputError("is not in WGS84 degrees, and names no other reference system")
+    return network
+
+
+def _roads_of(gpd: Any, path: Path) -> Any:  # noqa: ANN401  a module and its frame, untyped
+    """Return the layer of roads as a GeoDataFrame."""
+    try:
+        found = gpd.list_layers(path)
+        drawn = found[found["geometry_type"].astype("str").str.contains("Line|Unknown")]
+        names = drawn["name"].tolist()
+        wanted = [name for name in _LAYERS if name in names] or names
+        if not wanted or (len(wanted) > 1 and wanted == names):
+            told = ", ".join(names) or "none"
+            raise InputError(
+                f"needs one layer of lines, or one named edges, lines or roads: {told}"
+            )
+        return gpd.read_file(path, layer=wanted[0])
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InputError(f"is not readable as {path.suffix[1:]}") from error
+
+
+def _tags(row: Mapping[Hashable, Any], profile: Profile) -> dict[str, str]:
+    """Return the tags of a line; without a column of classes it is a road."""
+    tags = dict(_OTHER_TAG.findall(str(row.get("other_tags"))))
+    for key in (profile.key, "fclass", "maxspeed", "oneway", "junction", "area"):
+        values = tag_values(row.get(key))
+        if values and values[0].lower() not in {"nan", "none", ""}:
+            tags[key] = values[0]
+    if "fclass" in row:
+        tags[profile.key] = tags.pop("fclass", "")
+        tags["oneway"] = _GEOFABRIK.get(tags.get("oneway", ""), "no")
+    elif profile.key not in row:
+        kinds = profile.speed_kmh
+        tags.setdefault(profile.key, "road" if "road" in kinds else next(iter(kinds)))
+    return tags
+
+
+def _id(row: Mapping[Hashable, Any]) -> int:
+    """Return the way of OpenStreetMap that a line states, else 0."""
+    return next((way for way in (way_number(row.get(key)) for key in _IDS) if way), 0)

@@ -1,0 +1,294 @@
+"""Traces as people have them: one command each, or one sentence that says what to do."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import anonymizer as package
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.trace_columns import named_columns
+from anonymizer.files.traces import read_trace
+from anonymizer.networks import load_network
+from tests.cli.support import anonymizer
+
+GRID = load_network("grid:5x5")
+N, STEPS = 12, 4
+BEGIN = datetime(2026, 1, 31, 12, tzinfo=UTC)
+"""A fleet: each device stands at a node of its own, and reports every two seconds."""
+ROWS = [
+    (f"{20 + i}", BEGIN + timedelta(seconds=2 * step), GRID.lat[i], GRID.lon[i])
+    for step in range(STEPS)
+    for i in range(N)
+]
+
+
+def table(header: str, line: str, end: str = "\n") -> str:
+    """Return a csv, with a line for each row of the fleet."""
+    lines = [
+        line.format(
+            id=name, t=at, lat=lat, lon=lon, lat_c=f"{lat:.7f}".replace(".", ","),
+            lon_c=f"{lon:.7f}".replace(".", ","), s=at.timestamp(), ms=int(at.timestamp() * 1000),
+            us=int(at.timestamp() * 1_000_000), n=number,
+        )
+        for number, (name, at, lat, lon) in enumerate(ROWS)
+    ]  # fmt: skip
+    return end.join([*([header] if header else []), *lines]) + end
+
+
+# fmt: off
+FORMS: Mapping[str, tuple[str, str, str]] = {
+    "AIS of MarineCadastre": (
+        "MMSI,BaseDateTime,LAT,LON,SOG,COG",
+        "{id},{t:%Y-%m-%dT%H:%M:%S},{lat},{lon},0.1,51.3",
+        "id=MMSI,time=BaseDateTime,lat=LAT,lon=LON",
+    ),
+    "Movebank": (
+        "event-id,visible,timestamp,location-long,location-lat,individual-local-identifier",
+        "{n},true,{t:%Y-%m-%d %H:%M:%S}.000,{lon},{lat},{id}",
+        "id=individual-local-identifier,time=timestamp,lat=location-lat,lon=location-long",
+    ),
+    "T-Drive": ("", "{id},{t:%Y-%m-%d %H:%M:%S},{lon},{lat}", "id=1,time=2,lon=3,lat=4"),
+    "taxis of Rome": (
+        "",
+        "{id};{t:%Y-%m-%d %H:%M:%S}.739166+00;POINT({lat} {lon})",
+        "id=1,time=2,latlon=3",
+    ),
+    "well-known text": (
+        "who\twhen\twkt", "{id}\t{s}\tPOINT ({lon} {lat})", "id=who,time=when,lonlat=wkt",
+    ),
+    "floating cars of SUMO": (
+        "timestep_time;vehicle_angle;vehicle_id;vehicle_speed;vehicle_x;vehicle_y",
+        "{s:.2f};90;{id};0;{lon};{lat}",
+        "id=vehicle_id,time=timestep_time,lat=vehicle_y,lon=vehicle_x",
+    ),
+    "pandas with its index": (
+        ",device_id,ts,lat,lon", "{n},{id},{t:%Y-%m-%d %H:%M:%S%z},{lat},{lon}",
+        "",
+    ),
+    "a German spreadsheet": (
+        "Fahrzeug;Zeit;Breite;Länge",
+        "{id};{t:%Y-%m-%d %H:%M:%S};{lat_c};{lon_c}",
+        "id=Fahrzeug,time=Zeit,lat=Breite,lon=Länge",
+    ),
+    "milliseconds": ("device_id,ts,lat,lon", "{id},{ms},{lat},{lon}", ""),
+    "microseconds": ("device_id,ts,lat,lon", "{id},{us},{lat},{lon}", ""),
+    "nanoseconds": ("device_id,ts,lat,lon", "{id},{us}000,{lat},{lon}", ""),
+    "calendar": (
+        "id,utc,lat,lon", "{id},{t:%Y%m%d%H%M%S},{lat},{lon}", "id=id,time=utc,lat=lat,lon=lon",
+    ),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_each_form_is_read_as_the_fleet_that_it_is(
+    tmp_path: Path, form: str, encoding: str
+) -> None:
+    header, line, columns = FORMS[form]
+    path = tmp_path / "trace.csv"
+    path.write_bytes(table(header, line, "\r\n" if encoding == "utf-16" else "\n").encode(encoding))
+    trace = read_trace(path, columns=named_columns(columns or None))
+    assert (trace.n_rows, trace.n_unusable) == (N * STEPS, 0)
+    assert trace.device_id == tuple(f"{20 + i}" for i in range(N))
+    expected = np.array([at.timestamp() for _, at, _, _ in ROWS])
+    np.testing.assert_allclose(trace.ts, expected, atol=0.74)
+    np.testing.assert_allclose(trace.lat, [lat for _, _, lat, _ in ROWS], atol=1e-6)
+    np.testing.assert_allclose(trace.lon, [lon for _, _, _, lon in ROWS], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("form", "found"),
+    [
+        ("AIS of MarineCadastre", "times without a zone are taken as UTC"),
+        ("taxis of Rome", "cells are separated by semicolons"),
+        ("well-known text", "cells are separated by tabs"),
+        ("a German spreadsheet", "lat has decimal commas"),
+        ("milliseconds", "ts is in milliseconds"),
+        ("microseconds", "ts is in microseconds"),
+        ("nanoseconds", "ts is in nanoseconds"),
+        ("calendar", "ts is of the form YYYYMMDDhhmmss"),
+    ],
+)
+def test_what_was_found_is_said_by_the_command(tmp_path: Path, form: str, found: str) -> None:
+    header, line, columns = FORMS[form]
+    (tmp_path / "trace.csv").write_text(table(header, line))
+    stated = ["--columns", columns] if columns else []
+    ran = anonymizer(
+        "cloak", tmp_path / "trace.csv", "--network", "grid:5x5", "--region", "snapshot", *stated,
+        "--out", tmp_path / "out.jsonl",
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert found in " ".join(ran.stderr.split())
+    assert (tmp_path / "out.jsonl").stat().st_size
+
+
+@pytest.mark.parametrize("form", [each for each in FORMS if FORMS[each][0] and FORMS[each][2]])
+def test_without_names_the_sentence_says_which_to_state(tmp_path: Path, form: str) -> None:
+    """And following it works, where the names are those that people use."""
+    header, line, _ = FORMS[form]
+    path = tmp_path / "trace.csv"
+    path.write_text(table(header, line))
+    with pytest.raises(InputError, match=r"state .*--columns id=") as refused:
+        read_trace(path)
+    said = str(refused.value)
+    assert f"{GRID.lat[0]}" not in said
+    if "which columns" not in said:
+        _, _, stated = said.partition("--columns ")
+        assert read_trace(path, columns=named_columns(stated)).n_rows == N * STEPS
+
+
+def test_a_file_without_a_header_is_told_by_its_kind_and_not_by_its_values(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(table("", "{id},{t:%Y-%m-%d %H:%M:%S},{lon},{lat}"))
+    with pytest.raises(InputError, match="has no header: name the columns by number") as refused:
+        read_trace(path)
+    assert "24." not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.plt", "Geolife has a file for each device"),
+        ("a.gpx", "ogr2ogr -f CSV"),
+        ("fcd.xml", "xml2csv.py"),
+        ("a.geojson", "a row for each position"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_what_makes_one(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    (tmp_path / name).write_text("x")
+    with pytest.raises(InputError, match=told):
+        read_trace(tmp_path / name)
+
+
+def test_whole_trips_in_a_cell_are_refused_with_what_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "porto.csv"
+    path.write_text(
+        '"TRIP_ID","TAXI_ID","TIMESTAMP","POLYLINE"\n"1","2","1372636858","[[-8.6,41.1]]"\n'
+    )
+    with pytest.raises(InputError, match="POLYLINE holds whole trips"):
+        read_trace(path)
+
+
+def test_points_of_brinkhoffs_generator_are_no_degrees(tmp_path: Path) -> None:
+    path = tmp_path / "brinkhoff.txt"
+    path.write_text(
+        "".join(f"point\t{i}\t1\t0\t{t}\t{9000 + i}.5\t{12000 + t}.5\t3\t1\t1\n"
+                for t in range(3) for i in range(3))
+    )  # fmt: skip
+    trace = read_trace(path, columns=named_columns("id=2,time=5,lat=7,lon=6"))
+    assert trace.n_rows == 9
+    ran = anonymizer(
+        "cloak", path, "--network", "grid:5x5", "--columns", "id=2,time=5,lat=7,lon=6",
+        "--out", tmp_path / "out.jsonl",
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert "not in degrees" in " ".join(ran.stderr.split())
+    assert "nothing was published: 9 invalid out of range" in " ".join(ran.stderr.split())
+
+
+@pytest.mark.parametrize("text", ["ship=1", "id=", "id", "zone=Mars", ""])
+def test_columns_that_cannot_be_are_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^columns: "):
+        named_columns(text)
+
+
+def test_times_without_a_zone_are_in_the_zone_that_is_stated(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("device_id,ts,lat,lon\na,2026-07-01 14:00:00,60,24\n")
+    at = datetime(2026, 7, 1, 12, tzinfo=UTC).timestamp()
+    assert read_trace(path).ts.tolist() == [at + 7200]
+    for zone in ("Europe/Rome", "+02:00"):
+        assert read_trace(path, columns={"zone": zone}).ts.tolist() == [at]
+    frame = pl.DataFrame(
+        {
+            "device_id": ["a"],
+            "ts": [datetime(2026, 7, 1, 14, tzinfo=UTC).replace(tzinfo=None)],
+            "lat": 60.0,
+            "lon": 24.0,
+        }
+    )
+    frame.write_parquet(tmp_path / "trace.parquet")
+    for zone in ("Europe/Rome", "+02:00"):
+        trace = read_trace(tmp_path / "trace.parquet", columns={"zone": zone})
+        assert trace.ts.tolist() == [at]
+
+
+def test_what_is_no_time_is_counted_with_the_forms_that_are(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("device_id,ts,lat,lon\na,2/3/2008 15:36,60,24\nb,2026-07-01 14:00,60,24\n")
+    with pytest.raises(InputError, match=r"not a time in 1 of 2 rows: .* ISO 8601") as refused:
+        read_trace(path)
+    assert "2008" not in str(refused.value)
+
+
+def frames() -> dict[str, Any]:
+    """Return the fleet as data frames with datetimes of every kind."""
+    plain = {
+        "mmsi": [name for name, *_ in ROWS],
+        "when": [at.replace(tzinfo=None) for _, at, *_ in ROWS],
+        "y": [float(lat) for _, _, lat, _ in ROWS],
+        "x": [float(lon) for *_, lon in ROWS],
+    }
+    naive = pd.DataFrame(plain)
+    aware = naive.assign(when=naive["when"].dt.tz_localize("UTC").dt.tz_convert("Asia/Kolkata"))
+    rome = pl.DataFrame(plain).with_columns(
+        pl.col("when").dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Rome")
+    )
+    return {
+        "pandas": naive,
+        "pandas with a zone": aware,
+        "pandas in ms": naive.assign(when=naive["when"].astype("datetime64[ms]")),
+        "pandas text": naive.assign(when=aware["when"].astype(str)),
+        "polars": pl.DataFrame(plain),
+        "polars with a zone": rome,
+        "polars in ns": pl.DataFrame(plain).with_columns(pl.col("when").cast(pl.Datetime("ns"))),
+    }
+
+
+COLUMNS = {"id": "mmsi", "time": "when", "lat": "y", "lon": "x"}
+
+
+@pytest.mark.parametrize("kind", frames())
+def test_data_frames_with_datetimes_are_cloaked_alike(kind: str) -> None:
+    expected = pl.DataFrame(
+        [(name, at.timestamp(), lat, lon) for name, at, lat, lon in ROWS],
+        schema=["device_id", "ts", "lat", "lon"],
+        orient="row",
+    )
+    first = package.cloak(expected, "grid:5x5", region="snapshot", seed=1)
+    found = package.cloak(frames()[kind], "grid:5x5", region="snapshot", seed=1, columns=COLUMNS)
+    assert dict(found.report.outcomes) == dict(first.report.outcomes)
+    assert [str(each) for each in found.frame["pseudonym"]] == first.frame["pseudonym"].to_list()
+    audit = package.audit_stream(
+        found, frames()[kind], "grid:5x5", mode="snapshot", every_attack=False, columns=COLUMNS
+    )
+    assert audit.holds
+    with pytest.raises(InputError, match=r"state --columns id=mmsi,.*lat=y,lon=x"):
+        package.cloak(frames()[kind].rename({"when": "time"}) if "polars" in kind
+                      else frames()[kind].rename(columns={"when": "time"}), "grid:5x5")  # fmt: skip
+
+
+def test_a_trace_of_which_nothing_is_published_says_why_and_fails(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"device_id,ts,lat,lon\na,1,{GRID.lat[0]},{GRID.lon[0]}\nb,2,10,10\n")
+    ran = anonymizer("cloak", path, "--network", "grid:5x5", "--out", tmp_path / "out.jsonl")
+    assert ran.returncode == 2
+    said = " ".join(ran.stderr.split())
+    assert "nothing was published: 1 suppressed never grouped, 1 suppressed off graph" in said
+    (tmp_path / "empty.csv").write_text("device_id,ts,lat,lon\n")
+    ran = anonymizer(
+        "cloak", tmp_path / "empty.csv", "--network", "grid:5x5", "--out", tmp_path / "out.jsonl"
+    )
+    assert ran.returncode == 2
+    assert "nothing was published: it has no rows" in " ".join(ran.stderr.split())
+    with pytest.warns(UserWarning, match="nothing "):
+        package.cloak(pl.read_csv(path), "grid:5x5")
