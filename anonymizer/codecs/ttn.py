@@ -10,7 +10,8 @@ The time is when the network server received the uplink, which at the speed of r
 was sent.
 
 Readings: the numbers of `decoded_payload`, such as `temperature`, `humidity` or `co2`, under
-their own names in snake case. Only the payload formatter knows their units.
+their own names in snake case, and `accuracy_m` (`accuracy` beside the position, as TTN Mapper has
+it). Only the payload formatter knows the units of all others.
 
 Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
 """
@@ -21,8 +22,10 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
+    UNSTATED,
     Stated,
     StatedId,
+    measured,
     named_numbers,
     read,
     read_part,
@@ -41,6 +44,12 @@ _SPELLINGS = (
     ("Latitude", "Longitude"),
 )
 _COORDINATES = frozenset(key for pair in _SPELLINGS for key in pair)
+
+
+class _Place(Stated):
+    lat: float
+    lon: float
+    accuracy: Raw
 
 
 class _DeviceIds(Stated):
@@ -77,7 +86,7 @@ def readings_of(payload: bytes) -> tuple[float | None, StatedId, dict[str, float
         return None
     ids, uplink = message.end_device_ids, message.uplink_message
     decoded = uplink.decoded_payload or {}
-    if _position_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
+    if _place_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
         return None
     time = message.received_at if uplink.received_at is None else uplink.received_at
     device = None if ids is None else ids.device_id
@@ -91,37 +100,42 @@ def _fix_of(message: _Message) -> Fix | Outcome:
         return Outcome.INVALID__SCHEMA if ids is None else Outcome.INVALID__NOT_A_POSITION
     if message.simulated or uplink.decoded_payload is None:
         return Outcome.INVALID__NOT_A_POSITION
-    position = _position_in(uplink.decoded_payload)
-    if isinstance(position, Outcome):
-        return position
+    place = _place_in(uplink.decoded_payload)
+    if isinstance(place, Outcome):
+        return place
     time = message.received_at if uplink.received_at is None else uplink.received_at
     sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
     return stated_fix(
-        *position,
+        place.lat,
+        place.lon,
         time=time,
         device=None if ids is None else ids.device_id,
-        readings=named_numbers(sensed) or None,
+        readings=(measured(("accuracy_m", place.accuracy, 1.0)) or {}) | named_numbers(sensed)
+        or None,
     )
 
 
-def _position_in(decoded: dict[str, Raw]) -> tuple[float, float] | Outcome:
-    position = _pair_in(decoded)
-    if position is not None:
-        return position
+def _place_in(decoded: dict[str, Raw]) -> _Place | Outcome:
+    place = _pair_in(decoded)
+    if place is not None:
+        return place
     for key, part in decoded.items():
         if key.startswith("gps_"):
             channel = read_part(_OBJECT, part)
             if isinstance(channel, Outcome):
                 return channel
-            position = _pair_in(channel)
-            return Outcome.INVALID__SCHEMA if position is None else position
+            place = _pair_in(channel)
+            return Outcome.INVALID__SCHEMA if place is None else place
     return Outcome.INVALID__NOT_A_POSITION
 
 
-def _pair_in(fields: dict[str, Raw]) -> tuple[float, float] | Outcome | None:
+def _pair_in(fields: dict[str, Raw]) -> _Place | Outcome | None:
     for lat_key, lon_key in _SPELLINGS:
         if lat_key in fields and lon_key in fields:
-            return _position_of(fields[lat_key], fields[lon_key])
+            found = _position_of(fields[lat_key], fields[lon_key])
+            if isinstance(found, Outcome):
+                return found
+            return _Place(*found, fields.get("accuracy", UNSTATED))
     return None if _COORDINATES.isdisjoint(fields) else Outcome.INVALID__SCHEMA
 
 
