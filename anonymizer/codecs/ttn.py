@@ -10,8 +10,8 @@ The time is when the network server received the uplink, which at the speed of r
 was sent.
 
 Readings: the numbers of `decoded_payload`, such as `temperature`, `humidity` or `co2`, under
-their own names in snake case, and `accuracy_m` (`accuracy` beside the position, as TTN Mapper has
-it). Only the payload formatter knows the units of all others.
+their own names in snake case, and `accuracy` as `accuracy_m`, too, as TTN Mapper has it. Only the
+payload formatter knows the other units.
 
 Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
 """
@@ -22,17 +22,15 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
-    UNSTATED,
     Stated,
     StatedId,
-    measured,
     named_numbers,
     read,
     read_part,
     stated_fix,
 )
 from anonymizer.codecs.times import unix_s
-from anonymizer.domain.fixes import Fix
+from anonymizer.domain.fixes import ACCURACY, Fix
 from anonymizer.domain.outcomes import Outcome
 
 _SPELLINGS = (
@@ -44,12 +42,6 @@ _SPELLINGS = (
     ("Latitude", "Longitude"),
 )
 _COORDINATES = frozenset(key for pair in _SPELLINGS for key in pair)
-
-
-class _Place(Stated):
-    lat: float
-    lon: float
-    accuracy: Raw
 
 
 class _DeviceIds(Stated):
@@ -86,7 +78,7 @@ def readings_of(payload: bytes) -> tuple[float | None, StatedId, dict[str, float
         return None
     ids, uplink = message.end_device_ids, message.uplink_message
     decoded = uplink.decoded_payload or {}
-    if _place_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
+    if _position_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
         return None
     time = message.received_at if uplink.received_at is None else uplink.received_at
     device = None if ids is None else ids.device_id
@@ -100,42 +92,40 @@ def _fix_of(message: _Message) -> Fix | Outcome:
         return Outcome.INVALID__SCHEMA if ids is None else Outcome.INVALID__NOT_A_POSITION
     if message.simulated or uplink.decoded_payload is None:
         return Outcome.INVALID__NOT_A_POSITION
-    place = _place_in(uplink.decoded_payload)
-    if isinstance(place, Outcome):
-        return place
+    position = _position_in(uplink.decoded_payload)
+    if isinstance(position, Outcome):
+        return position
     time = message.received_at if uplink.received_at is None else uplink.received_at
     sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
+    readings = named_numbers(sensed)
+    if "accuracy" in readings:
+        readings.setdefault(ACCURACY, readings["accuracy"])
     return stated_fix(
-        place.lat,
-        place.lon,
+        *position,
         time=time,
         device=None if ids is None else ids.device_id,
-        readings=(measured(("accuracy_m", place.accuracy, 1.0)) or {}) | named_numbers(sensed)
-        or None,
+        readings=readings or None,
     )
 
 
-def _place_in(decoded: dict[str, Raw]) -> _Place | Outcome:
-    place = _pair_in(decoded)
-    if place is not None:
-        return place
+def _position_in(decoded: dict[str, Raw]) -> tuple[float, float] | Outcome:
+    position = _pair_in(decoded)
+    if position is not None:
+        return position
     for key, part in decoded.items():
         if key.startswith("gps_"):
             channel = read_part(_OBJECT, part)
             if isinstance(channel, Outcome):
                 return channel
-            place = _pair_in(channel)
-            return Outcome.INVALID__SCHEMA if place is None else place
+            position = _pair_in(channel)
+            return Outcome.INVALID__SCHEMA if position is None else position
     return Outcome.INVALID__NOT_A_POSITION
 
 
-def _pair_in(fields: dict[str, Raw]) -> _Place | Outcome | None:
+def _pair_in(fields: dict[str, Raw]) -> tuple[float, float] | Outcome | None:
     for lat_key, lon_key in _SPELLINGS:
         if lat_key in fields and lon_key in fields:
-            found = _position_of(fields[lat_key], fields[lon_key])
-            if isinstance(found, Outcome):
-                return found
-            return _Place(*found, fields.get("accuracy", UNSTATED))
+            return _position_of(fields[lat_key], fields[lon_key])
     return None if _COORDINATES.isdisjoint(fields) else Outcome.INVALID__SCHEMA
 
 

@@ -270,8 +270,6 @@ VAGUE: list[tuple[str, dict[str, object]]] = [
                  "location": {"type": "Point", "coordinates": AT[::-1]}}),
     ("ttn", {"uplink_message": {"decoded_payload": {
         "latitude": AT[0], "longitude": AT[1], "accuracy": 5000}}}),
-    ("ttn", {"uplink_message": {"decoded_payload": {
-        "gps_1": {"latitude": AT[0], "longitude": AT[1], "accuracy": 5000}}}}),
     ("json", {"lat": AT[0], "lon": AT[1], "acc": "5000 "}),
 ]  # fmt: skip
 
