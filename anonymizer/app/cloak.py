@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from anonymizer.algorithms.positions.trust import Claims
+from anonymizer.app.trace_trust import TraceClaims
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.fixes import ACCURACY, check_coordinates
+from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, layers_of, named_nodes
@@ -27,7 +27,7 @@ from anonymizer.pipeline.positions.tick.factory import engine_parameters, intake
 from anonymizer.pipeline.positions.tick.flow_stats import InformationAges, histogram_of_ages
 from anonymizer.pipeline.positions.tick.intake import Intake, LocatedPositions, matching_with
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
-from anonymizer.settings import InputSettings, Settings, zones_of
+from anonymizer.settings import Settings, zones_of
 
 _LATEST_S = 253_402_300_799.0
 """The end of the year 9999; later times are milliseconds mistaken for seconds."""
@@ -223,19 +223,10 @@ class _TraceColumns:
         if missing := [name for name in names if name not in trace.readings]:
             raise InputError(f"the trace was read without the declared reading {missing[0]}")
         self._readings = [trace.readings[name] for name in names]
-        self._slot = trace.device_of.astype(np.int32)
-        self._ts = trace.ts
+        self._ts, self._ledger = trace.ts, ledger
+        self._claims = TraceClaims(trace, network, settings)
         self._heading = headings_in(trace)
-        self._accuracy_m = trace.readings.get(ACCURACY)
-        self._limits, self._ledger = (
-            settings.inputs[0] if settings.inputs else InputSettings(),
-            ledger,
-        )
         self._layer = None if node is not None else layers_of(trace, network)
-        # A trace of nodes has its positions at these nodes.
-        self._lat, self._lon = (
-            (trace.lat, trace.lon) if node is None else (network.lat[node], network.lon[node])
-        )
 
     @property
     def n_held(self) -> int:
@@ -249,13 +240,13 @@ class _TraceColumns:
 
     def located(self, rows: IntArray, *, now: float) -> LocatedPositions:
         """Return the positions of a tick, tagged with their rows; note their readings."""
-        slot, ts = self._slot[rows], self._ts[rows]
+        slot, ts = self._claims.slot[rows], self._ts[rows]
         if self.ids_change:
             self.intake.ids.mark(slot)
         heading = None if self._heading is None else self._heading[rows]
         if self.intake.layers is not None and self._layer is not None:
             self.intake.layers.mark(slot, self._layer[rows], now=now)
-        place = self._lat[rows], self._lon[rows]
+        place = self._claims.lat[rows], self._claims.lon[rows]
         positions = Positions(slot, ts, *place, rows.astype(np.float64), heading)
         believed = self._believed(positions, rows, now=now)
         located = self.intake.locate(believed, now=now)
@@ -279,19 +270,9 @@ class _TraceColumns:
 
     def _believed(self, positions: Positions, rows: IntArray, *, now: float) -> Positions:
         """Return the positions that are where their devices are; settle the others."""
-        outcome = np.full(len(rows), Outcome.HELD, np.uint8)
-        if self._accuracy_m is not None:
-            vague = self._accuracy_m[rows] > self._limits.max_accuracy_m
-            outcome[vague] = Outcome.SUPPRESSED__INACCURATE
-        exact = np.flatnonzero(outcome == Outcome.HELD)
-        certain = positions if len(exact) == len(rows) else positions.only(exact)
-        dated = np.zeros(len(exact), np.bool_)
-        claims = Claims(
-            certain.slot, certain.ts, certain.lat, certain.lon, dated, hearsay=None, message=exact
-        )
-        if self.intake.trust is not None:
-            max_mps = np.full(len(exact), self._limits.max_speed_mps)
-            outcome[exact] = self.intake.trust.judge(claims, max_mps=max_mps, now=now)
+        if self.intake.trust is None:
+            return positions
+        outcome = self._claims.judge(rows, self.intake.trust, now=now)
         believed = outcome == Outcome.HELD
         if believed.all():
             return positions

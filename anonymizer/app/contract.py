@@ -16,28 +16,24 @@ from typing import Any
 from anonymizer import __version__
 from anonymizer.app.contract_messages import (
     CLASS,
-    DEVICE,
     DISCOVERY,
-    ENTITY,
-    GROUP,
     NATIVE,
     NETWORK,
     NETWORK_PART,
-    PUBLIC,
     READINGS_IN,
     REJECTED,
     STATE,
     STATUS,
     WHY_SILENT,
     ZONES_IN,
-    current,
-    echo,
 )
 from anonymizer.app.gateway.home_assistant import discovery_topic
 from anonymizer.app.gateway.own_reports import why_topic
+from anonymizer.outputs.cloud_events import event_headers
+from anonymizer.outputs.current.current_contract import current_channels
+from anonymizer.outputs.groups_contract import DEVICE, GROUP, group_channels
 from anonymizer.outputs.message_kind import CONTRACT_VERSION, Channel, MessageKind
-from anonymizer.outputs.registry import asked_for, event_kinds
-from anonymizer.pipeline.positions.out.other_forms import EVENT_TYPE, event_source, kinds_of
+from anonymizer.outputs.registry import asked_for, copies_asked_for
 from anonymizer.settings import Settings
 
 _FORMAT = "application/schema+json;version=draft-2020-12"
@@ -56,11 +52,8 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
     known = channels(settings)
     messages = {channel.message.name: channel.message for channel in known}
     keys = {each.message.name: each.key for each in known if each.kafka is not None}
-    events = (
-        set(kinds_of(settings, event_kinds(settings)).values())
-        if "cloudevents" in settings.output.forms
-        else set()
-    )
+    headers = event_headers(settings)
+    events = frozenset[str]() if headers is None else frozenset(headers.kind_of.values())
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -83,7 +76,7 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
         "components": {
             "messages": {
                 name: _message(each)
-                | (_event(name, settings) if name in events else {})
+                | ({"headers": headers.schema(name)} if headers and name in events else {})
                 | (_keyed(keys[name], settings, name) if keys.get(name) else {})
                 for name, each in messages.items()
             },
@@ -156,20 +149,6 @@ def _keyed(key: str, settings: Settings, name: str) -> dict[str, Any]:
     return {"bindings": {"kafka": binding}, **media}
 
 
-def _event(name: str, settings: Settings) -> dict[str, Any]:
-    """Return the user properties of a message that is a CloudEvent."""
-    required = ["specversion", "id", "source", "type"]
-    fixed = {
-        "specversion": "1.0",
-        "source": event_source(settings),
-        "type": EVENT_TYPE.format(kind=name),
-    }
-    properties = {
-        each: {"const": fixed[each]} if each in fixed else {"type": "string"} for each in required
-    }
-    return {"headers": {"type": "object", "properties": properties, "required": required}}
-
-
 def _key(address: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", address).strip("_")
 
@@ -219,32 +198,17 @@ def _of_gateway(settings: Settings) -> Iterator[Channel]:
 
 
 def _of_positions(settings: Settings) -> Iterator[Channel]:
-    region = GROUP if settings.output.form == "group" else DEVICE
-    key = "The group." if region is GROUP else "The pseudonym."
-    yield Channel(
-        settings.output.topic, region, incoming=False, kafka=settings.output.kafka, key=key
-    )
-    kinds = {each.kind for each in settings.inputs}
-    if "fixed" in kinds:
-        yield Channel(settings.topics.fixed, region, incoming=False)
-    if "public" in kinds:
-        yield Channel(settings.topics.public, PUBLIC, incoming=False)
+    yield from group_channels(settings)
     yield Channel(settings.topics.rejected, REJECTED, incoming=False)
     if settings.public_network.enabled:
         topic = settings.topics.network
         yield Channel(topic, NETWORK, incoming=False, retained=True)
         yield Channel(f"{topic}/parts/{{part}}", NETWORK_PART, incoming=False, retained=True)
-    if settings.current.every_s:
-        topic = f"{settings.topics.current}/{{part}}"
-        yield Channel(topic, current(region), incoming=False, retained=True)
-    if "ngsi_ld" in settings.output.forms:
-        yield Channel(settings.topics.entities, ENTITY, incoming=False)
-    for each in settings.inputs:
-        if each.echo is not None:
-            echoed = each.kafka and each.echo
-            yield Channel(each.echo, echo(each), incoming=False, kafka=echoed, key="The pseudonym.")
+    yield from current_channels(settings)
     if "home_assistant" in settings.output.forms:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
         yield Channel(settings.topics.state, STATE, incoming=False, retained=True)
     for output in asked_for(settings):
         yield from output.channels(settings)
+    for copies in copies_asked_for(settings):
+        yield from copies.channels(settings)

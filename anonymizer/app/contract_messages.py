@@ -3,19 +3,12 @@
 The schemas of what this gateway encodes are made from the classes that encode it.
 """
 
-from collections.abc import Mapping
-from hashlib import blake2b
-from typing import Any
-
 import msgspec
 
 from anonymizer.app.gateway.home_assistant import GatewayState, discovery
-from anonymizer.codecs import CoarsePoint
 from anonymizer.codecs.device_zones import MOST_K, MOST_RADIUS_M, MOST_ROAD_M
 from anonymizer.networks.publication import NetworkAbout
 from anonymizer.outputs.message_kind import (
-    CONTRACT_VERSION,
-    GEOMETRY,
     NAME,
     NUMBER,
     POSITION,
@@ -25,16 +18,9 @@ from anonymizer.outputs.message_kind import (
     object_of,
     schema_of,
 )
-from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
-from anonymizer.pipeline.positions.out.other_forms import ENTITY_TYPE, entity
-from anonymizer.pipeline.positions.out.public_devices import PublicMessage
 from anonymizer.pipeline.records.encoding import ClassMessage
-from anonymizer.settings import PSEUDONYM, InputSettings, Settings
+from anonymizer.settings import Settings
 from anonymizer.transport.link import LOST, OFFLINE, ONLINE
-
-_STAMPED = ("v", "network", "group", "until")
-"""Fields that every message of a service has, and a line of a file lacks."""
-
 
 _LATITUDE: Schema = {"type": "number", "minimum": -90, "maximum": 90}
 _LONGITUDE: Schema = {"type": "number", "minimum": -180, "maximum": 180}
@@ -105,33 +91,6 @@ ZONES_IN = MessageKind(
 )
 
 
-_EXAMPLE_OF_A_REGION: Mapping[str, Any] = {
-    "v": CONTRACT_VERSION,
-    "time": 1800000000.3,
-    "until": 1800000030.3,
-    "network": "bec64b210518afc4",
-    "group": "0Jt1uZ9xQmT4",
-    "k": 2,
-    "region": [2, 6, 7, 12],
-}
-GROUP = MessageKind(
-    "Group",
-    "A group: all devices that publish one region at one time.",
-    schema_of(GroupMessage, also_required=_STAMPED),
-    {**_EXAMPLE_OF_A_REGION, "pseudonyms": ["3nG0cQ9kPqAz", "fU2x1bpQ7zdw"]},
-)
-DEVICE = MessageKind(
-    "Device",
-    "One member of a group.",
-    schema_of(DeviceMessage, also_required=_STAMPED),
-    {**_EXAMPLE_OF_A_REGION, "pseudonym": "3nG0cQ9kPqAz"},
-)
-PUBLIC = MessageKind(
-    "PublicDevice",
-    "A public device that stands still.",
-    schema_of(PublicMessage),
-    {"time": 1800000000.3, "device": "air-1", "lat": 60.1699, "lon": 24.9384},
-)
 REJECTED = MessageKind(
     "Rejected",
     "Of how many devices something was not used since the previous report, in steps of k.",
@@ -201,40 +160,6 @@ NETWORK_PART = MessageKind(
         *("type", "network", "part", "of", "features"),
     ),
 )
-ENTITY = MessageKind(
-    "Entity",
-    "A group, or one member of it, as an NGSI-LD entity in normalized form.",
-    {
-        "type": "object",
-        "properties": {
-            "@context": {"type": "string"},
-            "id": {"type": "string", "pattern": "^urn:ngsi-ld:"},
-            "type": {"const": ENTITY_TYPE},
-            "location": {
-                "type": "object",
-                "properties": {
-                    "type": {"const": "GeoProperty"},
-                    "value": GEOMETRY,
-                    "observedAt": {"type": "string", "format": "date-time"},
-                },
-                "required": ["type", "value", "observedAt"],
-            },
-        },
-        "additionalProperties": {
-            "type": "object",
-            "description": "A field of the message that the entity is made of.",
-            "properties": {
-                "type": {"const": "Property"},
-                "value": True,
-                "observedAt": {"type": "string", "format": "date-time"},
-            },
-            "required": ["type", "value", "observedAt"],
-        },
-        "required": ["@context", "id", "type", "k", "region", "until"],
-    },
-    msgspec.json.decode(entity(msgspec.json.encode(GROUP.example))),
-    "application/ld+json",
-)
 STATE = MessageKind(
     "State",
     "Public figures of the gateway, and whether it is ready, for Home Assistant.",
@@ -265,66 +190,3 @@ DISCOVERY = MessageKind(
     msgspec.json.decode(discovery(Settings()).payload),
 )
 CLASS = MessageKind("Class", "An equivalence class of records.", schema_of(ClassMessage))
-
-
-def current(region: MessageKind) -> MessageKind:
-    """Return the message with the groups that live now, in the form of those about regions."""
-    return MessageKind(
-        "Current",
-        "The groups that live now, as they were last published.",
-        object_of(
-            {
-                "v": {"const": CONTRACT_VERSION},
-                "time": NUMBER,
-                "network": {"type": "string"},
-                "part": {"type": "integer", "minimum": 0},
-                "of": {"type": "integer", "minimum": 1},
-                "groups": {"type": "array", "items": {"$ref": f"#/$defs/{_root_of(region)}"}},
-            },
-            *("v", "time", "network", "part", "of", "groups"),
-        )
-        | {"$defs": (region.schema or {})["$defs"]},
-    )
-
-
-def echo(input_: InputSettings) -> MessageKind:
-    """Return the message of an echo, described by an example in the format of the input."""
-    topic = (input_.echo or "").replace(PSEUDONYM, _ECHOED.pseudonym)
-    written = input_.make_encoder()(_ECHOED._replace(topic=topic))
-    kind = input_.codec
-    if input_.payload is not None:  # each input declares another format
-        kind += f"_{blake2b(input_.model_dump_json().encode(), digest_size=4).hexdigest()}"
-    name, summary = f"Echo_{kind}", f"A pseudonym in its region, in the format {input_.codec}."
-    media = _MEDIA.get(input_.codec)
-    if media is not None:
-        return MessageKind(name, summary, None, content_type=media)
-    example = msgspec.json.decode(written)
-    return MessageKind(name, summary, _schema_like(example), example)
-
-
-_ECHOED = CoarsePoint(60.1699, 24.9384, 412, 1800000000.3, "3nG0cQ9kPqAz", "")
-_MEDIA = {"gtfs_rt": "application/x-protobuf", "msgpack": "application/msgpack"}
-"""Media types of what is not JSON."""
-
-
-def _schema_like(value: Any) -> Schema:  # noqa: ANN401  any JSON
-    """Return the schema of values that have the fields of one, and their types."""
-    if isinstance(value, dict):
-        return object_of({name: _schema_like(each) for name, each in value.items()}, *value)
-    if isinstance(value, list):
-        places = [_schema_like(each) for each in value]
-        return {"type": "array", "prefixItems": places, "items": False, "minItems": len(value)}
-    return {"type": _TYPE_OF[type(value)]}
-
-
-_TYPE_OF: Mapping[type, str] = {
-    str: "string",
-    bool: "boolean",
-    int: "number",
-    float: "number",
-    type(None): "null",
-}
-
-
-def _root_of(message: MessageKind) -> str:
-    return str((message.schema or {})["$ref"]).rpartition("/")[2]

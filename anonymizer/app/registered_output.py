@@ -3,7 +3,7 @@
 from typing import Literal
 
 from anonymizer.app.avro_schema import avro_schema
-from anonymizer.app.contract_messages import DEVICE, GROUP
+from anonymizer.outputs.groups_contract import DEVICE, GROUP
 from anonymizer.settings import Settings
 from anonymizer.transport.schema_registry import RegisteredSchema
 

@@ -10,9 +10,8 @@ import structlog
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.positions.raw_batches import decode_out
 from anonymizer.cluster.retained_parts import RetainedParts
-from anonymizer.outputs.registry import event_kinds
+from anonymizer.outputs.cloud_events import event_headers
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 
@@ -40,7 +39,7 @@ class Outflow:
 
     def __init__(self, settings: Settings, link: MqttLink, passed: Passed) -> None:
         self._link, self._passed = link, passed
-        self._forms = OtherForms.asked_for(settings, event_kinds(settings))
+        self._headers = event_headers(settings)
         self._parts = RetainedParts(settings, link.part_bytes)
         self._log = structlog.get_logger()
         self._impatient_until_s = self._too_large_until_s = -inf
@@ -97,7 +96,7 @@ class Outflow:
                 self._passed.n_refused["malformed"] += 1
                 self._log.error("a message in Kafka cannot be read", problem=str(error))
         messages = self._parts.fitted(messages)
-        return messages if self._forms is None else self._forms.of(messages)
+        return messages if self._headers is None else self._headers.of(messages)
 
     def _give_up(self, messages: Sequence[Outgoing], why: str) -> None:
         self._passed.n_refused["not_taken"] += len(messages)

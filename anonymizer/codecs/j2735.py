@@ -19,6 +19,7 @@ Source: https://github.com/usdot-jpo-ode/jpo-ode, SAE J2735 DSecond, Latitude, L
 
 from collections.abc import Sequence
 from typing import Annotated
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 from msgspec import Meta, Raw, field
@@ -35,7 +36,7 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
-from anonymizer.codecs.coarse import CoarsePoint, iso8601, short_id
+from anonymizer.codecs.coarse import CoarsePoint, count_of, iso8601, short_id
 from anonymizer.codecs.times import unix_s
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
@@ -191,7 +192,8 @@ def _time_of(recorded_at: str, core: _Core) -> float | None:
 def encode(point: CoarsePoint) -> bytes:
     """Write a coarse point as the ODE writes a message frame; what it does not say is unavailable.
 
-    The largest accuracy of the standard stands for 12.7 m and everything above.
+    The largest accuracy of the standard stands for 12.7 m and everything above. The counts tell a
+    message from the one before; they are not consecutive.
     """
     at = iso8601(point.time)
     unavailable = dict.fromkeys(("latitude", "longitude", "elevation", "speed", "heading"), _NONE)
@@ -201,7 +203,8 @@ def encode(point: CoarsePoint) -> bytes:
         "securityResultCode": "unknown",
         "receivedMessageDetails": {"locationData": unavailable, "rxSource": "NA"},
         "payloadType": "us.dot.its.jpo.ode.model.OdeMessageFramePayload",
-        "serialId": _SERIAL_ID,
+        "serialId": _SERIAL_ID
+        | {"streamId": _stream_of(point.pseudonym), "serialNumber": count_of(point)},
         "odeReceivedAt": at,
         "schemaVersion": 9,
         "maxDurationTime": 0,
@@ -215,7 +218,7 @@ def encode(point: CoarsePoint) -> bytes:
         "originIp": "",
     }
     core = {
-        "msgCnt": 0,
+        "msgCnt": count_of(point) % _MESSAGE_COUNTS,
         "id": f"{short_id(point.pseudonym):08X}",
         "secMark": int(round(point.time * 1000) % _MINUTE_MS),
         "lat": round(point.lat * 1e7),
@@ -230,6 +233,10 @@ def encode(point: CoarsePoint) -> bytes:
     )
 
 
+def _stream_of(pseudonym: str) -> str:
+    return str(uuid5(NAMESPACE_OID, pseudonym))
+
+
 def _accuracy(radius_m: int) -> dict[str, int]:
     """Return the ellipse of a circle; the last step stands for everything that is larger."""
     steps = min(radius_m * 20, 254)
@@ -238,13 +245,9 @@ def _accuracy(radius_m: int) -> dict[str, int]:
 
 _NONE = "unavailable"
 _MESSAGE_FRAME = "us.dot.its.jpo.asn.j2735.r2024.BasicSafetyMessage.BasicSafetyMessageMessageFrame"
-_SERIAL_ID = {
-    "streamId": "00000000-0000-0000-0000-000000000000",
-    "bundleSize": 1,
-    "bundleId": 0,
-    "recordId": 0,
-    "serialNumber": 0,
-}
+_SERIAL_ID = {"bundleSize": 1, "bundleId": 0, "recordId": 0}
+_MESSAGE_COUNTS = 127
+"""A prime below 128, which no usual time between two messages is a multiple of."""
 _UNAVAILABLE_CORE = {
     "elev": -4096,
     "transmission": _NONE,

@@ -31,7 +31,7 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
-from anonymizer.codecs.coarse import CoarsePoint, short_id
+from anonymizer.codecs.coarse import CoarsePoint, message_id, short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -109,7 +109,7 @@ def encode(point: CoarsePoint) -> bytes:
         {
             "channel": 0,
             "from": node,
-            "id": node,
+            "id": message_id(point),
             "payload": payload,
             "sender": f"!{node:08x}",
             "timestamp": int(point.time),

@@ -30,7 +30,7 @@ from anonymizer.codecs._fields import (
     parts_in,
     stated_fix,
 )
-from anonymizer.codecs.coarse import CoarsePoint, iso8601, short_id
+from anonymizer.codecs.coarse import CoarsePoint, iso8601, message_id, short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -98,10 +98,15 @@ def _readings_of(at: _Position) -> Readings:
 decode = one_or_many(_Message, _fix_of, least=len('{"latitude":1,"longitude":2},'))
 
 
+_ID_BITS = 21
+"""Of the id of a position besides its second: together below 2^53 until the year 2106."""
+
+
 def encode(point: CoarsePoint) -> bytes:
-    """Write a coarse point as Traccar forwards positions."""
+    """Write a coarse point as Traccar forwards positions; their ids rise with time."""
     at, number = iso8601(point.time), short_id(point.pseudonym)
     position = {
+        "id": (int(point.time) << _ID_BITS) + message_id(point) % (1 << _ID_BITS),
         "deviceId": number,
         "fixTime": at,
         "deviceTime": at,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.outputs.copies import Copies
 from anonymizer.outputs.output import (
     Figure,
     HeldFile,
@@ -63,6 +64,7 @@ class Outputs:
         self._publisher_of: dict[Output, Publisher] = {
             each: each.publisher(secret=secret, budget=budget) for each in outputs
         }
+        self._copies = Copies(settings, network)
         self._watch_of: dict[Output, Watch] = {}
         self._slow: SimpleQueue[tuple[Publisher, StatedWindow, float]] = SimpleQueue()
 
@@ -89,6 +91,10 @@ class Outputs:
                     found += self._published(publisher, stated, ahead_s)
             watch.free(freed)
         return found
+
+    def copies(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
+        """Return the copies of messages about groups and public devices."""
+        return self._copies.of(messages)
 
     def publish_slow(self) -> bool:
         """Publish a window of a slow output; return whether there was one."""

@@ -1,12 +1,13 @@
-"""The outputs that a gateway can have."""
+"""The outputs and copies that a gateway can have."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from anonymizer.outputs.output import Output
 
 if TYPE_CHECKING:
+    from anonymizer.outputs.copies import Copy
     from anonymizer.settings import Settings
 
 OUTPUTS: dict[str, Callable[["Settings"], bool]] = {
@@ -30,13 +31,16 @@ def output_in(module: str) -> type[Output]:
     return found
 
 
-def event_kinds(settings: "Settings") -> Mapping[str, str]:
-    """Return the names of the messages of all outputs, by topic."""
-    return dict(_kinds(settings))
+COPIES: dict[str, Callable[["Settings"], bool]] = {
+    "anonymizer.outputs.echoes": lambda settings: bool(settings.echoes),
+    "anonymizer.outputs.entities": lambda settings: "ngsi_ld" in settings.output.forms,
+}
+"""Whether settings ask for the copies of each module, which is imported if they do."""
 
 
-def _kinds(settings: "Settings") -> Iterator[tuple[str, str]]:
-    for output in asked_for(settings):
-        for channel in output.channels(settings):
-            if not channel.retained:
-                yield channel.address, channel.message.name
+def copies_asked_for(settings: "Settings") -> "list[type[Copy]]":
+    """Return the kinds of copies that settings ask for."""
+    found: list[type[Copy]] = [
+        import_module(module).COPY for module, is_on in COPIES.items() if is_on(settings)
+    ]
+    return found

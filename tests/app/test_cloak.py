@@ -433,7 +433,7 @@ def test_values_stand_beside_their_pseudonyms_and_statistics_beside_all(tmp_path
 
 def live(trace: Trace, settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield what the service sends for each device when the trace is its traffic."""
-    named = {"readings", "adka", "region", "network", "session"}
+    named = {"readings", "adka", "region", "network", "session", "trips"}
     tables = settings.model_dump(include=named, exclude_unset=True)
     rig = Rig(**tables, output={"forms": ["device"], "qos": 1})
     second = np.ceil(trace.ts)
@@ -468,9 +468,12 @@ ALIVE = {"pseudonym", "v", "network", "group"}
 """What differs between two runs, and what only messages of the service have."""
 
 
-@pytest.mark.parametrize(("mode", "beat_s"), [("adka", 0), ("session", 0), ("session", 20)])
-def test_of_readings_is_told_what_the_live_service_tells(
-    mode: str, beat_s: float, tmp_path: Path
+@pytest.mark.parametrize("of_trips", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "beat_s"), [("adka", 0), ("snapshot", 0), ("session", 0), ("session", 20)]
+)
+def test_groups_and_their_readings_are_those_of_the_live_service(
+    mode: str, beat_s: float, tmp_path: Path, *, of_trips: bool
 ) -> None:
     trace = sensing(random_trace(n_devices=12, n_rows=400))
     # The service forms groups of devices in the order of their keys, `cloak` in that of the trace.
@@ -482,8 +485,13 @@ def test_of_readings_is_told_what_the_live_service_tells(
         device_id=tuple(trace.device_id[d] for d in by_key),
         device_of=np.argsort(by_key)[trace.device_of],
     )
-    settings = with_readings(SPEED, BATTERY)
-    tables = {"region": {"mode": mode}, "session": {"beat_s": beat_s}}
+    # Where trips are protected, there are no readings.
+    settings = with_readings() if of_trips else with_readings(SPEED, BATTERY)
+    tables = {
+        "region": {"mode": mode},
+        "session": {"beat_s": beat_s},
+        "trips": {"enabled": of_trips, "ends_m": 20, "ends_s": 5, "delay_s": 20},
+    }
     settings = Settings.model_validate(settings.model_dump(exclude_unset=True) | tables)
     run = Run(trace, tmp_path, settings=settings)
 
@@ -496,8 +504,10 @@ def test_of_readings_is_told_what_the_live_service_tells(
 
     published = content(run.lines)
     assert published == content(list(live(trace, settings)))
-    assert any('"values": {"speed": ' in line for line in published)
-    assert any('"battery": {"count"' in line for line in published)
+    assert published
+    if not of_trips:
+        assert any('"values": {"speed": ' in line for line in published)
+        assert any('"battery": {"count"' in line for line in published)
 
 
 def test_what_is_not_declared_is_not_told_and_changes_no_byte(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from anonymizer.errors import InputError
 from anonymizer.extras import MissingExtraError
 from anonymizer.networks import load_network
 from anonymizer.networks.publication import geojson, geoparquet, parts
+from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
 from tests.client.paper import message, releases, street
 

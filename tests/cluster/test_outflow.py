@@ -11,9 +11,8 @@ from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.positions.raw_batches import encode_out
-from anonymizer.outputs.registry import event_kinds
+from anonymizer.outputs.cloud_events import EventHeaders
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.out.other_forms import OtherForms
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
@@ -82,13 +81,17 @@ async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and
     assert passed.n_published == 6
 
 
-async def test_a_bridge_publishes_the_forms_that_one_process_publishes(broker: LocalBroker) -> None:
-    asked = {"output": {"forms": ["cloudevents", "ngsi_ld"], "topic": "out/groups"}}
+async def test_a_bridge_publishes_the_events_that_one_process_publishes(
+    broker: LocalBroker,
+) -> None:
+    asked = {"output": {"forms": ["cloudevents"], "topic": "out/groups"}}
     settings = Settings.model_validate(asked)
-    forms = OtherForms(settings, event_kinds(settings))
+    headers = EventHeaders(settings)
     messages = [Outgoing("out/groups", msgspec.json.encode(GROUP | {"time": i})) for i in range(3)]
     messages.append(Outgoing("out/cells", b"{}", retain=True))
-    expected = [(each.topic, each.payload) for each in forms.of(messages)]
+    events = headers.of(messages)
+    assert [each.headers is not None for each in events] == [True, True, True, False]
+    expected = [(each.topic, each.payload) for each in events]
     received: list[Delivery] = []
     links = [
         MqttLink(BrokerSettings(url=broker.url), client_id=name, subscriptions=[("out/#", 1)],
@@ -103,9 +106,8 @@ async def test_a_bridge_publishes_the_forms_that_one_process_publishes(broker: L
         async with asyncio.timeout(120):
             await Outflow(settings, writer, Passed()).publish([encode_out(messages)])
             everything = lambda: len(received) == len(expected)  # noqa: E731
-            await asyncio.to_thread(wait_until, everything, "all forms")
+            await asyncio.to_thread(wait_until, everything, "all events")
         for link in links:
             await link.close()
     assert [(each.topic, each.payload) for each in received] == expected
-    assert sum(topic == "out/entities" for topic, _ in expected) == 3
-    assert sum(each.headers is not None for each in forms.of(messages)) == 3
+    assert sum(each.headers is not None for each in headers.of(messages)) == 3

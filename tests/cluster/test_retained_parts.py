@@ -15,8 +15,8 @@ from anonymizer.cluster.positions.raw_batches import encode_out
 from anonymizer.cluster.retained_parts import RetainedParts
 from anonymizer.networks import load_network
 from anonymizer.outputs.cells import cells_messages
+from anonymizer.outputs.current.current_groups import CurrentParts
 from anonymizer.pipeline.ports import PART_BYTES, Outgoing
-from anonymizer.pipeline.positions.out.current_groups import CurrentParts
 from anonymizer.settings import Settings
 
 SETTINGS = Settings()

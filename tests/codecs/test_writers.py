@@ -112,6 +112,53 @@ def test_the_messages_of_a_group_are_equally_long(
     assert len(sizes) == 1
 
 
+MESSAGE_AT: dict[str, list[list[str]]] = {
+    "meshtastic": [["id"]],
+    "traccar": [["position", "id"]],
+    "j2735": [["metadata", "serialId", "streamId"], ["metadata", "serialId", "serialNumber"]],
+}
+"""Where a format tells one message from another; readers drop what they have seen."""
+
+
+def said_at(codec: str, point: CoarsePoint, key: list[str]) -> Any:  # noqa: ANN401  any JSON
+    found: Any = json.loads(ENCODERS[codec](point))
+    for name in key:
+        found = found[name]
+    return found
+
+
+@pytest.mark.parametrize("codec", MESSAGE_AT)
+def test_no_two_messages_are_one_for_readers_that_drop_repetitions(codec: str) -> None:
+    said = [
+        POINT._replace(pseudonym=name, topic=f"cloaked/{name}", time=TIME + second)
+        for second in (0.0, 0.3, 1.0, 20.0, 86_400.0)
+        for name in (f"{i:012d}" for i in range(60))
+    ]
+    ids = {tuple(said_at(codec, each, key) for key in MESSAGE_AT[codec]) for each in said}
+    assert len(ids) == len(said)
+
+
+@given(points, st.integers(1, 10**6))
+def test_the_ids_of_positions_rise_with_time_and_are_numbers_of_javascript(
+    point: CoarsePoint, later_s: int
+) -> None:
+    first, then = (
+        said_at("traccar", each, ["position", "id"])
+        for each in (point, point._replace(time=point.time + later_s))
+    )
+    assert 0 < first < then < 2**53
+
+
+@given(points, st.integers(1, 126))
+def test_the_count_of_a_basic_safety_message_moves_as_that_of_a_vehicle(
+    point: CoarsePoint, later_s: int
+) -> None:
+    key = ["payload", "data", "value", "BasicSafetyMessage", "coreData", "msgCnt"]
+    counts = [said_at("j2735", point._replace(time=point.time + s), key) for s in (0, later_s)]
+    assert counts[0] != counts[1]
+    assert set(counts) <= set(range(128))
+
+
 SHAPES: list[tuple[str, dict[str, Any], Any]] = [
     (
         "a feature of GeoJSON",

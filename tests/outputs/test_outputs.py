@@ -16,6 +16,7 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import GuaranteeError
 from anonymizer.networks import load_network
 from anonymizer.outputs import counts, registry, streets
+from anonymizer.outputs.cloud_events import EventHeaders
 from anonymizer.outputs.counts import CountsOutput
 from anonymizer.outputs.counts.private_counts import BUDGET
 from anonymizer.outputs.output import (
@@ -29,6 +30,7 @@ from anonymizer.outputs.output import (
 )
 from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.outputs.trips import TripsOutput
+from anonymizer.pipeline.positions.tick import flow
 from anonymizer.settings import Settings
 from tests.cluster.positions.cluster import Cluster, World
 from tests.cluster.positions.test_stage_outputs import (
@@ -38,6 +40,7 @@ from tests.cluster.positions.test_stage_outputs import (
     some_trips,
 )
 from tests.outputs.occupancy import TOPIC
+from tests.outputs.short_copies import TOPIC as SIZES
 from tests.outputs.test_private_counts import NoNoise
 from tests.pipeline.positions.support import Rig, delivery
 
@@ -188,7 +191,7 @@ def test_a_new_output_is_in_the_contract_the_promises_the_metrics_and_the_flow()
     settings = Settings.model_validate({"output": {"forms": ["cloudevents"]}})
     assert TOPIC in {channel.address for channel in channels(settings)}
     assert "Occupancy" in json.dumps(asyncapi(settings))
-    assert registry.event_kinds(settings)[TOPIC] == "Occupancy"
+    assert EventHeaders(settings).kind_of[TOPIC] == "Occupancy"
     assert f"`{TOPIC}`" in {each.where for each in outputs_of(settings)}
     assert kept(settings)["occupancy"] == "in memory, for an hour"
     rig = Rig(counts={"k": 2})
@@ -214,9 +217,37 @@ def test_a_new_output_is_that_of_one_process_in_a_cluster_without_a_further_line
     assert Counter(stages.published) == world.expected
 
 
-def test_no_stage_knows_an_output_by_name() -> None:
-    names = [module.rpartition(".")[2] for module in registry.OUTPUTS]
-    words = [f"outputs.{name}" for name in names] + ["trips_out", "streets_s", "counts.enabled"]
-    for path in Path(cluster.__path__[0]).rglob("*.py"):
+# New copies are one module, and a line of the registry.
+
+
+@pytest.fixture
+def sized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.COPIES, "tests.outputs.short_copies", lambda _: True)
+
+
+@pytest.mark.usefixtures("sized")
+def test_new_copies_are_in_the_contract_and_the_flow() -> None:
+    assert SIZES in {channel.address for channel in channels(Settings())}
+    told = Rig().publish(*(delivery(f"d{i}", i % 25) for i in range(30)))
+    sizes = Counter(each["n"] for each in told if "n" in each)
+    assert sizes == Counter(len(each["pseudonyms"]) for each in told if "pseudonyms" in each)
+    assert sizes
+
+
+@pytest.mark.usefixtures("sized")
+def test_new_copies_are_those_of_one_process_in_a_cluster_without_a_further_line() -> None:
+    world = World("session", n_ticks=12, seed=3)
+    assert any(b'{"n":' in payload for payload in world.expected)
+    stages = Cluster(world)
+    stages.run([])
+    assert Counter(stages.published) == world.expected
+
+
+def test_neither_flow_nor_stage_knows_an_output_or_a_copy_by_name() -> None:
+    modules = [*registry.OUTPUTS, *registry.COPIES]
+    words = [f"outputs.{module.rpartition('.')[2]}" for module in modules]
+    words += ["trips_out", "streets_s", "counts.enabled", "echo", "ngsi_ld"]
+    files = [*Path(cluster.__path__[0]).rglob("*.py"), Path(flow.__file__)]
+    for path in files:
         found = [word for word in words if word in path.read_text()]
         assert not found, path.name

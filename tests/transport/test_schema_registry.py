@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.app.avro_schema import avro_schema
-from anonymizer.app.contract_messages import DEVICE, GROUP
 from anonymizer.app.registered_output import registered_schemas, schema_of_output
+from anonymizer.outputs.groups_contract import DEVICE, GROUP
 from anonymizer.pipeline.positions.out.encoding import DeviceMessage, GroupMessage
 from anonymizer.settings import Settings
 from anonymizer.transport.kafka_problems import KafkaLostError

@@ -88,11 +88,12 @@ class Case:
     sampled
         The pseudonyms that the expensive attacks use.
     local
-        The truth as districts know it, see `follow_in_districts`. It is what regions promise, and
-        what an adversary assumes who knows the districts. `truth` itself if there are none.
+        The truth as districts know it, see `follow_in_districts`, of which a device that claims to
+        be where it cannot be is no part: it is where it was, as if it were silent. It is what
+        regions promise, and what an adversary assumes who knows the rule.
     counted
-        The same as k counts devices: one that leaves the roads, or claims to be where it cannot be,
-        is where it was, as if it were silent.
+        The truth as k counts devices: without such claims, and one that leaves the roads is where
+        it was.
     piece_of
         Public piece of each node of which regions are made, negative if it is in none, shape
         (levels, nodes), the smallest pieces first; None: they are not made of such pieces.

@@ -30,7 +30,11 @@ SIGMAS = 3.0
 
 
 def soundness(case: Case) -> list[Finding]:
-    """Check that each device is inside its published region, or was when it left its district."""
+    """Check that each device is inside its published region, or was when it left its district.
+
+    Or when it was last believed: two vehicles that share an id are where they claim to be only in
+    turn. `share_elsewhere` has them all.
+    """
     records = np.arange(case.observed.n_records)
     node = case.local_node_of(records)
     inside = slot_in_region(case.observed, node, region=case.observed.region_of) != OUTSIDE

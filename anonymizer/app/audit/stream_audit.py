@@ -14,7 +14,7 @@ from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import LayeredLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.algorithms.positions.trip_classes import n_cells_of
-from anonymizer.algorithms.positions.trust import Claims, Trust
+from anonymizer.algorithms.positions.trust import Trust
 from anonymizer.app.audit.case import Case, Placebo, Reports, RevealedValues, TripsCase
 from anonymizer.app.audit.counts_attack import positions_with_counts
 from anonymizer.app.audit.days_attack import homes, leaving
@@ -33,6 +33,7 @@ from anonymizer.app.audit.timing_attack import timing
 from anonymizer.app.audit.tracking_attack import tracking
 from anonymizer.app.audit.trips_attack import trips
 from anonymizer.app.audit.zone_attacks import discs_of, zone_drops, zone_ends, zone_holes
+from anonymizer.app.trace_trust import TraceClaims
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
@@ -225,18 +226,21 @@ def case_of(
         device_of=device_of,
     )
     far_reports = reports.only(far)
-    truth = local = follow(**far_reports._asdict())
+    believed = _believed(trace, network, settings, tick_s=tick_s)[far]
+    believed_reports = far_reports if believed.all() else far_reports.only(believed)
+    truth = local = counted = follow(**far_reports._asdict())
     if settings.region.districts > 1:
-        follow = partial(
+        in_districts = partial(
             follow_in_districts,
             observed,
             district_of_node=districts_of(settings, network).of_node,
             ttl_s=settings.presence.ttl_s,
             device_of=device_of,
         )
-        local = follow(**far_reports._asdict())
-    counted = local
-    counts = (far_reports.node >= 0) & _believed(trace, settings, tick_s=tick_s)[far]
+        local = in_districts(**believed_reports._asdict())
+    elif believed_reports is not far_reports:
+        local = follow(**believed_reports._asdict())
+    counts = believed & (far_reports.node >= 0)
     if not counts.all():
         counted = follow(**far_reports.only(counts)._asdict())
     if settings.zones and network.has_coordinates:
@@ -268,19 +272,15 @@ def case_of(
     )
 
 
-def _believed(trace: Trace, settings: Settings, *, tick_s: float) -> BoolArray:
-    """Return which valid positions are near enough to those before to be believed, shape (n,)."""
+def _believed(
+    trace: Trace, network: RoadNetwork, settings: Settings, *, tick_s: float
+) -> BoolArray:
+    """Return which valid positions the gateway believes, shape (n,)."""
     valid = np.flatnonzero(is_valid(trace))
-    believed = np.ones(len(valid), np.bool_)
-    if trace.node is not None or not settings.inputs:
-        return believed
     order = np.argsort(np.ceil(trace.ts[valid] / tick_s), kind="stable")
-    rows = valid[order]
-    slot, dated = trace.device_of[rows].astype(np.int32), np.zeros(len(rows), np.bool_)
-    place = trace.ts[rows], trace.lat[rows], trace.lon[rows]
     trust = Trust(kept_s=pace_of(settings).longest_ttl_s + settings.tick.interval_s)
-    max_mps = np.full(len(rows), settings.inputs[0].max_speed_mps)
-    outcome = trust.judge(Claims(slot, *place, dated, None, rows), max_mps=max_mps, now=0.0)
+    believed = np.ones(len(valid), np.bool_)
+    outcome = TraceClaims(trace, network, settings).judge(valid[order], trust, now=0.0)
     believed[order] = outcome == Outcome.HELD
     return believed
 

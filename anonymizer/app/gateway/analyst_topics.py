@@ -13,9 +13,9 @@ import structlog
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.publication import NetworkAbout, parts
+from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.ports import CuttingLink, Outgoing
-from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.settings import CurrentSettings, Settings
 
 _BYTES_AT_ONCE = 1 << 20

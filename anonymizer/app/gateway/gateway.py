@@ -30,12 +30,12 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.kernel_cache import current_background
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import log_quarantined
+from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
-from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
 from anonymizer.pipeline.positions.tick.stages import QUEUED_TICKS, Ticks

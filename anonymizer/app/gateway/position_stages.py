@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from anonymizer.app.live_map.screen import AnalystLink, See
-from anonymizer.outputs.registry import event_kinds
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
@@ -79,7 +78,7 @@ class PositionStages:
         publishing = publish_stage(
             self._flow,
             self._ticks,
-            AnalystLink(self._with_forms(), *self._sees, topic=output.topic),
+            AnalystLink(self._with_headers(), *self._sees, topic=output.topic),
             qos=output.qos,
             timeout_s=tick.drain_s,
             whole=self._settings.splits_groups,
@@ -105,12 +104,13 @@ class PositionStages:
             log.warning("drain deadline passed")
         abandon(self._flow, self._inbox, self._ticks, self._clock)
 
-    def _with_forms(self) -> "Link":
-        """Return the link of the outputs, with the other forms that the settings name."""
-        from anonymizer.pipeline.positions.out.other_forms import (  # noqa: PLC0415  few gateways need it
-            FormsLink,
-            OtherForms,
+    def _with_headers(self) -> "Link":
+        """Return the link of the outputs; its messages have headers if the settings ask for it."""
+        if "cloudevents" not in self._settings.output.forms:
+            return self._link
+        from anonymizer.outputs.cloud_events import (  # noqa: PLC0415  few gateways need it
+            EventHeaders,
+            EventsLink,
         )
 
-        forms = OtherForms.asked_for(self._settings, event_kinds(self._settings))
-        return self._link if forms is None else FormsLink(self._link, forms)
+        return EventsLink(self._link, EventHeaders(self._settings))

@@ -32,10 +32,10 @@ from anonymizer.cluster.positions.stage_outputs import (
 from anonymizer.cluster.positions.stage_readings import LaneReadings
 from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.arrays import starts_of
+from anonymizer.outputs.copies import Copies
 from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.devices import Pseudonyms
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.tick.factory import district_maker, districts_of
 from anonymizer.pipeline.positions.tick.meaning import formed_under, places_digest
@@ -56,7 +56,7 @@ class LaneStage:
         self,
         lane: DistrictLane,
         encoder: ReleaseEncoder,
-        echoes: Echoes,
+        copies: Copies,
         readings: LaneReadings,
         *,
         outputs: LaneOutputs | None,
@@ -70,7 +70,7 @@ class LaneStage:
         self.lane = lane
         self._name = f"lane {lane.district.number} of {places}"
         self._encoder, self._readings, self._outputs = encoder, readings, outputs
-        self._echoes, self._current, self._collected = echoes, current, collected
+        self._copies, self._current, self._collected = copies, current, collected
         self._pseudonyms = pseudonyms
         self._n_sources = n_sources
         self._interval_s = interval_s
@@ -116,7 +116,7 @@ class LaneStage:
 
     def _sends(self, closed: Closed) -> Iterator[Send]:
         groups = self._groups(closed)
-        yield from self._outgoing([*groups, *self._echoes.of(groups)])
+        yield from self._outgoing([*groups, *self._copies.of(groups)])
         if self._current is not None:
             for stated in self._current.see(groups, now=closed.at_s):
                 yield Send("lane", COLLECTING_LANE, encode_stated(stated))
@@ -211,7 +211,7 @@ def lane_stages(
     )
 
     under = formed_under(settings)
-    echoes = Echoes(settings, network)
+    copies = Copies(settings, network)
     has_current = settings.current.every_s > 0
 
     def make_collected() -> CollectedCurrent:
@@ -232,7 +232,7 @@ def lane_stages(
         return LaneStage(
             lane,
             encoder,
-            echoes,
+            copies,
             LaneReadings(settings.readings),
             outputs=make_outputs() if number == OUTPUTS_LANE else None,
             current=LaneCurrent(settings, number) if has_current else None,

@@ -47,6 +47,7 @@ from anonymizer.cluster.stage import Send, reading
 from anonymizer.domain.arrays import FloatArray, Int32Array, with_room
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.outputs.copies import Copies
 from anonymizer.outputs.output import Output
 from anonymizer.outputs.registry import asked_for
 from anonymizer.pipeline.accounting import Accounts, Ledger
@@ -55,7 +56,6 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.decode.decoded import Decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment, shared_topics
-from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
 from anonymizer.pipeline.positions.tick.factory import (
     admission_parameters,
@@ -108,7 +108,7 @@ class SourceStage:
         make_decoder: Callable[[Ledger], Decoder],
         make_public: Callable[[Ledger], PublicDevices],
         make_fixed: Callable[[Ledger], Fleet] | None,
-        echoes: Echoes,
+        copies: Copies,
         outputs: Sequence[Output],
         pace: Pace,
     ) -> None:
@@ -129,7 +129,7 @@ class SourceStage:
         self._decoder = make_decoder(self.ledger)
         self._public = make_public(self.ledger)
         self._fixed = make_fixed(self.ledger) if make_fixed else None
-        self._echoes = echoes
+        self._copies = copies
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._readings = SourceReadings(settings.readings, self._devices.keys)
         self._outputs = SourceOutputs(
@@ -305,7 +305,7 @@ class SourceStage:
         messages = self._fixed.publish(tick, wall_ahead_s=0.0).messages
         self._fixed.forget(tick, now=now)
         self.ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
-        yield from self._outgoing(messages + self._echoes.of(messages))
+        yield from self._outgoing(messages + self._copies.of(messages))
 
     def _outgoing(self, messages: Sequence[Outgoing]) -> Iterator[Send]:
         for part in in_parts(messages):
@@ -426,7 +426,7 @@ def source_stages(
     districts = districts_of(settings, zoned.network)
     matching = matching_with(zoned, snap_limit_m=settings.network.snap_limit_m, secret=secret)
     pace = pace_of(settings)
-    echoes = Echoes(settings, zoned.network)
+    copies = Copies(settings, zoned.network)
     places = places_digest(zoned.network, districts)
     outputs = [each(settings, zoned.network) for each in asked_for(settings)]
     has_fixed = any(Treatment.of(each) == Treatment.CLOAKED for each in settings.inputs)
@@ -450,7 +450,7 @@ def source_stages(
             make_decoder=make_decoder,
             make_public=lambda ledger: PublicDevices(settings, zoned, ledger),
             make_fixed=make_fixed if has_fixed and number == FIXED_SOURCE else None,
-            echoes=echoes,
+            copies=copies,
             outputs=outputs,
             pace=pace,
         )

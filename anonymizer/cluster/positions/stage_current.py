@@ -12,12 +12,12 @@ import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.current_groups import (
+from anonymizer.outputs.current.current_groups import (
     CurrentParts,
     LiveMessages,
     together,
 )
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings
 
 CURRENT = b"N"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +27,7 @@ from anonymizer.settings import Settings
 from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
-from tests.app.audit.tracked import untracked
+from tests.app.audit.tracked import tracked_once, untracked
 
 BETRAYED_BY_ADKA = {"prefix", "inversion", "session", "intersection", "matching"}
 
@@ -93,7 +94,8 @@ def town() -> tuple[Trace, RoadNetwork]:
 def test_session_keeps_its_promise_over_epochs_under_both_adversaries(
     small_town: tuple[Trace, RoadNetwork], tmp_path: Path
 ) -> None:
-    report = attacked(*small_town, tmp_path, cloaked="session", promise="session")
+    with tracked_once():
+        report = attacked(*small_town, tmp_path, cloaked="session", promise="session")
     assert report.holds, failed(report)
     assert report.n_pseudonyms > 2 * 150, "several lives each"
     tracking = next(each for each in report.findings if each.attack == "tracking")
@@ -174,6 +176,33 @@ def test_a_session_keeps_its_promise_in_districts(tmp_path: Path) -> None:
     assert report.n_pseudonyms > 100
     figures = next(each.figures for each in report.findings if each.attack == "soundness")
     assert figures["share_elsewhere"], "who has left a district is covered there"
+
+
+@pytest.mark.parametrize("districts", [1, 4])
+@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
+def test_an_id_of_two_vehicles_and_vague_fixes_make_no_region_unsound(
+    tmp_path: Path, mode: Mode, districts: int
+) -> None:
+    network = load_network("city:2000")
+    trace = driven(network, n_devices=150, seconds=60)
+    vague = np.random.default_rng(1).random(trace.n_rows) < 0.02
+    other = np.roll(np.arange(trace.n_rows), trace.n_rows // 3)
+    shared = replace(
+        trace,
+        device_of=np.where(trace.device_of < 140, trace.device_of, trace.device_of - 140),
+        lat=np.where(vague, trace.lat[other], trace.lat),
+        lon=np.where(vague, trace.lon[other], trace.lon),
+        readings={"accuracy_m": np.where(vague, 5000.0, 5.0)},
+    )
+    region = {"districts": districts}
+    report = attacked(shared, network, tmp_path, cloaked=mode, promise=mode, region=region)
+    sound, reached = (
+        next(each for each in report.findings if each.attack == attack)
+        for attack in ("soundness", "k")
+    )
+    assert sound.figures["n_outside"] == 0
+    assert sound.figures["share_elsewhere"], "who is not believed is covered elsewhere"
+    assert reached.holds
 
 
 @pytest.mark.soak

@@ -1,8 +1,8 @@
 """The summary of `audit stream`: every promise of the mode, beside guessing, with intervals."""
 
-import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,7 @@ import anonymizer
 from anonymizer.app.audit import PROMISED, AuditReport
 from anonymizer.app.audit.stream_summary import summary_rows, wilson
 from anonymizer.cli.main import app
+from tests.app.audit.tracked import untracked
 
 NETWORK = "grid:12x12"
 
@@ -43,26 +44,46 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return named
 
 
-def audited(files: dict[str, Path], *, every_attack: bool) -> AuditReport:
-    return anonymizer.audit_stream(
-        files["pub.jsonl"],
-        files["trace.csv"],
-        NETWORK,
-        auditor_map=files["map.jsonl"],
-        every_attack=every_attack,
-    )
+class Printed(NamedTuple):
+    """What the command prints and writes."""
+
+    screen: str
+    latex: str
+    report: AuditReport
 
 
 @pytest.fixture(scope="module")
-def short(files: dict[str, Path]) -> AuditReport:
+def printed(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Printed:
+    """A summary by the command."""
+    folder = tmp_path_factory.mktemp("printed")
+    command = [
+        "audit", "stream", str(files["trace.csv"]), str(files["pub.jsonl"]),
+        "--network", NETWORK, "--auditor-map", str(files["map.jsonl"]),
+        "--latex", str(folder / "t.tex"), "--json", str(folder / "r.json"),
+    ]  # fmt: skip
+    result = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
+    assert result.exit_code == 0, result.output
+    report = AuditReport.model_validate_json((folder / "r.json").read_text())
+    return Printed(result.output, (folder / "t.tex").read_text(), report)
+
+
+@pytest.fixture(scope="module")
+def short(printed: Printed) -> AuditReport:
     """The report of which the command prints a summary."""
-    return audited(files, every_attack=False)
+    return printed.report
 
 
 def test_a_summary_mounts_whatever_the_mode_promises_and_finds_the_same(
     files: dict[str, Path], short: AuditReport
 ) -> None:
-    whole = audited(files, every_attack=True)
+    with untracked():  # no mode promises it, and a summary tracks less
+        whole = anonymizer.audit_stream(
+            files["pub.jsonl"],
+            files["trace.csv"],
+            NETWORK,
+            auditor_map=files["map.jsonl"],
+            every_attack=True,
+        )
     assert short.not_asked
     assert not whole.not_asked
     promised = [each for each in whole.findings if each.attack in PROMISED["session"]]
@@ -82,22 +103,12 @@ def test_each_row_has_an_interval_that_holds_what_was_found(short: AuditReport) 
         assert row.control is not None or row.question in {"sound", "k"} or row.found is None
 
 
-def test_the_command_prints_a_summary_of_one_screen_and_a_latex_table(
-    files: dict[str, Path], tmp_path: Path
-) -> None:
-    command = [
-        "audit", "stream", str(files["trace.csv"]), str(files["pub.jsonl"]),
-        "--network", NETWORK, "--auditor-map", str(files["map.jsonl"]),
-        "--latex", str(tmp_path / "t.tex"), "--json", str(tmp_path / "r.json"),
-    ]  # fmt: skip
-    result = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
-    assert result.exit_code == 0, result.output
-    assert len(result.output.splitlines()) <= 50
-    lines = (tmp_path / "t.tex").read_text().splitlines()
+def test_the_command_prints_a_summary_of_one_screen_and_a_latex_table(printed: Printed) -> None:
+    assert len(printed.screen.splitlines()) <= 50
+    lines = printed.latex.splitlines()
     columns = len(re.findall("[lr]", lines[0].removeprefix(r"\begin{tabular}")))
     rows = [line for line in lines if line.endswith(r"\\")]
     assert {line.count(" & ") + 1 for line in rows} == {columns}
-    assert json.loads((tmp_path / "r.json").read_text())["not_asked"]
 
 
 @given(st.integers(1, 500), st.floats(0, 1))

@@ -27,10 +27,10 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.outputs.counts.private_counts import HeldBudget, plan_of
+from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.outputs.one_process import Outputs
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing, PackedDeliveries
-from anonymizer.pipeline.positions.out.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of

@@ -28,7 +28,6 @@ from anonymizer.pipeline.positions.decode.decoded import DecodedTick
 from anonymizer.pipeline.positions.decode.decoded import joined as joined_decoded
 from anonymizer.pipeline.positions.decode.decoding import Decoder
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
-from anonymizer.pipeline.positions.out.echo import Echoes
 from anonymizer.pipeline.positions.out.public_devices import PublicDevices
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.pipeline.positions.tick.engine import TickRelease
@@ -119,6 +118,9 @@ class SeesTicks(Protocol):
         ahead_s: float,
     ) -> list[Outgoing]:
         """Take in a tick, and the slots that it frees; return messages."""
+
+    def copies(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
+        """Return what is made of messages about groups and fixed devices alone."""
 
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings."""
@@ -221,7 +223,6 @@ class PositionFlow:
         self.information_limit_s = _information_limit_s(settings) + self.mobile.intake.delay_s
         epoch_s = self.mobile.engine.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.session.rotate_s
-        self._echoes = Echoes(settings, network) if settings.echoes else None
         self._outputs = outputs
         if outputs is not None:
             kept_s = self.mobile.engine.operator.pace.longest_ttl_s
@@ -383,7 +384,8 @@ class PositionFlow:
         if self._public is not None:
             window = {"since": since, "now": now, "wall_ahead_s": ahead_s}
             public.append(self._public.tick(decoded.of[Treatment.PUBLIC], **window))
-        besides = self._besides(located[Treatment.MOBILE], freed, ahead_s=ahead_s)
+        parts = [mobile, *public, *fixed]
+        besides = self._besides(located[Treatment.MOBILE], freed, parts, ahead_s=ahead_s)
         times.append(self._monotonic())
         self.stats.time(times)
         n_unverified = self._tally.n(Outcome.SUPPRESSED__UNVERIFIED)
@@ -396,8 +398,7 @@ class PositionFlow:
             self.sample.see(located[Treatment.MOBILE], tick, n_devices=density.n_devices)
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._ttl_s)
-        parts = [mobile, *public, *fixed]
-        return TickOutput(*joined([*parts, *besides, *self._echoed(parts)]), decoded.receipts)
+        return TickOutput(*joined([*parts, *besides]), decoded.receipts)
 
     def _contribute(
         self,
@@ -415,19 +416,20 @@ class PositionFlow:
                 )
             fleet.contribute(located[each], ticks[each])
 
-    def _echoed(self, parts: Sequence[TickPart]) -> list[TickPart]:
-        if self._echoes is None:
-            return []
-        return _of_nobody(self._echoes.of(each for part in parts for each in part.messages))
-
     def _besides(
-        self, located: LocatedPositions, freed: Int32Array, *, ahead_s: float
+        self,
+        located: LocatedPositions,
+        freed: Int32Array,
+        parts: Sequence[TickPart],
+        *,
+        ahead_s: float,
     ) -> list[TickPart]:
-        """Return what the other outputs publish."""
+        """Return what the other outputs publish, and the copies of these parts."""
         if self._outputs is None:
             return []
         messages = self._outputs.tick(located, freed, zones=self.device_zones, ahead_s=ahead_s)
-        return _of_nobody(messages)
+        copies = self._outputs.copies([each for part in parts for each in part.messages])
+        return _of_nobody([*messages, *copies])
 
     def adopt(self, settings: "Settings") -> None:
         """Apply other settings at the next tick, as far as `settings.reload` lets them change."""

@@ -5,33 +5,22 @@ else. Whoever has these can write it, so it tells nothing more: not where in its
 not by which input it came, not when it reported.
 """
 
-from collections.abc import Iterable, Sequence
-from math import ceil
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import numpy as np
 
-from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.codecs import CoarsePoint, Encoder
-from anonymizer.domain.arrays import FloatArray, IntArray
-from anonymizer.domain.network import NodeIndex, RoadNetwork
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.outputs.copies import Copy
+from anonymizer.outputs.echoes.echo_contract import echo_kind
+from anonymizer.outputs.echoes.region_circles import RegionCircle, RegionCircles
+from anonymizer.outputs.message_kind import Channel
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import PSEUDONYM
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings
-
-_DIGITS = 5
-"""Decimals of a degree, 1.1 m."""
-
-
-class RegionCircle(NamedTuple):
-    """A circle on the map: its centre in WGS84 degrees, and its radius in whole metres."""
-
-    lat: float
-    lon: float
-    radius_m: int
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -65,8 +54,10 @@ class _Echo(NamedTuple):
         )
 
 
-class Echoes:
+class Echoes(Copy):
     """Writes the echoes of published messages."""
+
+    name = "echoes"
 
     def __init__(self, settings: "Settings", network: RoadNetwork) -> None:
         self._echoes_of: dict[str, list[_Echo]] = {}
@@ -75,16 +66,24 @@ class Echoes:
                 source = settings.output.topic if each.kind == "mobile" else settings.topics.fixed
                 echo = _Echo(each.echo, each.make_encoder(), each.kafka is not None)
                 self._echoes_of.setdefault(source, []).append(echo)
-        self._circles = RegionCircles(network) if self._echoes_of else None
+        self._circles = RegionCircles(network)
         self._decode = msgspec.json.Decoder(_Message).decode
 
-    def of(self, messages: Iterable[Outgoing]) -> list[Outgoing]:
+    @staticmethod
+    def channels(settings: "Settings") -> Iterator[Channel]:
+        """Yield the topic of each input's echo."""
+        for each in settings.inputs:
+            if each.echo is not None:
+                echoed = each.kafka and each.echo
+                yield Channel(
+                    each.echo, echo_kind(each), incoming=False, kafka=echoed, key="The pseudonym."
+                )
+
+    def of(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
         """Return the echoes of messages about groups or devices, in their order.
 
         About 0.1 ms a message of 200 nodes, and 5 to 30 µs a pseudonym.
         """
-        if self._circles is None:
-            return []
         found = []
         for message in messages:
             echoes = self._echoes_of.get(message.topic)
@@ -98,39 +97,4 @@ class Echoes:
         return found
 
 
-class RegionCircles:
-    """The circles around regions.
-
-    Notes
-    -----
-    The centre is that of the box around the nodes of the region. The radius reaches every place on
-    a road from which a node of the region is the nearer end: half of the longest road of each node
-    is added to its distance. A device can be farther away by as much as its position is off the
-    road (`network.snap_limit_m`).
-    """
-
-    def __init__(self, network: RoadNetwork) -> None:
-        self._index = NodeIndex(network.node_id)
-        self._lat = network.lat
-        # From the first node, so that no region is cut by the date line.
-        self._lon_0 = float(network.lon[0])
-        self._lon = _wrapped(network.lon - self._lon_0)
-        tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-        self._reach_m = np.zeros(network.n_nodes)
-        np.maximum.at(self._reach_m, tail, network.length_m / 2)
-
-    def of(self, region: Sequence[int | str]) -> RegionCircle:
-        """Return the circle of a region, given the names of its nodes in any order."""
-        node: IntArray = self._index.find(np.array(region))
-        lat, lon = self._lat[node], self._lon[node]
-        centre_lat = round(float(lat.min() + lat.max()) / 2, _DIGITS)
-        middle = np.array([(lon.min() + lon.max()) / 2 + self._lon_0])
-        centre_lon = round(float(_wrapped(middle)[0]), _DIGITS)
-        distance_m = haversine_m(centre_lat, centre_lon, lat, lon + self._lon_0)
-        radius_m = max(1, ceil(float((distance_m + self._reach_m[node]).max())))
-        return RegionCircle(centre_lat, centre_lon, radius_m)
-
-
-def _wrapped(degrees: FloatArray) -> FloatArray:
-    """Return longitudes from -180 up to 180, same shape."""
-    return (degrees + 180.0) % 360.0 - 180.0
+COPY = Echoes

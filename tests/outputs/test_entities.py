@@ -1,13 +1,10 @@
-"""Other forms of messages: they say what the message says, and nothing more."""
+"""Entities say what their messages say, and nothing more."""
 
 import json
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.other_forms import cloudevent, entity
+from anonymizer.outputs.entities import entity
 
 MESSAGE: dict[str, Any] = {
     "v": 1,
@@ -52,18 +49,3 @@ def test_an_entity_of_a_member_has_its_pseudonym_for_an_id() -> None:
     member = {key: value for key, value in MESSAGE.items() if key != "pseudonyms"}
     found = json.loads(entity(json.dumps(member | {"pseudonym": "a"}).encode()))
     assert found["id"] == "urn:ngsi-ld:CloakedGroup:a"
-
-
-@pytest.mark.parametrize("other", [Outgoing("a", b"2"), Outgoing("b", b"1")])
-def test_an_event_has_an_id_of_its_own_that_stays(other: Outgoing) -> None:
-    first = Outgoing("a", b"1")
-    headers = cloudevent(first, kind="Group", source="/gateway")
-    assert headers == cloudevent(first, kind="Group", source="/gateway")
-    said, of_other = dict(headers.user), dict(cloudevent(other, kind="Group", source="/").user)
-    assert said["id"] != of_other["id"]
-    assert said | {"id": ""} == {
-        "specversion": "1.0",
-        "id": "",
-        "source": "/gateway",
-        "type": "anonymizer.Group.v1",
-    }

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.out.current_groups import (
+from anonymizer.outputs.current.current_groups import (
     CurrentGroups,
     LiveMessages,
     together,
 )
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.out.encoding import group_id
 
 

@@ -16,8 +16,9 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.codecs import CODECS, ENCODERS
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.outputs.echoes import Echoes
+from anonymizer.outputs.echoes.region_circles import RegionCircles
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.out.echo import Echoes, RegionCircles
 from anonymizer.pipeline.positions.tick.flow import TickOutput
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, flow_settings
 

@@ -1,0 +1,1 @@
+"""Current groups: what has been published and still holds, for subscribers that come later."""
