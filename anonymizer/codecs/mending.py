@@ -130,6 +130,8 @@ def _as_text(word: bytes) -> bytes:
     plain = word.decode("utf-8", "replace").lower()
     if plain in NO_VALUE or plain.lstrip("+-").startswith(_NO_NUMBER):
         return b"null"
+    if plain[0] == "'":  # another notation, not a word
+        return word
     return plain.encode() if plain in _FLAGS else b'"%b"' % word
 
 

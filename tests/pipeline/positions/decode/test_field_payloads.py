@@ -251,6 +251,10 @@ def test_a_word_that_is_no_latitude_is_no_fix_only_if_it_says_so(word: bytes, wh
     assert fix(TEXT.replace(b"60.17", word)).refused == {why: 1}
 
 
+def test_a_dictionary_of_python_is_another_format() -> None:
+    assert fix(b"{'lat': 60.17, 'lon': 24.94, 'ts': 1800000000.0}").refused == {MALFORMED: 1}
+
+
 def test_flags_in_words_of_python_are_flags() -> None:
     body = b'{"latitude": 60.17, "longitude": 24.94, "valid": %b}'
     traccar = {"codec": "traccar"}
