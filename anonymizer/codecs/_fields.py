@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs.mending import mended, unreadable
-from anonymizer.codecs.times import in_seconds, stated_time
+from anonymizer.codecs.mending import NO_VALUE, mended, unreadable
+from anonymizer.codecs.times import PADDING, in_seconds, stated_time
 from anonymizer.domain.fixes import Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -45,10 +45,9 @@ _FEW = 100
 _MOST_ID = 2**63
 _NO_TEXT = "\ufffd"
 """In place of bytes that are not text; two ids could become one."""
-_NO_VALUE = frozenset({"", "nan", "-nan", "inf", "-inf", "infinity", "-infinity", "null", "none",
-                       "n/a"})  # fmt: skip
 _NUMERAL = re.compile(r"[+-]?+[0-9]{1,20}+(?:\.[0-9]{1,20}+)?+(?:[eE][+-]?+[0-9]{1,3}+)?+")
 _NUMBER = Decoder(float)
+_TEXT = Decoder(str)
 _NUMBERS = Decoder(dict[str, float])
 _PARTS = Decoder(dict[str, Raw])
 
@@ -188,10 +187,12 @@ def numeral(text: str) -> float | None:
 
 def is_no_value(text: str) -> bool:
     """Return whether a text in place of a number says that there is none, as null does."""
-    return text.strip().lower() in _NO_VALUE
+    return text.strip(PADDING).lower() in NO_VALUE
 
 
 _BEGIN_NUMBER = frozenset(b"-0123456789")
+_BEGIN_TEXT = frozenset(b"+-0123456789 \\")
+_QUOTE = ord('"')
 
 
 def number(part: Raw) -> float:
@@ -203,6 +204,18 @@ def number(part: Raw) -> float:
     return value if isfinite(value) else nan
 
 
+def number_or_text(part: Raw) -> float:
+    """Return a finite number, which may be written as text, or NaN for anything else."""
+    text = memoryview(part)
+    if text[0] != _QUOTE:
+        return number(part)
+    if text[1] not in _BEGIN_TEXT:
+        return nan
+    stated: str | Outcome = read_part(_TEXT, part)
+    value = None if isinstance(stated, Outcome) else numeral(stated.strip(PADDING))
+    return nan if value is None else value
+
+
 def is_stated(value: float, part: Raw) -> bool:
     """Return whether a part states a reading: a number or null. Text, flags and objects do not."""
     return not isnan(value) or bytes(part) == b"null"
@@ -211,13 +224,14 @@ def is_stated(value: float, part: Raw) -> bool:
 def measured(*fields: tuple[str, Raw, float]) -> Readings:
     """Return the readings of fields given as name, stated part and unit factor.
 
-    Whatever is not a number is NaN, and so are negative numbers: several formats write -1 for
-    *unknown*, and none of these quantities is ever below 0. About 0.3 µs a stated field.
+    Numbers may be text. Whatever is not a number is NaN, and so are negative numbers: several
+    formats write -1 for *unknown*, and none of these quantities is ever below 0. About 0.3 µs a
+    stated field.
     """
     readings = {}
     for name, part, factor in fields:
         if part is not UNSTATED:
-            value = number(part) * factor
+            value = number_or_text(part) * factor
             readings[name] = value if 0.0 <= value < inf else nan
     return readings or None
 

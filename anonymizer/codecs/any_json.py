@@ -21,7 +21,7 @@ from anonymizer.codecs._fields import (
     StatedId,
     device_id,
     is_no_value,
-    number,
+    number_or_text,
     numeral,
     read,
     read_part,
@@ -31,11 +31,13 @@ from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
 from anonymizer.codecs.mending import starts_array
 from anonymizer.codecs.paths import ArraySearch, Conditions, JsonPath, PathReader, Selector, written
 from anonymizer.codecs.times import (
+    PADDING,
     PER_SECOND,
     StatedInstant,
     TimeUnit,
     calendar_number,
     in_seconds,
+    is_time_of_any_unit,
     stated_time,
 )
 from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix, usable
@@ -45,11 +47,7 @@ DEVICE_LEVEL = "{device}"
 """In a path of positions: the key of an object is the id of a device."""
 
 _ANY = Decoder(Raw)
-_TEXT = Decoder(str)
 _PARTS = Decoder(list[Raw])
-_N_CALENDAR_DIGITS = len("YYYYMMDDhhmmss")
-_QUOTE = ord('"')
-_BEGIN_NUMERAL = frozenset(b"+-0123456789\\")
 _LEAST_OF_NAMES = 4
 _LEAST_BYTES, _LEAST_OF_ID, _LEAST_OF_CALENDAR, _LEAST_OF_SEARCH = 20, 12, 32, 24
 """Of a position among many, or of a device: two coordinates of five decimals are no less. An id,
@@ -413,22 +411,12 @@ class _Position:
         for name, part in zip(self._names, parts, strict=True):
             if part is UNSET or part is None:
                 continue
-            text = memoryview(part)
-            if text[0] != _QUOTE:
-                readings[name] = number(part)
-            else:
-                readings[name] = _text_number(part) if text[1] in _BEGIN_NUMERAL else nan
+            readings[name] = number_or_text(part)
         return readings or None
 
 
-def _text_number(part: Raw) -> float:
-    text: str | Outcome = read_part(_TEXT, part)
-    value = None if isinstance(text, Outcome) else numeral(text)
-    return nan if value is None else value
-
-
 def _number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
-    return numeral(value) if isinstance(value, str) else value
+    return numeral(value.strip(PADDING)) if isinstance(value, str) else value
 
 
 def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str], _Time]:
@@ -448,15 +436,15 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
 
 def _calendar_time(value: float | str, zone: tzinfo | None) -> _Time:
     """Return the time of a text, or of a number with the digits of a date and a time."""
-    if isinstance(value, str):
-        if is_no_value(value):
-            return None
-        stated = numeral(value) if len(value) != _N_CALENDAR_DIGITS else None
-        if stated is None:
-            return stated_time(value, zone)
-        value = stated
-    found = calendar_number(value, zone)
-    if found is not None:
+    if isinstance(value, str) and is_no_value(value):
+        return None
+    number = _number(value)
+    found = stated_time(str(value), zone) if number is None else calendar_number(number, zone)
+    if isinstance(found, StatedInstant):
         return found if found.unix_s > 0 else None
-    seconds = in_seconds(value)
+    if number is None:
+        return found
+    if number > 0 and not is_time_of_any_unit(number):
+        return Outcome.INVALID__SCHEMA
+    seconds = in_seconds(number)
     return Outcome.INVALID__TIME_IN_S if isinstance(seconds, float) else seconds

@@ -4,9 +4,12 @@ What is mended can only be in fields that nobody reads, or is no number anyway:
 
 - the text ends at its first NUL, as strings of C do, and a byte-order mark before it (UTF-8 or
   UTF-16) is no part of it;
-- `nan`, `inf` and any other word that JSON does not have is null; `+1`, `.5` and `007` are numbers;
-- control characters in texts are spaces, and bytes that are no UTF-8 are U+FFFD, of which no device
-  id may consist (`_fields.device_id`).
+- words that JSON does not have: `nan`, `inf` and others that say that there is no value are null;
+  `+1`, `.5` and `007` are numbers; `True` is true; all others are text, so that a time as
+  `1800000000L` is refused where it is read, and not taken for none;
+- control characters in texts are spaces, a backslash that escapes nothing stands for itself, and
+  bytes that are no UTF-8 and halves of surrogate pairs are U+FFFD, of which no device id may
+  consist (`_fields.device_id`).
 
 Nothing is added: what is cut off stays malformed. About 20 ns a byte, and 1 µs a word.
 """
@@ -38,6 +41,19 @@ _WORD = re.compile(
 _MOST_WORDS = 4_000
 _BACKSLASH, _QUOTE, _TEXT = b"\1", b"\2", b"\3"
 """Stand for an escaped backslash, an escaped quote, and a text: there are no control characters."""
+
+NO_VALUE = frozenset({
+    "", "nan", "-nan", "inf", "-inf", "infinity", "-infinity", "null", "none", "nil", "n/a", "na",
+    "undefined", "unknown", "unavailable", "-", "--", "---",
+})  # fmt: skip
+"""Words and texts that say that there is no value, in lower case."""
+_NO_NUMBER = ("nan", "inf", "1.#")
+"""Begin of what C writes: `-nan(ind)`, `1.#QNAN`."""
+_FLAGS = frozenset({"true", "false"})
+_NO_ESCAPE = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_PAIR = re.compile(rb"(\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..")
+"""Escapes of surrogates: a pair, or a half."""
+_NO_TEXT = rb"\ufffd"
 
 _MAGIC = (
     b"\x1f\x8b",  # gzip
@@ -83,6 +99,8 @@ def _with_words_of_json(text: bytes) -> bytes:
     has_escapes = b"\\" in text
     if has_escapes:
         text = text.replace(rb"\\", _BACKSLASH).replace(rb"\"", _QUOTE)
+        text = _NO_ESCAPE.sub(_BACKSLASH, text, count=_MOST_WORDS)
+        text = _PAIR.sub(lambda found: found[1] or _NO_TEXT, text, count=_MOST_WORDS)
     parts = text.split(b'"')
     words = _WORD.sub(_json_of, _TEXT.join(parts[::2]), count=_MOST_WORDS)
     parts[::2] = words.split(_TEXT)
@@ -98,13 +116,23 @@ def unreadable(payload: bytes) -> Outcome:
 
 
 def _json_of(found: "re.Match[bytes]") -> bytes:
-    """Return the number that a word spells in a way that JSON does not have, else null."""
+    """Return the number that a word spells in a way that JSON does not have, or the word."""
     word = found[0]
     try:
         value = float(word)
     except ValueError:
+        return _as_text(word)
+    return repr(value).encode() if isfinite(value) and b"_" not in word else _as_text(word)
+
+
+def _as_text(word: bytes) -> bytes:
+    """Return a word that is no number as null, a flag, or text."""
+    plain = word.decode("utf-8", "replace").lower()
+    if plain in NO_VALUE or plain.lstrip("+-").startswith(_NO_NUMBER):
         return b"null"
-    return repr(value).encode() if isfinite(value) and b"_" not in word else b"null"
+    if plain[0] == "'":  # another notation, not a word
+        return word
+    return plain.encode() if plain in _FLAGS else b'"%b"' % word
 
 
 def _is_compressed(payload: bytes) -> bool:

@@ -101,7 +101,7 @@ def _readings_of(entity: _Entity) -> Readings:
         ("speed_mps", _value_of(entity.speed, "KMH"), MPS_PER_KMH),
         ("heading_deg", _value_of(entity.heading, "DD"), 1.0),
         ("battery_percent", _value_of(entity.battery, "C62"), 100.0),
-        ("accuracy_m", _value_of(entity.accuracy, "MTR"), 1.0),
+        ("accuracy_m", *_length_of(entity.accuracy)),
     )
 
 
@@ -116,6 +116,14 @@ def _value_of(part: Raw, unit_code: str) -> Raw:
     if isinstance(stated, Outcome):
         return part
     return stated.value if stated.unit_code in {None, unit_code} else UNSTATED
+
+
+def _length_of(part: Raw) -> tuple[Raw, float]:
+    """Return the value of a property, and how many metres its unit has."""
+    value = _value_of(part, "MTR")
+    if value is UNSTATED and part is not UNSTATED:
+        return _value_of(part, "KMT"), 1000.0
+    return value, 1.0
 
 
 def _text_of(when: str | _When | None) -> str | None:

@@ -20,7 +20,7 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import DeviceId, numeral
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
-from anonymizer.codecs.times import MOST_S, unix_s
+from anonymizer.codecs.times import MOST_S, calendar_number, unix_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.plain_forms import plain_form
 from anonymizer.domain.records import Attribute
@@ -193,6 +193,9 @@ class PartReader:
             stated = found
         if stated is UNSET or stated is None or not isfinite(stated):
             return None
+        calendar = calendar_number(stated, self._zone)
+        if calendar is not None:
+            return calendar.unix_s
         per_second = next((n for least, n in _UNITS if stated >= least), 1.0)
         seconds: float = stated / per_second
         return seconds

@@ -3,9 +3,10 @@
 - A time of 1970 or before is none: clocks that were never set state 0, the year 1, or -1.
 - A number whose size is that of another unit is refused, and the reason names the unit: from 1973
   to 5138 seconds have 9 to 11 digits, milliseconds 12 to 14, and so on.
-- Text may leave out the separators (AIS: `YYYYMMDDhhmmss`), and say 24:00 or the leap second :60,
-  which is the second after :59. Other forms (day first, 12 hours, names of months) are refused:
-  what they mean differs from country to country.
+- Text may leave out the separators (AIS: `YYYYMMDDhhmmss`), also the seconds, or have milliseconds
+  more, and say 24:00 or the leap second :60, which is the second after :59. Other forms (day first,
+  12 hours, names of months, two digits of a year) are refused: what they mean differs from country
+  to country. So is a day alone.
 - A text without an offset is in the zone that the settings state, else in UTC. As nobody said so,
   such a time is `zoneless`: if it is not plausible, the missing zone is the reason that is given.
 """
@@ -25,15 +26,23 @@ TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns", "iso8601"]
 PER_SECOND: Mapping[NumberUnit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _LEAST_S, MOST_S = 1e8, 1e11
 """Seconds since 1970 of March 1973 and November 5138."""
+_SINCE_2001_S = 1e9
 _REASON: Mapping[NumberUnit, Outcome] = {
     "s": Outcome.INVALID__TIME_IN_S,
     "ms": Outcome.INVALID__TIME_IN_MS,
     "us": Outcome.INVALID__TIME_IN_US,
     "ns": Outcome.INVALID__TIME_IN_NS,
 }
+PADDING = " \t\r\n\0"
+"""What fills up texts of fixed width."""
+_NO_DAY = "0000-00-00"
+"""Begin of a date that was never set, as databases write it."""
 _DAY_S = 86_400
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  of times without a zone, which are in UTC
-_N_DIGITS = len("YYYYMMDDhhmmss")
+_DIGITS = re.compile(r"(?:19|20)\d{10}|\d{14}(?:\d{3})?", re.ASCII)
+"""YYYYMMDDhhmm, YYYYMMDDhhmmss, or milliseconds as well."""
+_LEAST_DIGITS, _MOST_DIGITS = 1e11, 1e17
+_DAY_CHARS = len("YYYY-MM-DD")
 _ODD = re.compile(
     r"(\d{4})[-/.]?(\d\d)[-/.]?(\d\d)[T _]?(\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?"
     r" ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?(?: (?:UTC|GMT)|\[[A-Z0-9/_+-]+\])?",
@@ -56,9 +65,12 @@ def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
     that clocks repeat in autumn, a local time is its first occurrence.
     """
     more_s = 0
-    bare = len(text) == _N_DIGITS and text.isascii() and text.isdigit()
+    if text.isdigit():
+        if not _DIGITS.fullmatch(text):
+            return None
+        text = f"{text[:8]}T{text[8:14]}" + (f".{text[14:]}" if text[14:] else "")
     try:
-        stated = datetime.fromisoformat(f"{text[:8]}T{text[8:]}" if bare else text)
+        stated = datetime.fromisoformat(text)
     except ValueError:
         found = _ODD.fullmatch(text.strip())
         if found is None:
@@ -118,10 +130,13 @@ def zone_of(text: str) -> tzinfo:
 def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
     """Return the unix seconds of a number; None if it means that there is no time, or the reason.
 
-    Only numbers of a size that no time has in `unit` are refused.
+    Only numbers of a size that no time has in `unit` are refused, and the digits of a date and a
+    time, which would be of 1976 or 2612.
     """
     if not (isfinite(number) and number > 0):
         return None
+    if calendar_number(number) is not None:
+        return Outcome.INVALID__SCHEMA
     for other, per_second in PER_SECOND.items():
         if _LEAST_S * per_second <= number < MOST_S * per_second:
             return number / per_second if other == unit else _REASON[other]
@@ -131,14 +146,23 @@ def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
 
 def stated_time(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:
     """Return the time that a text states; None if it means that there is none, or the reason."""
-    found = instant(text, zone)
+    text = text.strip(PADDING)
+    if text.startswith(_NO_DAY):
+        return None
+    found = instant(text, zone) if len(text) > _DAY_CHARS else None
     if found is None:
         return Outcome.INVALID__SCHEMA
     return found if found.unix_s > 0 else None
 
 
 def calendar_number(number: float, zone: tzinfo | None = None) -> StatedInstant | None:
-    """Return the time of a number of the form YYYYMMDDhhmmss, None if it is none; see `instant`."""
-    if not (1e13 <= number < 1e14 and number == int(number)):
+    """Return the time of digits of a date and a time, None if they are none; see `instant`."""
+    if not (_LEAST_DIGITS <= number < _MOST_DIGITS and number == int(number)):
         return None
-    return instant(str(int(number)), zone)
+    text = str(int(number))
+    return instant(text, zone) if _DIGITS.fullmatch(text) else None
+
+
+def is_time_of_any_unit(number: float) -> bool:
+    """Return whether a number can be a time since 2001 in some unit."""
+    return any(_SINCE_2001_S <= number / each < MOST_S for each in PER_SECOND.values())

@@ -40,8 +40,8 @@ _Flag = bool | Annotated[int, Meta(ge=0, le=1)]
 class _Position(Stated, rename="camel"):
     latitude: float | UnsetType | None = UNSET
     longitude: float | UnsetType | None = UNSET
-    fix_time: str | None = None
-    fixtime: str | None = None
+    fix_time: float | str | None = None
+    fixtime: float | str | None = None
     valid: _Flag = True
     outdated: _Flag = False
     device_id: StatedId = None

@@ -10,7 +10,8 @@ The time is when the network server received the uplink, which at the speed of r
 was sent.
 
 Readings: the numbers of `decoded_payload`, such as `temperature`, `humidity` or `co2`, under
-their own names in snake case. Only the payload formatter knows their units.
+their own names in snake case, and `accuracy` as `accuracy_m`, too, as TTN Mapper has it. Only the
+payload formatter knows the other units.
 
 Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
 """
@@ -29,7 +30,7 @@ from anonymizer.codecs._fields import (
     stated_fix,
 )
 from anonymizer.codecs.times import unix_s
-from anonymizer.domain.fixes import Fix
+from anonymizer.domain.fixes import ACCURACY, Fix
 from anonymizer.domain.outcomes import Outcome
 
 _SPELLINGS = (
@@ -96,11 +97,14 @@ def _fix_of(message: _Message) -> Fix | Outcome:
         return position
     time = message.received_at if uplink.received_at is None else uplink.received_at
     sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
+    readings = named_numbers(sensed)
+    if "accuracy" in readings:
+        readings.setdefault(ACCURACY, readings["accuracy"])
     return stated_fix(
         *position,
         time=time,
         device=None if ids is None else ids.device_id,
-        readings=named_numbers(sensed) or None,
+        readings=readings or None,
     )
 
 

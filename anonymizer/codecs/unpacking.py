@@ -95,7 +95,7 @@ def _inflated(payload: bytes, window_bits: int, max_bytes: int) -> bytes:
         if not stream.eof:
             raise _UnpackingError(Outcome.INVALID__MALFORMED)
         parts.append(part)
-        payload = stream.unused_data.lstrip(b"\0")
+        payload = stream.unused_data.lstrip(b"\0\r\n")
     return b"".join(parts)
 
 

@@ -86,8 +86,8 @@ def usable(
     return {name: value for name, value in readings.items() if not isnan(value)} or None, lost
 
 
-_NO_LAT = (91.0, 90.0000001, 214.7483647)
-_NO_LON = (181.0, 180.0000001, 214.7483647)
+_NO_LAT = (91.0, 90.0000001, 214.7483647, -214.7483648)
+_NO_LON = (181.0, 180.0000001, 214.7483647, -214.7483648)
 _NINES = tuple(10.0**n - 1 for n in range(3, 16))
 
 
@@ -95,8 +95,8 @@ def outside(lat: float, lon: float) -> Outcome:
     """Return why a position that is not on the earth is refused: it is a mark of no fix, or wrong.
 
     Marks are NaN, infinities, and what formats write in both coordinates for *not available*: 91
-    and 181 in AIS, one step beyond in ETSI ITS and J2735, the largest integer of 32 bits, and -999
-    or 9999 and so on.
+    and 181 in AIS, one step beyond in ETSI ITS and J2735, the largest and the smallest integer of
+    32 bits, and -999 or 9999 and so on.
     """
     if not (isfinite(lat) and isfinite(lon)):
         return Outcome.INVALID__NO_FIX

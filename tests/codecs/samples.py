@@ -94,7 +94,10 @@ def _owntracks() -> list[tuple[str, Any, list[Fix | Outcome]]]:
                 "speed_mps": 10.0, "heading_deg": 90.5, "battery_percent": 37.0,
             }),
         ]),
-        ("bad readings", {**at, "vel": -1, "cog": "90", "batt": None}, [Fix(51.5, -0.25)]),
+        ("bad readings", {**at, "vel": -1, "cog": "N", "batt": None}, [Fix(51.5, -0.25)]),
+        ("readings in text", {**at, "cog": " 90.0"}, [
+            Fix(51.5, -0.25, readings={"heading_deg": 90.0}),
+        ]),
         ("by http", {**at, "topic": "owntracks/a/b"}, [Fix(51.5, -0.25, None, "owntracks/a/b")]),
         ("transition", {**at, "_type": "transition", "event": "enter"}, [NOT_A_POSITION]),
         ("waypoint", {**at, "_type": "waypoint", "rad": 5}, [NOT_A_POSITION]),
@@ -222,7 +225,7 @@ def _gtfs_rt_json() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("readings", {"vehicle": {"position": {**at, "speed": 1.5, "bearing": 90}}}, [
             Fix(30.25, -97.5, readings={"speed_mps": 1.5, "heading_deg": 90.0}),
         ]),
-        ("bad readings", {"vehicle": {"position": {**at, "speed": [], "bearing": "90"}}}, [
+        ("bad readings", {"vehicle": {"position": {**at, "speed": [], "bearing": "N"}}}, [
             Fix(30.25, -97.5),
         ]),
         ("entity, deleted", {**entity, "isDeleted": True}, [NOT_A_POSITION]),

@@ -175,7 +175,7 @@ def test_time_and_device_of_published_payloads_are_read(
         ("fiware_ngsi_ld_vehicle", 1, {"speed_mps": 50 / 3.6, "battery_percent": 81.0}),
         ("fiware_ngsi_ld_vehicle", 2, {"speed_mps": 50 / 3.6, "battery_percent": 81.0}),
         ("j2735_bsm", 1, {"speed_mps": 0.1, "heading_deg": 250.9125}),
-        ("gtfs_rt", 1, {"speed_mps": 1.6976651999999999}),  # its bearing is a text
+        ("gtfs_rt", 1, {"speed_mps": 1.6976651999999999, "heading_deg": 315.9}),
         ("gtfs_rt", 2, {"speed_mps": 4.91744}),
     ],
 )

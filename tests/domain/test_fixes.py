@@ -20,13 +20,22 @@ def test_a_fix_is_on_the_earth_and_not_at_null_island(lat: float, lon: float) ->
         )
     elif not (math.isfinite(lat) and math.isfinite(lon)):
         assert fix == Outcome.INVALID__NO_FIX
-    else:
-        assert fix == Outcome.INVALID__OUT_OF_RANGE
+    elif fix != Outcome.INVALID__OUT_OF_RANGE:  # both are marks of no fix
+        assert fix == Outcome.INVALID__NO_FIX
+        assert abs(lat) > 90
+        assert abs(lon) > 180
 
 
 @pytest.mark.parametrize(
     ("lat", "lon"),
-    [(91, 181), (90.0000001, 180.0000001), (-999, -999), (999.0, -9999), (214.7483647,) * 2],
+    [
+        (91, 181),
+        (90.0000001, 180.0000001),
+        (-999, -999),
+        (999.0, -9999),
+        (214.7483647,) * 2,
+        (-214.7483648,) * 2,
+    ],
 )
 def test_what_formats_write_for_not_available_is_no_fix(lat: float, lon: float) -> None:
     assert checked_fix(lat, lon) == Outcome.INVALID__NO_FIX

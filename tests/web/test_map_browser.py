@@ -225,7 +225,7 @@ def test_the_density_map_says_at_each_junction_what_k_is_and_why(viewer: Viewer)
     columns = ("th", "td:nth-child(2)", "td:nth-child(3)")
     bands, k, junctions = (f"#rule tbody {column}" for column in columns)
     assert viewer.texts(bands) == ["below 4", "below 10", "10 and more"]
-    assert viewer.texts(k) == ["10", "5", "5 (published: 2)"]
+    assert viewer.texts(k) == ["10", "5", "5 (paper: 2)"]
     viewer.until(lambda: viewer.texts(junctions), lambda n: n[0].isdigit() and int(n[0]) > 10)
     viewer.until(lambda: viewer.colours(1), lambda n: n > 1)
     viewer.element("#map").send_keys(Keys.ENTER)
@@ -251,6 +251,11 @@ def test_what_was_published_last_of_each_method_can_be_read(viewer: Viewer) -> N
         return viewer.texts("#records article:first-child tbody td:first-child")
 
     assert all(int(n) >= 10 for n in viewer.until(vehicles, len_is_some))
+    named = viewer.script(
+        "return [...document.querySelectorAll('#records article')].map((e) =>"
+        " [e.querySelector('[role=region]')?.ariaLabel ?? '', e.querySelector('h2').innerText])"
+    )
+    assert all(label.startswith(title) for label, title in named if label), "else two are alike"
     assert "at least 2 different values" in viewer.text("#records article:first-child p").lower()
     turn_to(viewer, "tolls")
     trucks = viewer.until(lambda: viewer.texts("#toll-rows td:nth-child(3)"), len_is_some)

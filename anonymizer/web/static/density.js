@@ -26,7 +26,7 @@ export class Density {
       row.innerHTML = "<th scope=row><i></i><span></span></th><td></td><td>–</td>";
       row.querySelector("i").style.background = colours[i];
       row.querySelector("span").textContent = below === null ? `${from} and more` : `below ${below}`;
-      row.children[1].textContent = k === published ? k : `${k} (published: ${published})`;
+      row.children[1].textContent = k === published ? k : `${k} (paper: ${published})`;
       from = below;
       return row;
     }));

@@ -24,12 +24,12 @@ function make(name, content, attributes = {}) {
   return element;
 }
 
-function table(caption, columns, rows) {
+function table(title, caption, columns, rows) {
   const head = make("thead", [make("tr", columns.map((name) => make("th", name, { scope: "col" })))]);
   const body = make("tbody", rows.map((row) => make("tr", row.map((cell) => make("td", cell)))));
   const scroll = make("div", [make("table", [make("caption", caption, { className: "fine" }), head, body])], { className: "scroll", tabIndex: 0 });
   scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", caption);
+  scroll.setAttribute("aria-label", `${title}: ${caption}`);
   return scroll;
 }
 
@@ -52,7 +52,8 @@ function counted(values) {
 
 function windowOf(view) {
   const [name, promise] = METHOD[view.model](view);
-  const parts = [make("h2", `${name}: ${view.stream}`), make("p", promise, { className: "fine" })];
+  const title = `${name}: ${view.stream}`;
+  const parts = [make("h2", title), make("p", promise, { className: "fine" })];
   if (view.start === null) {
     parts.push(make("p", "No window has been published yet: one is when it ends.", { className: "fine" }));
   } else if (!view.classes.length) {
@@ -67,7 +68,7 @@ function windowOf(view) {
     ]);
     const shown = view.classes.length < view.n_classes ? `; the first ${view.classes.length} rows` : "";
     const said = `${clock(view.start)} to ${clock(view.end)}: ${view.n_published} of ${view.n_records} records in ${view.n_classes} rows${shown}`;
-    parts.push(table(said, ["vehicles", ...names], rows));
+    parts.push(table(title, said, ["vehicles", ...names], rows));
   }
   return make("article", parts);
 }
@@ -82,7 +83,7 @@ async function tolls() {
   const { data, privacy_protection: how, category } = await getJson(`${TOLLS}?lang=${lang}&limit=50`);
   $("toll-said").textContent = data.length ? "" : "No exits have been published yet: a window is published when it ends.";
   const rows = data.map((row) => [row.section_region, row.time_period, `${row.truck_count ?? "–"}`, `${row.avg_toll ?? "–"}`]);
-  $("toll-rows").replaceChildren(table(`${category}, k = ${how.k_value}`, ["region", "time", "trucks", "mean toll"], rows));
+  $("toll-rows").replaceChildren(table("KACA", `${category}, k = ${how.k_value}`, ["region", "time", "trucks", "mean toll"], rows));
 }
 
 const LOADS = { records, tolls };

@@ -13,6 +13,7 @@ from anonymizer.pipeline.positions.decode.json_values import (
     LOWER_N,
     OPEN_ARRAY,
     OPEN_OBJECT,
+    QUOTE,
     SPACE,
     after_colon,
     device,
@@ -180,8 +181,8 @@ def _reading(
 ) -> tuple[int, int]:
     """Read a declared reading, NaN if it is no number; return as `_object` does."""
     attribute, value = member["attribute"], _NAN
-    if is_noted(readings, n_readings, n, attribute):
-        return -1, n_readings
+    if is_noted(readings, n_readings, n, attribute) or (at < end and stream[at] == QUOTE):
+        return -1, n_readings  # a text may be a number
     if at < end and starts_number(stream[at]):
         value, at = number(stream, at, end)
         value *= member["factor"]

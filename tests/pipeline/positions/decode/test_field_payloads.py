@@ -64,6 +64,7 @@ class Read:
         self.devices = [found.device(row) for row in range(len(found.ts))]
         self.readings = found.reading_value.tolist()
         self.n_unusable = decoder.n_unusable.tolist()
+        self.accuracies = [] if found.accuracy_m is None else found.accuracy_m.tolist()
         refused = {why: n for why, n in ledger.counts().items() if n}
         for why in map(Outcome, outcome[outcome != Outcome.HELD].tolist()):
             refused[why] = refused.get(why, 0) + 1
@@ -232,6 +233,11 @@ NEARLY = {
     "nan within a text": TEXT[:-1] + b', "name": "a \\" nan, nan", "acc": nan}',
     "a device of another type": TEXT[:-1] + b', "device": {"id": [1]}}',
     "an endless number": TEXT[:-1] + b', "n": 1e999}',
+    "NaN of another library": TEXT[:-1] + b', "acc": 1.#QNAN, "hdop": -1.#IND}',
+    "a number with its unit": TEXT[:-1] + b', "speed": 12km, "course": 7f}',
+    "half an emoji": TEXT[:-1] + b', "name": "bus \\ud83d"}',
+    "the other half": TEXT[:-1] + b', "name": "\\ude8c bus", "a": "\\ud83d\\ude8c"}',
+    "a path of Windows": TEXT[:-1] + b', "log": "C:\\gps\\temp\\x.txt", "a": "\\u12"}',
 }
 
 
@@ -243,6 +249,63 @@ def test_what_nobody_reads_costs_nothing(payload: bytes) -> None:
     assert many is None or many.positions == [(*AT, NOW)]
 
 
+@pytest.mark.parametrize("word", [b"1799990000L", b"1.8e9f", b"tomorrow", b"0x6B49D200"])
+def test_a_word_that_is_no_time_is_never_taken_for_none(word: bytes) -> None:
+    """Else an old position would get the time of its arrival."""
+    stated = TEXT.replace(b"1800000000.0", word)
+    assert fix(stated).refused == {SCHEMA: 1}
+    for none in (b"None", b"nan", b"undefined", b"nil", b"-nan(ind)", b"1.#QNAN"):
+        unknown = fix(TEXT.replace(b"1800000000.0", none)).positions
+        np.testing.assert_array_equal(unknown, [(*AT, math.nan)])
+
+
+@pytest.mark.parametrize(
+    ("word", "why"), [(b"60.17f", SCHEMA), (b"N60", SCHEMA), (b"nan", NO_FIX), (b"nil", NO_FIX)]
+)
+def test_a_word_that_is_no_latitude_is_no_fix_only_if_it_says_so(word: bytes, why: Outcome) -> None:
+    assert fix(TEXT.replace(b"60.17", word)).refused == {why: 1}
+
+
+def test_a_dictionary_of_python_is_another_format() -> None:
+    assert fix(b"{'lat': 60.17, 'lon': 24.94, 'ts': 1800000000.0}").refused == {MALFORMED: 1}
+
+
+def test_flags_in_words_of_python_are_flags() -> None:
+    body = b'{"latitude": 60.17, "longitude": 24.94, "valid": %b}'
+    traccar = {"codec": "traccar"}
+    assert fix(body % b"False", traccar).refused == {NO_FIX: 1}
+    assert len(fix(body % b"True", traccar).positions) == 1
+
+
+VAGUE: list[tuple[str, dict[str, object]]] = [
+    ("native", {"lat": AT[0], "lon": AT[1], "accuracy_m": "19138"}),
+    ("owntracks", {"_type": "location", "lat": AT[0], "lon": AT[1], "acc": "19138.0"}),
+    ("home_assistant", {"latitude": AT[0], "longitude": AT[1], "gps_accuracy": "5000"}),
+    ("traccar", {"latitude": AT[0], "longitude": AT[1], "accuracy": "+5e3"}),
+    ("ngsi_ld", {"id": "a", "type": "Vehicle", "accuracy": {"type": "Property", "value": "5000"},
+                 "location": {"type": "Point", "coordinates": AT[::-1]}}),
+    ("ngsi_ld", {"id": "a", "type": "Vehicle",
+                 "accuracy": {"type": "Property", "value": 5, "unitCode": "KMT"},
+                 "location": {"type": "Point", "coordinates": AT[::-1]}}),
+    ("ttn", {"uplink_message": {"decoded_payload": {
+        "latitude": AT[0], "longitude": AT[1], "accuracy": 5000}}}),
+    ("json", {"lat": AT[0], "lon": AT[1], "acc": "5000 "}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("codec", "body"), VAGUE)
+def test_a_vague_place_is_told_however_its_accuracy_is_spelled(
+    codec: str, body: dict[str, object]
+) -> None:
+    paths = {"lat": "lat", "lon": "lon", "accuracy": "acc"}
+    table = {"codec": codec} | ({"payload": paths} if codec == "json" else {})
+    [accuracy_m] = fix(body, table).accuracies
+    assert accuracy_m >= 5000
+    exact = json.loads(json.dumps(body).replace("19138", "5").replace("5000", "5"))
+    if "KMT" not in json.dumps(body) and "+5e3" not in json.dumps(body):
+        assert fix(exact, table).accuracies == [5.0]
+
+
 @pytest.mark.parametrize("codec", ["native", "msgpack"])
 @pytest.mark.parametrize(
     "payload", [TEXT[:-1], TEXT + b"}", b"60.17;24.94", b"<gpx/>", b"\xff\xfe"]
@@ -250,6 +313,13 @@ def test_what_nobody_reads_costs_nothing(payload: bytes) -> None:
 def test_what_is_cut_off_or_another_format_stays_malformed(payload: bytes, codec: str) -> None:
     [why] = fix(payload, {"codec": codec}).refused
     assert why in {MALFORMED, SCHEMA}
+
+
+@pytest.mark.parametrize("pad", ["{} ", "  {}", "{}\0", "{}\r\n", "+{}"])
+def test_numbers_in_fields_of_fixed_width_are_numbers(pad: str) -> None:
+    table = {"codec": "json", "payload": NUMBER}
+    body = {"lat": pad.format("60.17"), "lon": pad.format("24.94"), "t": pad.format("1800000000")}
+    assert fix(body, table).positions == [(*AT, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -261,6 +331,10 @@ def test_what_is_cut_off_or_another_format_stays_malformed(payload: bytes, codec
         ("NaN", "NaN", NO_FIX),
         ("Infinity", 24.94, NO_FIX),
         ("N/A", "N/A", NO_FIX),
+        ("unknown", "unavailable", NO_FIX),
+        ("undefined", 24.94, NO_FIX),
+        ("---", "-", NO_FIX),
+        (-214.7483648, -214.7483648, NO_FIX),
         (91, 181, NO_FIX),
         (-999, -999, NO_FIX),
         (9999.0, 9999.0, NO_FIX),
@@ -268,6 +342,7 @@ def test_what_is_cut_off_or_another_format_stays_malformed(payload: bytes, codec
         (0, 0, Outcome.INVALID__NULL_ISLAND),
         (24.94, 190.17, Outcome.INVALID__OUT_OF_RANGE),
         ("60,17", "24,94", SCHEMA),
+        ("60.17 N", 24.94, SCHEMA),
         ("60°10'12\"N", "24°56'24\"E", SCHEMA),
         ("N 60.17", "E 24.94", SCHEMA),
     ],
@@ -307,6 +382,8 @@ def test_null_coordinates_are_no_fix_in_every_format(codec: str, body: object) -
         "2027-01-15 08:00:00 +0000 UTC", "2027-01-15T10:00:00+02:00[Europe/Helsinki]",
         "2027/01/15 08:00:00", "2027-01-15T08:00Z", "2027-01-15T07:59:60Z",
         "2027-01-15T08:00:00,000Z", "2027-01-15T08:00:00", 20270115080000,
+        "202701150800", 202701150800, "20270115080000000", 20270115080000000,
+        " 20270115080000 ", "2027-01-15T08:00:00Z\0",
     ],
 )  # fmt: skip
 def test_a_calendar_time_is_read_in_every_clear_form(text: object) -> None:
@@ -320,6 +397,12 @@ def test_a_calendar_time_is_read_in_every_clear_form(text: object) -> None:
         ("01/15/2027 08:00:00 AM", SCHEMA),
         ("15.01.2027 08:00:00", SCHEMA),
         ("2027-01-15T24:00:01Z", SCHEMA),
+        ("2027-01-15", SCHEMA),  # a day is no time
+        ("20270115", SCHEMA),
+        (20270115, SCHEMA),
+        ("080000.00", SCHEMA),  # of NMEA
+        ("270115080000", SCHEMA),  # the year is not clear
+        (202713150800, SCHEMA),
         ("2027-01-15T08:00:61Z", SCHEMA),
         (int(NOW), IN_S),
         (str(int(NOW)), IN_S),
@@ -337,9 +420,14 @@ def test_a_calendar_time_of_another_form_is_refused_with_its_reason(
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns", "iso8601"])
-@pytest.mark.parametrize("none", [None, 0, -1, -5.5, "", "null", "0", "0001-01-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "none",
+    [None, 0, -1, -5.5, "", "null", "0", "unknown", *(NEVER := (
+        "0001-01-01T00:00:00Z", "0000-00-00 00:00:00", "0000-00-00T00:00:00.000Z", "0000-00-00",
+    ))],
+)  # fmt: skip
 def test_no_time_is_no_time_in_every_unit(unit: str, none: object) -> None:
-    if (unit == "iso8601") != (none == "0001-01-01T00:00:00Z") and isinstance(none, str) and none:
+    if (unit == "iso8601") != (none in NEVER) and isinstance(none, str) and none:
         return  # text of another form
     np.testing.assert_array_equal(
         dated(none, NUMBER | {"time_unit": unit}).positions, [(*AT, math.nan)]
@@ -359,6 +447,9 @@ def test_no_time_is_no_time_in_every_unit(unit: str, none: object) -> None:
         ("s", 46402.33, ANCIENT),  # days since 1900, as of spreadsheets
         ("s", 1.48e9, ANCIENT),  # seconds since 1980, as of receivers
         ("s", 1e30, FUTURE),
+        ("s", 20270115080000, SCHEMA),  # a date and a time in digits
+        ("ms", "20270115080000", SCHEMA),
+        ("s", 20270115080000123, SCHEMA),
         ("s", "2027-01-15T08:00:00Z", SCHEMA),
     ],
 )
@@ -374,6 +465,8 @@ def test_the_formats_name_the_unit_too(codec: str, per_second: float, why: Outco
     time = int(NOW * per_second)
     body = {"_type": "location", "lat": AT[0], "lon": AT[1], "ts": time, "tst": time}
     assert fix(body, {"codec": codec}).refused == {why: 1}
+    position = {"latitude": AT[0], "longitude": AT[1], "fixTime": time}
+    assert fix(position, {"codec": "traccar"}).refused == {why: 1}
 
 
 def test_what_a_user_can_mend_is_said_with_the_setting_that_mends_it() -> None:
@@ -413,6 +506,7 @@ def test_what_is_packed_is_bounded_whole_and_alone(packing: str) -> None:
     table = {"unpack": packing, "max_unpacked_bytes": 1000}
     packed = PACKED[packing]
     assert fix(packed, table).positions == [(*AT, NOW)]
+    assert fix(packed + b"\r\n", table).positions == [(*AT, NOW)], "as a line"
     for damaged in (packed[:-5], TEXT, b"\x1f\x8b" * 9):
         assert fix(damaged, table).refused == {MALFORMED: 1}
     packers: dict[str, Callable[[bytes], bytes]] = {

@@ -210,3 +210,31 @@ def test_a_refused_position_changes_no_byte_that_others_get() -> None:
     assert found[0] == found[1] != []
     reasons = ("IMPLAUSIBLE_JUMP", "INACCURATE", "AGE_UNKNOWN")
     assert [rigs[1].outcomes()[f"SUPPRESSED__{reason}"] for reason in reasons] == [19] * 3
+
+
+REFUSED: dict[str, Callable[[float], Delivery]] = {
+    "IMPLAUSIBLE_JUMP": lambda seconds: of_town(3, seconds, far=True),
+    "INACCURATE": lambda seconds: of_town(3, seconds, accuracy_m=5000.0),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+@pytest.mark.parametrize("mode", ["session", "snapshot", "adka"])
+def test_who_is_refused_looks_as_if_it_had_fallen_silent(mode: str, reason: str) -> None:
+    """Also in when what is published: ticks are compared, until a jump is believed."""
+
+    def published(*, refused: bool) -> list[list[dict[str, Any]]]:
+        rig = Rig(roads=TOWNS, **(SESSION | {"region": {"mode": mode}}))
+        found = []
+        for seconds in map(float, range(240)):
+            known = [of_town(d, seconds) for d in range(14) if seconds % EVERY_S == d]
+            if seconds >= 150:
+                known = [each for each in known if each.topic != "positions/car-3"]
+                known += [REFUSED[reason](seconds)] * refused
+            found.append(rig.publish(*known, now=NOW + seconds + 0.5))
+        assert rig.outcomes().get(f"SUPPRESSED__{reason}", 0) == 90 * refused
+        return found
+
+    silent = published(refused=False)
+    assert published(refused=True) == silent
+    assert sum(map(len, silent[150:])) > 0
