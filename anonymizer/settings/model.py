@@ -64,8 +64,8 @@ class NetworkSettings(Group):
 
     source: str = "city:10000"
     """A file (OpenStreetMap, GraphML, GeoPackage, SUMO .net.xml, .edges), a prefix PREFIX of
-    PREFIX_nodes and PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a file of
-    OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
+    PREFIX_nodes and PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a
+    file of OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
     `city:NODES`. Several, joined by ` + `, for devices of several kinds: see `inputs.network`."""
     snap_limit_m: Positive = 100.0
     """A position farther than this from every road, in metres, is off the graph and suppressed."""
