@@ -49,9 +49,9 @@ _GENERATED: dict[str, Callable[[str], RoadNetwork]] = {
 _FILES: dict[str, Callable[..., RoadNetwork]] = {
     ".graphml": load_graphml,
     ".graphml.gz": load_graphml,
-    **dict.fromkeys(OSM_ENDINGS, load_osm),
     ".net.xml": _sumo,
     ".net.xml.gz": _sumo,
+    **dict.fromkeys(OSM_ENDINGS, load_osm),
     ".edges": load_edges,
     **dict.fromkeys(LINE_ENDINGS, load_lines),
 }

@@ -23,8 +23,12 @@ from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.osm_ways import OsmWays
 from anonymizer.networks.speeds import DRIVE, Profile
 
-_FORMS = (".osm", ".osc", ".osm.xml", ".json")
-OSM_ENDINGS = (*(form + packed for form in _FORMS for packed in ("", ".gz", ".bz2")), ".osm.pbf")
+_FORMS = (".osm", ".osc", ".xml", ".json")
+OSM_ENDINGS = (
+    *(form + packed for form in _FORMS for packed in ("", ".gz", ".bz2")),
+    ".osm.pbf",
+    ".pbf",
+)
 """Of the names of files that `load_osm` reads."""
 
 _MEMORY_A_BYTE = 8

@@ -107,7 +107,7 @@ KINDS: dict[str, Callable[[int], int]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("ending", ["osm", "osm.gz", "osm.bz2", "osc", "json", "json.gz"])
+@pytest.mark.parametrize("ending", ["osm", "osm.gz", "xml.bz2", "osc", "json", "json.gz"])
 def test_a_town_is_the_same_whatever_the_ids_and_the_order_of_its_elements(
     tmp_path: Path, kind: str, ending: str
 ) -> None:
