@@ -1,9 +1,9 @@
 """Local search: improves a partition step by step; every step keeps the promise.
 
-The search starts at the cheapest of four partitions: the sweep along an order, boxes, the cheapest
-cuts of the order in which they lie, and the agglomeration of near records. Its classes are then
-improved by simulated annealing [1]_: the longer the search, the lower the information loss. A large
-table is searched in blocks of whole classes.
+The search starts at the cheapest of five partitions: the sweep along an order, boxes, the cheapest
+cuts of the order in which they lie, the agglomeration of near records, and repeated full-domain
+levels. Its classes are then improved by simulated annealing [1]_: the longer the search, the lower
+the information loss. A large table is searched in blocks of whole classes.
 
 References
 ----------

@@ -44,7 +44,7 @@ def test_every_class_keeps_the_promise_from_however_many_combinations(
 
 def _naive(table: Records, k: int) -> set[frozenset[int]]:
     """Classes by the ages, pairs of ages or all, and the jobs, halves or all, of two columns."""
-    halves: list[Callable[[int], int]] = [lambda a: a, lambda a: a // 2, lambda _: -1]
+    group: list[Callable[[int], int]] = [lambda v: v, lambda v: v // 2, lambda _: -1]
     lost_by_age = [0.0, 1 / 3, 1.0]  # 0, 1, 2, 3: a pair spans one of three
     lost_by_job = [0.0, 2 / 4, 1.0]
     left, found = list(range(table.n)), set()
@@ -54,7 +54,7 @@ def _naive(table: Records, k: int) -> set[frozenset[int]]:
     for age, job in order:
         alike: dict[tuple[int, int], list[int]] = {}
         for i in left:
-            key = halves[age](int(table.qi[i, 0])), halves[job](int(table.qi[i, 1]))
+            key = group[age](int(table.qi[i, 0])), group[job](int(table.qi[i, 1]))
             alike.setdefault(key, []).append(i)
         for members in alike.values():
             if len(members) >= k:
