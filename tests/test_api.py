@@ -474,7 +474,6 @@ def test_the_cells_of_the_notebook_run_in_order(
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"ts": 1.7e12}, "ts is in milliseconds"),
         ({"lat": 24.94, "lon": 60.17}, "lat and lon are exchanged"),
         ({"lat": 48.1, "lon": 11.6}, "the network is of another place"),
         ({"lat": 250.0}, "outside the earth"),
