@@ -1,9 +1,10 @@
 """Local search: improves a partition step by step; every step keeps the promise.
 
 The search starts at the cheapest of five partitions: the sweep along an order, boxes, the cheapest
-cuts of the order in which they lie, the agglomeration of near records, and repeated full-domain
-levels. Its classes are then improved by simulated annealing [1]_: the longer the search, the lower
-the information loss. A large table is searched in blocks of whole classes.
+cuts of the order in which they lie, the agglomeration of near records, and, where losses are those
+of hierarchies, repeated full-domain levels. Its classes are then improved by simulated annealing
+[1]_: the longer the search, the lower the information loss. A large table is searched in blocks of
+whole classes.
 
 References
 ----------
@@ -35,7 +36,7 @@ from anonymizer.algorithms.records.partition import (
     partition_of,
     redraw_all,
 )
-from anonymizer.algorithms.records.problem import Problem, make_problem
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import Tally, blank_tally
 from anonymizer.domain.arrays import Int32Array, IntArray
@@ -200,6 +201,8 @@ _FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
 """Largest shares of what is left that a search uses before its moves; boxes only of its time."""
 _FOR_LEVELS, _FIRST_LEVELS = 0.5, 100
 """Share of what is left for levels, and combinations of the first try."""
+_MOSTLY = 0.5
+"""Share of the quasi-identifiers with hierarchies from which levels find more than moves would."""
 _SPREADS = (0.0, 0.0, 0.15, 0.3, 0.15, 0.3, 0.15, 0.3)
 """Orders of the levels that are tried while there is work for all combinations."""
 _COLD_FROM_K = 20
@@ -338,10 +341,12 @@ def _searched(
         effort.spend(work)
         merged = agglomerate(tally, neighbors, keep_going=effort.goes_on)
         class_of = _cheaper(class_of, merged, tally)
-    leveled, heat = _by_levels(tally, effort, rng), _HEAT
-    if _cheaper(class_of, leveled, tally) is leveled:
-        class_of = leveled
-        heat *= k < _COLD_FROM_K
+    heat = _HEAT
+    if (tally.problem.rule["form"][:q] == Cost.TAXONOMY).mean() >= _MOSTLY:
+        leveled = _by_levels(tally, effort, rng)
+        if _cheaper(class_of, leveled, tally) is leveled:
+            class_of = leveled
+            heat *= k < _COLD_FROM_K
     search = search_from(class_of, tally, neighbors, keep_going=effort.goes_on)
     moves = effort.portion(1.0)
     found = improve(search, effort=moves, cools=is_long, heat=heat, rng=rng, progress=progress)
