@@ -28,6 +28,7 @@ from anonymizer.unfolding import (
 )
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_ALSO_CSV = (".txt", ".tsv")
 _CHUNK_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**24
 _LIKENESS = 0.7
@@ -84,7 +85,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> TextTa
     Parameters
     ----------
     path
-        Ends in .csv, .csv.gz or .parquet; .txt and .txt.gz are read like .csv.
+        Ends in .csv, .csv.gz or .parquet; .txt, .tsv and these with .gz are read like .csv.
     columns
         Columns to read, each once; None: all.
 
@@ -209,11 +210,12 @@ def ending(path: Path) -> str:
 
 
 def _form(path: Path) -> str:
-    """Return the ending of a table to read; text that ends in .txt is read like .csv."""
+    """Return the ending of a table to read; text that ends in .txt or .tsv is read like .csv."""
     name = path.name.lower()
-    for text, form in ((".txt", ".csv"), (".txt.gz", ".csv.gz")):
-        if name.endswith(text):
-            return form
+    for text in _ALSO_CSV:
+        for packed in ("", ".gz"):
+            if name.endswith(text + packed):
+                return ".csv" + packed
     return ending(path)
 
 

@@ -31,11 +31,16 @@ _LIKELY = {
     "lon": "lon lng long longitude locationlong locationlon vehiclex gpslon x",
 }
 """Names of columns that are probably meant, in small letters alone, the likeliest first."""
+_MOST_NAMED = 12
+"""Columns of a file that a message names."""
 _UNIT = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _LEAST = 1e8
 """Seconds since 1970 below which a number is no date, as in simulations: it stays as it is."""
 _CALENDAR = (1.9e13, 2.1e13)
 """Numbers of the form YYYYMMDDhhmmss."""
+_YEAR_LAST = r"^(\d{1,2})([./])(\d{1,2})[./](\d{4})((?:[ T].*)?)$"
+_MONTHS = 12
+_DAY = r"\d{4}-\d\d-\d\d"
 _COMMA = r"^[+-]?\d+,\d+$"
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _TWO = rf"({_NUMBER})[^\d.+-]+({_NUMBER})"
@@ -112,7 +117,8 @@ def with_our_names(
     frame = frame.with_columns(column.alias(name) for name, column in made.items())
     if "ts" in frame.columns:
         zone = zone_of(columns[_ZONE]) if _ZONE in columns else None
-        ts = _times(path, frame["ts"], zone, notes)
+        called = columns.get("time", "ts")
+        ts = _times(f"{path}: column {called}", frame["ts"], zone, notes)
         frame = frame.with_columns(pl.Series("ts", ts))
     for name in ("lat", "lon"):
         if name in frame.columns and frame[name].dtype == pl.String:
@@ -133,7 +139,9 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
         for key, likely in _LIKELY.items()
     }
     if any(re.fullmatch(_NUMBER, name.strip()) for name in there):
-        hint = "has no header: name the columns by number, as --columns id=1,time=2,lat=4,lon=3"
+        both = [i for i, name in enumerate(there, start=1) if "POINT" in name.upper()]
+        place = f"lonlat={both[0]} (or latlon)" if both else "lat=4,lon=3"
+        hint = f"has no header: name the columns by number, as --columns id=1,time=2,{place}"
         return InputError(f"{path}: {hint}")
     if "polyline" in plain and not (found["lat"] and found["lon"]):
         hint = "POLYLINE holds whole trips (Porto): write a row for each of its points, 15 s apart"
@@ -141,9 +149,10 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
     if all(found.values()):
         stated = ",".join(f"{key}={name}" for key, name in found.items())
         return InputError(f"{path}: no column {missing}: state --columns {stated}")
-    hint = f"state which columns they are, as --columns {_EXAMPLE}"
+    has = ", ".join(there[:_MOST_NAMED]) + ", ..." * (len(there) > _MOST_NAMED)
     return InputError(
-        f"{path}: no column {missing} (columns: device_id, ts, and lat and lon, or node); {hint}"
+        f"{path}: no column {missing}: state which of {has} are id, time, lat and lon, as "
+        f"--columns {_EXAMPLE} (a trace has device_id, ts, and lat and lon, or node)"
     )
 
 
@@ -152,7 +161,7 @@ def unread_form(path: Path) -> str:
     return _UNREAD.get(path.suffix.lower(), "")
 
 
-def _times(path: Path, column: pl.Series, zone: tzinfo | None, notes: list[str]) -> FloatArray:
+def _times(what: str, column: pl.Series, zone: tzinfo | None, notes: list[str]) -> FloatArray:
     """Return a column of times as unix seconds, NaN where there is none."""
     if isinstance(column.dtype, pl.Datetime):
         has_zone = column.dtype.time_zone is not None
@@ -169,25 +178,42 @@ def _times(path: Path, column: pl.Series, zone: tzinfo | None, notes: list[str])
         text = column.str.strip_chars().replace("", None)
         number = text.cast(pl.Float64, strict=False)
         if number.null_count() > text.null_count() and number.null_count() == len(number):
-            return _stated(path, text, zone, notes)
+            return _stated(what, _year_first(what, text, notes), zone, notes)
         if n_bad := number.null_count() - text.null_count():
-            raise InputError(f"{path}: column ts: not a number in {n_bad} of {len(text)} rows")
+            raise InputError(f"{what}: not a number in {n_bad} of {len(text)} rows")
         column = number
     if not column.dtype.is_numeric():
-        raise InputError(f"{path}: column ts: must hold times, not {column.dtype}")
+        raise InputError(f"{what}: must hold times, not {column.dtype}")
     return _in_seconds(column.cast(pl.Float64).fill_null(np.nan).to_numpy(), zone, notes)
 
 
-def _stated(path: Path, text: pl.Series, zone: tzinfo | None, notes: list[str]) -> FloatArray:
+def _year_first(what: str, text: pl.Series, notes: list[str]) -> pl.Series:
+    """Return dates such as 31.1.2026 or 1/31/2026, with or without a time, with the year first."""
+    parts = text.str.extract_groups(_YEAR_LAST).struct.unnest()
+    if parts["3"].null_count() > text.null_count():
+        return text
+    first, second = (parts[name].cast(pl.Int64) for name in "13")
+    day_first = bool((first > _MONTHS).any()) or bool((parts["2"] == ".").all())
+    if not day_first and not (second > _MONTHS).any():
+        raise InputError(f"{what}: day or month first? Write ISO 8601 as 2026-01-31 15:04:05")
+    notes.append(f"dates have the {'day' if day_first else 'month'} first")
+    month, day = ("3", "1") if day_first else ("1", "3")
+    date = parts["4"] + "-" + parts[month].str.zfill(2) + "-" + parts[day].str.zfill(2)
+    return date + parts["5"].fill_null("")
+
+
+def _stated(what: str, text: pl.Series, zone: tzinfo | None, notes: list[str]) -> FloatArray:
     """Return the seconds of texts such as ISO 8601; each different one is read once."""
     different = text.drop_nulls().unique()
     found = {each: instant(each, zone) for each in different.to_list()}
     if bad := [each for each, at in found.items() if at is None]:
         n_bad = int(text.is_in(bad).sum())
         raise InputError(
-            f"{path}: column ts: not a time in {n_bad} of {len(text)} rows: write unix seconds, or "
-            "ISO 8601 as 2026-01-31 15:04:05"
+            f"{what}: not a time in {n_bad} of {len(text)} rows: write unix seconds, or ISO 8601 "
+            "as 2026-01-31 15:04:05"
         )
+    if found and all(re.fullmatch(_DAY, each) for each in found):
+        raise InputError(f"{what}: has days without a time of day: write both into one column")
     if any(at is not None and at.zoneless for at in found.values()):
         notes.append(_AS_UTC)
     at = {each: np.nan if at is None else at.unix_s for each, at in found.items()}

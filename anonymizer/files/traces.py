@@ -36,6 +36,7 @@ from anonymizer.unfolding import (
 )
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_ALSO_CSV = (".txt", ".tsv")
 _NETWORK = "network"
 _MARKS = {";": "semicolons", "\t": "tabs", "|": "|"}
 TRACE_SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
@@ -59,7 +60,7 @@ def read_trace(
     Parameters
     ----------
     path
-        Ends in .csv, .csv.gz, .txt, .txt.gz or .parquet.
+        Ends in .csv, .txt, .tsv (also with .gz) or .parquet.
     columns
         Other names of columns, or their numbers (from 1) in a file without a header: see
         `checked_columns`.
@@ -146,9 +147,12 @@ def _read_frame(
     path: Path, readings: Sequence[str], columns: Mapping[str, str]
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the columns that matter, those of a csv as text, and what was found of its form."""
-    name = path.with_name(re.sub(r"(?i)\.txt(\.gz)?$", r".csv\1", path.name))
-    if not name.name.lower().endswith(KNOWN_ENDINGS) and (hint := unread_form(path)):
-        raise InputError(f"{path}: is no table: {hint}")
+    also = "|".join(map(re.escape, _ALSO_CSV))
+    name = path.with_name(re.sub(rf"(?i)({also})(\.gz)?$", r".csv\2", path.name))
+    if not name.name.lower().endswith(KNOWN_ENDINGS):
+        if hint := unread_form(path):
+            raise InputError(f"{path}: is no table: {hint}")
+        raise InputError(f"{path}: a trace ends in {', '.join((*KNOWN_ENDINGS, *_ALSO_CSV))}")
     form = "parquet" if ending_of(name) == ".parquet" else "csv"
     with reading(path, form):
         if form == "parquet":

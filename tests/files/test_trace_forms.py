@@ -1,5 +1,6 @@
 """Traces as people have them: one command each, or one sentence that says what to do."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -76,6 +77,14 @@ FORMS: Mapping[str, tuple[str, str, str]] = {
         "{id};{t:%Y-%m-%d %H:%M:%S};{lat_c};{lon_c}",
         "id=Fahrzeug,time=Zeit,lat=Breite,lon=Länge",
     ),
+    "days first": (
+        "id;time;lat;lon", "{id};{t:%d.%m.%Y %H:%M:%S};{lat};{lon}",
+        "id=id,time=time,lat=lat,lon=lon",
+    ),
+    "months first": (
+        "id,time,lat,lon", "{id},{t.month}/{t.day}/{t:%Y %H:%M:%S},{lat},{lon}",
+        "id=id,time=time,lat=lat,lon=lon",
+    ),
     "milliseconds": ("device_id,ts,lat,lon", "{id},{ms},{lat},{lon}", ""),
     "microseconds": ("device_id,ts,lat,lon", "{id},{us},{lat},{lon}", ""),
     "nanoseconds": ("device_id,ts,lat,lon", "{id},{us}000,{lat},{lon}", ""),
@@ -139,7 +148,7 @@ def test_without_names_the_sentence_says_which_to_state(tmp_path: Path, form: st
         read_trace(path)
     said = str(refused.value)
     assert f"{GRID.lat[0]}" not in said
-    if "which columns" not in said:
+    if "state which of" not in said:
         _, _, stated = said.partition("--columns ")
         assert read_trace(path, columns=named_columns(stated)).n_rows == N * STEPS
 
@@ -167,6 +176,33 @@ def test_what_is_no_table_is_refused_with_what_makes_one(
     (tmp_path / name).write_text("x")
     with pytest.raises(InputError, match=told):
         read_trace(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("{t:01/02/%Y %H:%M:%S}", "column when: day or month first?"),
+        ("{t:%Y-%m-%d}", "column when: has days without a time of day"),
+        ("{t:32.13.%Y %H:%M:%S}", "column when: not a time in 48 of 48 rows"),
+    ],
+)
+def test_a_time_that_is_not_known_is_refused_under_the_name_of_its_column(
+    tmp_path: Path, said: str, why: str
+) -> None:
+    (tmp_path / "trace.csv").write_text(table("id,when,lat,lon", f"{{id}},{said},{{lat}},{{lon}}"))
+    with pytest.raises(InputError, match=re.escape(why)):
+        read_trace(tmp_path / "trace.csv", columns={"id": "id", "time": "when"})
+
+
+def test_a_trace_may_end_in_tsv(tmp_path: Path) -> None:
+    (tmp_path / "trace.tsv").write_text(table("device_id\tts\tlat\tlon", "{id}\t{s}\t{lat}\t{lon}"))
+    assert read_trace(tmp_path / "trace.tsv").n_rows == N * STEPS
+
+
+def test_names_that_nobody_knows_are_named(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text("Fahrzeug,Breite\n1,2\n")
+    with pytest.raises(InputError, match="state which of Fahrzeug, Breite are id, time, lat"):
+        read_trace(tmp_path / "trace.csv")
 
 
 def test_whole_trips_in_a_cell_are_refused_with_what_to_write(tmp_path: Path) -> None:

@@ -91,12 +91,14 @@ def test_what_cannot_be_read_is_said_in_one_line_without_a_value(tmp_path: Path)
     cases = {
         "": "is empty",
         "device_id,ts,lat\n": (
-            "no column lon (columns: device_id, ts, and lat and lon, or node); state which columns "
-            "they are, as --columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON"
+            "no column lon: state which of device_id, ts, lat are id, time, lat and lon, as "
+            "--columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON (a trace has device_id, ts, and "
+            "lat and lon, or node)"
         ),
         "device_id,node\n": (
-            "no column ts (columns: device_id, ts, and lat and lon, or node); state which columns "
-            "they are, as --columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON"
+            "no column ts: state which of device_id, node are id, time, lat and lon, as "
+            "--columns id=MMSI,time=BaseDateTime,lat=LAT,lon=LON (a trace has device_id, ts, and "
+            "lat and lon, or node)"
         ),
         HEADER + "a,secret,1,2\na,1,secret,2\na,2,1,2\n": "column ts: not a number in 1 of 3 rows",
         HEADER + "a,1,2,3,4,5\n": "is not well-formed csv",
@@ -104,7 +106,7 @@ def test_what_cannot_be_read_is_said_in_one_line_without_a_value(tmp_path: Path)
     for text, message in cases.items():
         assert refused(csv(tmp_path, text)) == message
     assert refused(tmp_path / "missing.csv") == "no such file"
-    assert refused(tmp_path / "trace.xlsx") == "a trace ends in .csv, .csv.gz, .parquet"
+    assert refused(tmp_path / "trace.xlsx") == "a trace ends in .csv, .csv.gz, .parquet, .txt, .tsv"
     (tmp_path / "folder.csv").mkdir()
     assert refused(tmp_path / "folder.csv") == "cannot be read: Is a directory"
 
