@@ -18,6 +18,8 @@ _COMMENTS = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:#[^\n]*\n|[ \t]*
 _BOMS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 _LONG_BOMS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32"}
 _SAMPLE_BYTES = 4_096
+_MOST_JUDGED_BYTES = 2**20
+"""Around the first byte beyond ASCII: they tell the encoding."""
 _CJK = "\u4e00-\u9fff\uff00-\uff60\u3000-\u303f"
 _SCRIPTS = {
     "cp932": ("Shift-JIS", f"[\u3040-\u30ff{_CJK}]", "[\u3040-\u30ff]", 0.15),
@@ -116,9 +118,10 @@ def _is_utf_8(first: bytes, rest: BinaryIO) -> bool:
 
 
 def _decoded(raw: bytes) -> tuple[str, str]:
+    some = _judged(raw)
     tried = [("utf-8", "")]
-    tried += [("gb18030", "GB18030")] if _looks_chinese(raw) else []
-    tried += [("cp1252", "the code page 1252")] if _looks_western(raw) else []
+    tried += [("gb18030", "GB18030")] if _looks_chinese(some) else []
+    tried += [("cp1252", "the code page 1252")] if _looks_western(some) else []
     if raw[:4] in _LONG_BOMS:
         tried = [("utf-32", "UTF-32")]
     elif raw[:2] in _BOMS:
@@ -133,15 +136,23 @@ def _decoded(raw: bytes) -> tuple[str, str]:
             return raw.decode(codec), encoding
         except UnicodeDecodeError:
             continue
-    raise ValueError(NOT_UTF_8 + _perhaps(raw))
+    raise ValueError(NOT_UTF_8 + _perhaps(some))
 
 
-def _perhaps(raw: bytes) -> str:
+def _judged(raw: bytes) -> bytes:
+    """Return some of the bytes: those around the first one beyond ASCII."""
+    first = re.search(rb"[\x80-\xff]", raw)
+    at = 0 if first is None else max(0, first.start() - _MOST_JUDGED_BYTES // 2)
+    return raw[at : at + _MOST_JUDGED_BYTES]
+
+
+def _perhaps(some: bytes) -> str:
     """Return what a text in no encoding that is read may be in, for the message."""
     names = []
     for codec, (name, there, frequent, least) in _SCRIPTS.items():
         try:
-            beyond = "".join(sign for sign in raw.decode(codec) if sign >= "\x80")
+            text = codecs.getincrementaldecoder(codec)().decode(some)  # it may end within a sign
+            beyond = "".join(sign for sign in text if sign >= "\x80")
         except UnicodeDecodeError:
             continue
         fits, often = (len(re.findall(f, beyond)) / max(len(beyond), 1) for f in (there, frequent))

@@ -29,6 +29,8 @@ from anonymizer.unfolding import (
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _ALSO_CSV = (".txt", ".tsv")
+_BLANK = r"^\s|\s$|^$"
+"""What has blanks around it, or is empty."""
 _CHUNK_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**24
 _LIKENESS = 0.7
@@ -252,7 +254,10 @@ def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
     if frame[:, -1].null_count() and (fault := _fault(path, text)) is not None:
         raise InputError(f"{path}: {fault}")  # short rows would be filled up
     frame = frame.rename({each: name_of[each] for each in there})
-    frame = frame.with_columns(pl.all().str.strip_chars().replace("", None))
+    # A copy of all texts may take as much memory as they do.
+    blank = frame.select(pl.all().str.contains(_BLANK).any())
+    blanks = [name for name in frame.columns if blank[name].item()]
+    frame = frame.with_columns(pl.col(blanks).str.strip_chars().replace("", None))
     return frame if wanted is None else frame.select(wanted)
 
 

@@ -1,10 +1,14 @@
 """Text of csv files in encodings, below comments, and with separators that are read or named."""
 
+import time
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from anonymizer.errors import InputError
+from anonymizer.files.csv_text import csv_text
 from anonymizer.files.tables import read_table
 
 TEXTS = {
@@ -116,3 +120,11 @@ def test_a_value_may_begin_with_the_sign_of_comments(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("flat,n\n#1,2\n#2,3\n")
     assert read_table(path).frame["flat"].to_list() == ["#1", "#2"]
+
+
+@pytest.mark.parametrize("raw", [bytes(1 << 24), b"a\xff\xfe\0" * (1 << 22)])
+def test_an_encoding_is_judged_at_once_however_much_there_is(raw: bytes) -> None:
+    began = time.process_time()
+    with suppress(ValueError):
+        csv_text(lambda: BytesIO(raw))
+    assert time.process_time() - began < 5.0, "every sign was looked at in ten encodings"

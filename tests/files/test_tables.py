@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -239,3 +240,16 @@ def test_what_spreadsheets_write_is_read(tmp_path: Path, encoding: str, first: s
     read = read_table(path, ["work", "age"])
     assert read.frame["work"].to_list() == words * 3
     assert (read.encoding == "") == encoding.startswith("utf-8")
+
+
+def test_a_cell_has_no_blanks_around_it_whatever_sign_they_are(tmp_path: Path) -> None:
+    blanks = [
+        chr(code) for code in range(0x3001)
+        if unicodedata.category(chr(code))[0] in "ZC" and chr(code) not in '"\r\n\0'
+    ]  # fmt: skip
+    cells = [f"{blank}a b{blank}" for blank in blanks]
+    path = tmp_path / "some.csv"
+    path.write_text("name\n" + "\n".join(cells) + "\n")
+    found = read_table(path).frame["name"]
+    assert found.to_list() == pl.Series(cells).str.strip_chars().replace("", None).to_list()
+    assert (found == "a b").sum() > 20
