@@ -16,7 +16,8 @@ from anonymizer import kernel_background, kernel_cache
 from anonymizer.app.compilation import call_kernels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.networks import load_network
-from anonymizer.pipeline.ports import Delivery, PackedDeliveries
+from anonymizer.pipeline.packed_deliveries import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
 
 
