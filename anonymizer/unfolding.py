@@ -6,6 +6,7 @@ column, or by both.
 
 import bz2
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from io import BytesIO
@@ -76,6 +77,23 @@ def check_unfolding(
             _check(n_bytes, max_bytes)
     if sizes is _parquet:
         _check_categories(path, columns, max_bytes)
+
+
+_PACKED = {
+    b"\x1f\x8b": "is packed with gzip: let its name end in .gz",
+    b"BZh[1-9]1AY&SY": "is packed with bzip2: let its name end in .bz2",
+    b"PK\3\4": "is a zip archive: unpack it",
+    b"\\x28\xb5/\xfd": "is packed with zstandard: unpack it",
+    b"\xfd7zXZ": "is packed with xz: unpack it",
+}
+
+
+def packing(head: bytes) -> str:
+    """Return what to do with a file whose name does not say that it is packed; empty: it is not.
+
+    `head`: its first bytes, ten at least.
+    """
+    return next((said for magic, said in _PACKED.items() if re.match(magic, head)), "")
 
 
 def check_csv(path: Path) -> None:

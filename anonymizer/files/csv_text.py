@@ -12,6 +12,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from anonymizer.unfolding import packing
+
 _CHUNK_BYTES = 2**24
 _SEP = re.compile(rb"(?i)\A(?:\xef\xbb\xbf)?\"?sep=(.)\"?\r?\n", re.DOTALL)
 _COMMENTS = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:#[^\n]*\n|[ \t]*\r?\n)+")
@@ -66,6 +68,8 @@ def csv_text(opened: Callable[[], BinaryIO]) -> CsvText:
     """
     with opened() as file:
         first = file.readline(64)
+        if said := packing(first):
+            raise ValueError(said)
         if _is_plain(first) and _is_utf_8(first, file):
             return UTF_8
     with opened() as file:

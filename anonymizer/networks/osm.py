@@ -22,6 +22,7 @@ from anonymizer.extras import extra
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.osm_ways import OsmWays
 from anonymizer.networks.speeds import DRIVE, Profile
+from anonymizer.unfolding import packing
 
 _FORMS = (".osm", ".osc", ".xml", ".json")
 OSM_ENDINGS = (
@@ -31,6 +32,7 @@ OSM_ENDINGS = (
 )
 """Of the names of files that `load_osm` reads."""
 
+_HEAD_BYTES = 16
 _MEMORY_A_BYTE = 8
 """Bytes of memory a byte of a pbf, at the least: the extracts of Andorra and of the centre of
 Helsinki take 8 to 18 for roads, and 11 to 36 with footways, while they are loaded."""
@@ -103,7 +105,13 @@ def memory_bytes() -> int:
 def _opened(path: Path) -> BinaryIO:
     if path.suffix == ".gz":
         return cast("BinaryIO", gzip.open(path))
-    return cast("BinaryIO", bz2.open(path)) if path.suffix == ".bz2" else path.open("rb")
+    if path.suffix == ".bz2":
+        return cast("BinaryIO", bz2.open(path))
+    file = path.open("rb")
+    if said := packing(file.peek(_HEAD_BYTES)):
+        file.close()
+        raise InputError(said)
+    return file
 
 
 def _read_pbf(path: Path, ways: OsmWays) -> None:

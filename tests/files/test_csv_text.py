@@ -1,6 +1,11 @@
 """Text of csv files in encodings, below comments, and with separators that are read or named."""
 
+import bz2
+import gzip
+import lzma
+import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +15,8 @@ import pytest
 from anonymizer.errors import InputError
 from anonymizer.files.csv_text import csv_text
 from anonymizer.files.tables import read_table
+from anonymizer.files.traces import read_trace
+from anonymizer.networks import load_network
 
 TEXTS = {
     "Chinese": ("\u59d3\u540d,\u57ce\u5e02,age", "\u738b\u4f1f,\u5317\u4eac"),
@@ -128,3 +135,26 @@ def test_an_encoding_is_judged_at_once_however_much_there_is(raw: bytes) -> None
     with suppress(ValueError):
         csv_text(lambda: BytesIO(raw))
     assert time.process_time() - began < 5.0, "every sign was looked at in ten encodings"
+
+
+@pytest.mark.parametrize(
+    ("pack", "said"),
+    [
+        (gzip.compress, "is packed with gzip: let its name end in .gz"),
+        (bz2.compress, "is packed with bzip2: let its name end in .bz2"),
+        (lzma.compress, "is packed with xz: unpack it"),
+        (lambda raw: b"PK\3\4" + raw, "is a zip archive: unpack it"),
+        (lambda raw: b"\x28\xb5\x2f\xfd" + raw, "is packed with zstandard: unpack it"),
+    ],
+)
+def test_what_is_packed_under_another_name_is_told(
+    tmp_path: Path, pack: Callable[[bytes], bytes], said: str
+) -> None:
+    for name, read in (("a.csv", read_table), ("a.csv", read_trace), ("a.osm", load_network)):
+        path = tmp_path / name
+        path.write_bytes(pack(b"age,zip\n1,2\n" * 99))
+        with pytest.raises(InputError, match=re.escape(said)):
+            read(str(path))
+    plain = tmp_path / "b.csv"
+    plain.write_text("BZh1,PK\n1,2\n")
+    assert len(read_table(plain)) == 1
