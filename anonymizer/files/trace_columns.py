@@ -43,6 +43,8 @@ _MONTHS = 12
 _DAY = r"\d{4}-\d\d-\d\d"
 _COMMA = r"^[+-]?\d+,\d+$"
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_VALUE = rf"^{_NUMBER}$|\d[.,:]\d|\d{{4}}-\d\d-\d\d"
+"""Is no name of a column: a number, coordinates or a time, so that no row is quoted as names."""
 _TWO = rf"({_NUMBER})[^\d.+-]+({_NUMBER})"
 _AS_UTC = "times without a zone are taken as UTC (--columns zone=...)"
 _UNREAD = {
@@ -138,7 +140,7 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
         key: next((plain[name] for name in likely.split() if name in plain), "")
         for key, likely in _LIKELY.items()
     }
-    if any(re.fullmatch(_NUMBER, name.strip()) for name in there):
+    if any(re.search(_VALUE, name.strip()) for name in there):
         both = [i for i, name in enumerate(there, start=1) if "POINT" in name.upper()]
         place = f"lonlat={both[0]} (or latlon)" if both else "lat=4,lon=3"
         hint = f"has no header: name the columns by number, as --columns id=1,time=2,{place}"

@@ -194,6 +194,22 @@ def test_a_time_that_is_not_known_is_refused_under_the_name_of_its_column(
         read_trace(tmp_path / "trace.csv", columns={"id": "id", "time": "when"})
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        "anna;2026-01-31 12:00:00;POINT(60.17 24.94)",
+        "anna;noon;60.17 24.94",
+        "anna;31.1.2026 12:00;here",
+        "anna;2026-01-31T12:00Z;60,17",
+    ],
+)
+def test_no_row_of_a_file_without_a_header_is_quoted(tmp_path: Path, row: str) -> None:
+    (tmp_path / "trace.txt").write_text(f"{row}\n" * 3)
+    with pytest.raises(InputError, match="has no header") as refused:
+        read_trace(tmp_path / "trace.txt")
+    assert not any(part in str(refused.value) for part in ("anna", "60", "2026", "24.94"))
+
+
 def test_a_trace_may_end_in_tsv(tmp_path: Path) -> None:
     (tmp_path / "trace.tsv").write_text(table("device_id\tts\tlat\tlon", "{id}\t{s}\t{lat}\t{lon}"))
     assert read_trace(tmp_path / "trace.tsv").n_rows == N * STEPS
