@@ -19,8 +19,10 @@ from anonymizer.app.gateway.home_assistant import state
 from anonymizer.app.gateway.input_watch import InputWatch
 from anonymizer.app.gateway.own_metrics import OwnMetrics
 from anonymizer.app.gateway.own_reports import rejected
+from anonymizer.app.gateway.sides import Side, Sides
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.networks import load_network
+from anonymizer.outputs.output_metrics import OutputCollector
 from anonymizer.pipeline.ports import Delivery
 from tests.pipeline.positions.support import NOW, Rig, flow_settings
 
@@ -72,16 +74,14 @@ class World(Rig):
         self.screen = AnalystView(
             "session", ROADS.node_id, self.flow, monotonic=lambda: self.now, silent=str
         )
+        figures = [OutputCollector(self.outputs.figures)]
         metrics = OwnMetrics(
             self.flow,
             self.inbox,
             n_queued_ticks=int,
             connected=lambda: True,
-            links={},
             n_dropped=lambda: None,
-            records=None,
-            outputs=self.outputs.figures,
-            more=[],
+            sides=Sides([Side(exact=figures, public=figures)]),
         )
         self.metrics = metrics
         self.watch = InputWatch(

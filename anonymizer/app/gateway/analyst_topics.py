@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from anonymizer.app.gateway.sides import Service, Side
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.publication import NetworkAbout, parts
@@ -65,9 +66,9 @@ class NetworkTopics:
         self._connected = asyncio.Event()
         self._log = structlog.get_logger()
 
-    def connected(self) -> None:
-        """Publish: the broker has just been connected."""
-        self._connected.set()
+    def side(self) -> Side:
+        """Return what it is to a gateway."""
+        return Side(services=[Service("network topics", self.run)], connected=self._connected.set)
 
     async def run(self) -> None:
         """Publish after each connection, until cancelled."""
@@ -162,6 +163,11 @@ class CurrentTopic:
         self._link = link
         self._unsent = unsent
         self._now = now
+
+    def side(self) -> Side:
+        """Return what it is to a gateway."""
+        service = Service("current topic", self.run, last=self.close)
+        return Side(services=[service], sees=[self._groups.see])
 
     async def run(self) -> None:
         """Publish until cancelled; messages that are not accepted follow at the next interval."""

@@ -19,7 +19,7 @@ from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
-from anonymizer.app.gateway.services import Service, Services
+from anonymizer.app.gateway.sides import Service, Side, Sides
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.wrong_clock import AheadOfClock, budget_of
 from anonymizer.app.gateway.zones_link import ZonesLink
@@ -32,9 +32,10 @@ from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.outputs.current.current_groups import CurrentGroups
 from anonymizer.outputs.one_process import Outputs
+from anonymizer.outputs.output_metrics import OutputCollector
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ledger import Ledger
-from anonymizer.pipeline.ports import Delivery, LinkCounts
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.topics import shared_topics, subscription
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Inbox
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 _SWITCH_S = 0.0005
 """For how long a tick may compute while the event loop waits to receive, a tenth of Python's
 default. With too little CPU these waits, not the work, decide how much is received."""
-_LOOK_S = 1.0
+_SLOW_S = 1.0
 """Between two looks whether a slow output has something to publish."""
 _GOODBYE_S = 2.0
 """Deadline of a clean disconnection."""
@@ -65,8 +66,6 @@ _REST_S = 0.025
 """Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
 _RESTS_IN_A_TICK = 4
 """At least: the end of a tick then finds little to be read."""
-_LOOK_S = 1.0
-"""Time between two looks at the counts for what is wrong with the input."""
 
 
 class _Phase(Enum):
@@ -164,65 +163,29 @@ class Gateway:
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._backlog = _backlog(settings, key=key)
         self._link = self._kafka_link() if settings.in_kafka else self._mqtt_link(key=key)
-        self._unsent = Unsent(self._publishing)
-        self._network_topics = (
-            NetworkTopics(settings, network, self._link, self._unsent)
-            if settings.inputs and isinstance(self._link, MqttLink)
-            else None
-        )
-        self._current = (
-            CurrentGroups(
-                topic=settings.topics.current,
-                network=network_version(network),
-                grace_s=2 * settings.tick.interval_s,
-            )
-            if settings.current.every_s
-            else None
-        )
         counts_drops = settings.broker.drops_topic and not settings.in_kafka
         self._drops = BrokerDrops(settings.broker, key=key) if counts_drops else None
-        self._gauges = [each for each in (self._drops, self._backlog) if each]
-        zones = self.flow.device_zones
-        withdraw = self.records.withdraw if self.records else None
-        self._zones = (
-            ZonesLink(settings, zones, key=key, withdraw=withdraw) if zones is not None else None
-        )
         self._evidence = self._own_evidence()
-        self._metrics = OwnMetrics(
-            self.flow,
-            self.inbox,
-            n_queued_ticks=self._ticks.qsize,
-            connected=lambda: self._link.connected,
-            links=self._link_counts(),
-            n_dropped=lambda: self._drops.n if self._drops else None,
-            records=self.records,
-            outputs=self._outputs.figures,
-            more=[self._evidence.metrics()] if self._evidence else [],
-        )
-        self.registry = self._metrics.exact
         self._ahead = AheadOfClock(
             time.time,
             budget=budget,
             streams=lambda now: self.records.held_back(now) if self.records else [],
         )
+        self._sides = Sides(list(self._all_sides(network, key=key)))
+        self._metrics = OwnMetrics(
+            self.flow,
+            self.inbox,
+            n_queued_ticks=self._ticks.qsize,
+            connected=lambda: self._link.connected,
+            n_dropped=lambda: self._drops.n if self._drops else None,
+            sides=self._sides,
+        )
+        self.registry = self._metrics.exact
         self._readiness = Readiness(
             settings.tick,
             self.flow,
-            self._link,
-            zones=self._zones,
-            backlog=self._backlog,
-            records=self.records,
-            watch=self._watch,
-            unsent=self._unsent,
-            ahead=self._ahead,
+            self._sides,
             stopping=lambda: self._phase is not _Phase.SERVING,
-        )
-        self._reports = OwnReports(
-            settings,
-            self.flow.public_figures,
-            self._link,
-            watch=self._watch,
-            ready=lambda: not self._readiness.why_not_ready(),
         )
         self._own_http = http is None
         self._application = self._http_application(network, streams, demo=demo)
@@ -279,25 +242,94 @@ class Gateway:
             rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
         )
 
-    async def _receive(self) -> None:
-        """Receive positions, once statements of zones can arrive before them."""
-        if self._zones:
-            await self._zones.until_connected()
-        await self._link.run()
+    def _all_sides(self, network: RoadNetwork, *, key: bytes) -> Iterator[Side]:
+        """Yield all that is beside the flow, in the order in which it ends."""
+        settings, link, unsent = self._settings, self._link, Unsent(self._publishing)
+        yield self._watch.side()
+        yield Side(services=[Service("viewer", self._viewer.run)], sees=[self.screen.see])
+        if settings.inputs and isinstance(link, MqttLink):
+            yield NetworkTopics(settings, network, link, unsent).side()
+            if settings.current.every_s:
+                groups = CurrentGroups(
+                    topic=settings.topics.current,
+                    network=network_version(network),
+                    grace_s=2 * settings.tick.interval_s,
+                )
+                now = self._published_now
+                yield CurrentTopic(settings.current, groups, link, unsent, now=now).side()
+        yield self._own_reports()
+        zones = self._zones_link(key=key)
+        yield self._of_positions(zones)
+        if zones:
+            yield zones.side()
+        if self._evidence:
+            yield self._evidence.side()
+        yield self._of_outputs()
+        if self._drops:
+            yield _gauge("drops", self._drops)
+        if self._backlog:
+            yield _gauge("probes", self._backlog)
+        if self.records:
+            yield self.records.side()
+        yield unsent.side()
+        yield self._ahead.side()
+
+    def _own_reports(self) -> Side:
+        """Return the last that is said before the connections are closed."""
+        reports = OwnReports(
+            self._settings,
+            self.flow.public_figures,
+            self._link,
+            watch=self._watch,
+            ready=lambda: not self._readiness.why_not_ready(),
+        )
+
+        async def close() -> None:
+            await reports.close()
+            self._phase = _Phase.LEAVING
+
+        return Side(services=[Service("own reports", reports.run, last=close)])
+
+    def _zones_link(self, *, key: bytes) -> ZonesLink | None:
+        if self.flow.device_zones is None:
+            return None
+        withdraw = self.records.withdraw if self.records else None
+        return ZonesLink(self._settings, self.flow.device_zones, key=key, withdraw=withdraw)
+
+    def _of_positions(self, zones: ZonesLink | None) -> Side:
+        """Return the connection of positions; statements of zones can arrive before these."""
+        link, backlog = self._link, self._backlog
+
+        async def receive() -> None:
+            if zones:
+                await zones.until_connected()
+            await link.run()
+
+        def problems() -> list[str]:
+            found = [f"broker: subscription refused: {each}" for each in link.refused]
+            if not link.connected:
+                found.append("broker: not connected")
+            elif backlog and backlog.is_too_old:
+                found.append(backlog.problem)
+            return found
+
+        return Side(
+            services=[Service("link", receive, close=link.close)],
+            links={"positions": link.counts},
+            problems=problems,
+        )
+
+    def _of_outputs(self) -> Side:
+        slow = Service("slow outputs", partial(_publish_slow, self._outputs))
+        figures = [OutputCollector(self._outputs.figures)]
+        return Side(
+            services=[slow] if self._outputs.are_slow else [], exact=figures, public=figures
+        )
 
     def _publishing(self) -> dict[str, MqttLink]:
         """Return the connections to a broker that publish, by what they publish."""
         links = {"positions": self._link, "classes": self.records and self.records.output}
         return {what: link for what, link in links.items() if isinstance(link, MqttLink)}
-
-    def _link_counts(self) -> dict[str, LinkCounts]:
-        """Return the counts of all connections."""
-        found = {"positions": self._link.counts}
-        if self._zones:
-            found["zones"] = self._zones.counts
-        found |= self.records.link_counts if self.records else {}
-        found |= {"drops": self._drops.counts} if self._drops else {}
-        return found | ({"probes": self._backlog.counts} if self._backlog else {})
 
     def _http_server(self) -> "HttpServer | None":
         if self._application is None:
@@ -366,68 +398,30 @@ class Gateway:
             async with asyncio.TaskGroup() as group:
                 if self.records:  # they end by themselves, in their own time
                     group.create_task(self.records.run(stop), name="records")
-                services = Services(list(self._services()))
                 stages = self._stages()
-                services.start(group)
+                self._sides.start(group)
                 stages.start(group)
                 await stop.wait()
                 self._phase = _Phase.DRAINING
                 await stages.drain()
-                await services.stop()
+                await self._sides.stop()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
-
-    def _services(self) -> Iterator[Service]:
-        """Yield what runs beside the flow, in the order in which it ends."""
-        yield Service("input watch", self._watch_input)
-        yield Service("viewer", self._viewer.run)
-        if self._network_topics:
-            yield Service("network topics", self._network_topics.run)
-        if self._current and isinstance(self._link, MqttLink):
-            current = CurrentTopic(
-                self._settings.current,
-                self._current,
-                self._link,
-                self._unsent,
-                now=self._published_now,
-            )
-            yield Service("current topic", current.run, last=current.close)
-        yield Service("own reports", self._reports.run, last=self._report_at_the_end)
-        yield Service("link", self._receive, close=self._link.close)
-        if self._zones:
-            yield Service("zones link", self._zones.run, close=self._zones.close)
-        if self._evidence:
-            yield Service("evidence", self._evidence.run)
-        if self._outputs.are_slow:
-            yield Service("slow outputs", partial(_publish_slow, self._outputs))
-        for gauge in self._gauges:
-            yield Service(type(gauge).__name__, gauge.run, close=gauge.close)
 
     def _published_now(self) -> float:
         """Return the time of a message that would be published now."""
         return self._clock.now() + self._clock.wall_ahead_s() - self.flow.mobile.intake.delay_s
 
     def _stages(self) -> PositionStages:
-        sees = [self.screen.see, *([self._current.see] if self._current else [])]
         return PositionStages(
             self._settings,
             self.flow,
             self.inbox,
             self._ticks,
             self._link,
-            sees=sees,
+            sees=self._sides.sees,
             clock=self._clock,
             on_late=self._on_late,
         )
-
-    async def _report_at_the_end(self) -> None:
-        await self._reports.close()
-        self._phase = _Phase.LEAVING
-
-    async def _watch_input(self) -> None:
-        while True:
-            self._watch.look(time.monotonic())
-            self._unsent.look(time.monotonic())
-            await asyncio.sleep(_LOOK_S)
 
     def _connections(self) -> list[InputArrivals]:
         """Return the state of each connection of inputs."""
@@ -474,8 +468,7 @@ class Gateway:
             self._log.info("broker connected")
             for each in self._link.refused:
                 self._log.warning("the broker refuses a subscription", filter=each)
-            if self._network_topics:
-                self._network_topics.connected()
+            self._sides.connected()
         elif self._phase is not _Phase.LEAVING:
             self._log.warning("no broker", reason=reason)
 
@@ -498,9 +491,13 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
     )
 
 
+def _gauge(name: str, gauge: BrokerDrops | Backlog) -> Side:
+    return Side(services=[Service(name, gauge.run, close=gauge.close)], links={name: gauge.counts})
+
+
 async def _publish_slow(outputs: Outputs) -> None:
     """Publish what slow outputs make, one window after the other, in a thread."""
     while True:
         while await asyncio.to_thread(outputs.publish_slow):
             pass
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_SLOW_S)

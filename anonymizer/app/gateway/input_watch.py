@@ -4,6 +4,7 @@ Each trouble is logged once, with numbers, and again only after it was over. Rea
 topic and the map get sentences without numbers of devices, as late as public counts are.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from anonymizer.app.gateway.input_troubles import (
     SilentConnection,
     TooLargeWatch,
 )
+from anonymizer.app.gateway.sides import LOOK_S, Service, Side, again_and_again
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.lost_share import LIMITS, LostShare
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
@@ -80,6 +82,15 @@ class InputWatch:
         self._next_stream = 0
         self._said = ""
         self._shown = self._next = ""
+
+    def side(self) -> Side:
+        """Return what it is to a gateway."""
+        look = again_and_again(lambda: self.look(time.monotonic()), every_s=LOOK_S)
+        return Side(
+            services=[Service("input watch", look)],
+            problems=lambda: self.problems,
+            notes=lambda: self.notes,
+        )
 
     def look(self, at_s: float) -> None:
         """Take in the counts at a monotonic time, and log what has begun."""

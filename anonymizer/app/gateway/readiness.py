@@ -2,33 +2,25 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from anonymizer.app.gateway.input_watch import InputWatch
-from anonymizer.app.gateway.unsent import Unsent
-from anonymizer.app.gateway.wrong_clock import AheadOfClock
-from anonymizer.app.gateway.zones_link import ZonesLink
+from anonymizer.app.gateway.sides import Sides
 from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.settings import TickSettings
-from anonymizer.transport import MqttLink
-from anonymizer.transport.backlog import Backlog
-
-if TYPE_CHECKING:
-    from anonymizer.app.gateway.recorder import Recorder
-    from anonymizer.transport.kafka import KafkaLink
 
 _STALLED_S = 10.0
 
 
 class Readiness:
-    """Looks at the parts of a gateway.
+    """Looks at the ticks of a gateway, and asks all of its sides.
 
     Parameters
     ----------
     tick
         Settings of the ticks.
-    flow, link, zones, backlog, records, watch, unsent, ahead
-        The parts; None: the gateway has none.
+    flow
+        The positions flow.
+    sides
+        All else.
     stopping
         Returns whether the gateway ends.
     """
@@ -37,20 +29,11 @@ class Readiness:
         self,
         tick: TickSettings,
         flow: PositionFlow,
-        link: "MqttLink | KafkaLink",
+        sides: Sides,
         *,
-        zones: ZonesLink | None,
-        backlog: Backlog | None,
-        records: "Recorder | None",
-        watch: InputWatch,
-        unsent: Unsent,
-        ahead: AheadOfClock,
         stopping: Callable[[], bool],
     ) -> None:
-        self._tick, self._flow, self._link = tick, flow, link
-        self._zones, self._backlog, self._records = zones, backlog, records
-        self._watch, self._unsent, self._stopping = watch, unsent, stopping
-        self._ahead = ahead
+        self._tick, self._flow, self._sides, self._stopping = tick, flow, sides, stopping
 
     def why_dead(self) -> list[str]:
         """Return why the process should be started anew; empty: it lives."""
@@ -61,32 +44,9 @@ class Readiness:
 
     def notes(self) -> list[str]:
         """Return what may be as it should be, or not: no message has arrived yet."""
-        return self._watch.notes
+        return [*self._sides.notes()]
 
     def why_not_ready(self) -> list[str]:
         """Return what is wrong; empty: nothing is."""
-        problems = self.why_dead()
-        if not self._link.connected:
-            problems.append("broker: not connected")
-        refused = [*self._link.refused, *(self._records.refused if self._records else ())]
-        problems += [f"broker: subscription refused: {each}" for each in refused]
-        if self._zones and not self._zones.connected:
-            problems.append("broker: not connected for zones")
-        if self._zones and self._zones.full:
-            problems.append(
-                "zones: there is no room for those of some devices, so these are hidden everywhere"
-            )
-        if self._records and not self._records.connected:
-            problems.append("broker: not connected for records")
-        if self._records and not self._records.usable:
-            problems.append("store: cannot be used, so records wait at the broker")
-        if self._records and self._records.session.problem:
-            problems.append(self._records.session.problem)
-        if self._records:
-            problems += self._records.problems
-        if self._backlog and self._link.connected and self._backlog.is_too_old:
-            problems.append(self._backlog.problem)
-        problems += [*self._watch.problems, *self._unsent.problems, *self._ahead.problems]
-        if self._stopping():
-            problems.append("stopping")
-        return problems
+        stopping = ["stopping"] if self._stopping() else []
+        return [*self.why_dead(), *self._sides.problems(), *stopping]

@@ -12,10 +12,13 @@ import structlog
 
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.app.gateway.refused_parts import RefusedParts
+from anonymizer.app.gateway.sides import Side
 from anonymizer.errors import SettingsError, StoreError
 from anonymizer.observe.logs import log_quarantined
+from anonymizer.observe.public_record_metrics import PublicRecordCollector
+from anonymizer.observe.record_metrics import RecordCollector
 from anonymizer.pipeline.ledger import Ledger
-from anonymizer.pipeline.ports import Delivery, LinkCounts, Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import UNMATCHED, Due, RecordFlow
@@ -205,11 +208,6 @@ class Recorder:
         """Whether the broker is connected, for records and for classes."""
         return self._link.connected and self.output.connected
 
-    @property
-    def refused(self) -> Sequence[str]:
-        """Filters that the broker refuses, each with its reason."""
-        return self._link.refused
-
     @cached_property
     def topics(self) -> list[str]:
         """The topics and filters that it subscribes to."""
@@ -218,11 +216,15 @@ class Recorder:
             return sorted({topic for topic in read if topic is not None})
         return [topic for topic, _ in subscriptions(self._settings.streams)]
 
-    @property
-    def link_counts(self) -> dict[str, LinkCounts]:
-        """What happened to the connections for records, and to those for classes."""
+    def side(self) -> Side:
+        """Return what it is to a gateway; it ends by itself, in its own time."""
         classes = {} if self._kafka else {"classes": self.output.counts}
-        return {"records": self._link.counts, **classes}
+        return Side(
+            links={"records": self._link.counts, **classes},
+            problems=self._problems,
+            exact=[RecordCollector(self)],
+            public=[PublicRecordCollector(self)],
+        )
 
     @property
     def store_bytes(self) -> int:
@@ -260,10 +262,15 @@ class Recorder:
         }
         return [(name, until) for name, until in until_of.items() if until is not None]
 
-    @property
-    def problems(self) -> list[str]:
-        """What keeps streams from publishing, see `RefusedParts`."""
-        return self._refused.problems(self.ledgers)
+    def _problems(self) -> list[str]:
+        problems = [f"broker: subscription refused: {each}" for each in self._link.refused]
+        if not self.connected:
+            problems.append("broker: not connected for records")
+        if not self.usable:
+            problems.append("store: cannot be used, so records wait at the broker")
+        if self.session.problem:
+            problems.append(self.session.problem)
+        return problems + self._refused.problems(self.ledgers)
 
     def warm_up(self) -> None:
         """Compile the kernels before the first window, on an empty one."""

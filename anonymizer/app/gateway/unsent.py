@@ -1,9 +1,11 @@
 """What is not published because the broker takes no message of its size: for log and readiness."""
 
+import time
 from collections.abc import Callable, Mapping
 
 import structlog
 
+from anonymizer.app.gateway.sides import LOOK_S, Service, Side, again_and_again
 from anonymizer.transport import MqttLink
 
 _FOR_S = 120.0
@@ -26,6 +28,11 @@ class Unsent:
         self._n_of: dict[str, int] = {}
         self._until_s: dict[str, float] = {}
         self._log = structlog.get_logger()
+
+    def side(self) -> Side:
+        """Return what it is to a gateway."""
+        look = again_and_again(lambda: self.look(time.monotonic()), every_s=LOOK_S)
+        return Side(services=[Service("unsent", look)], problems=lambda: self.problems)
 
     def note(self, topic: str, *, fits: bool) -> bool:
         """Note whether what is retained on a topic of the settings fits; return that."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anonymizer
+from anonymizer.app.gateway.sides import Side
 from anonymizer.errors import SettingsError
 from anonymizer.outputs.counts.private_counts import (
     held_s_of,
@@ -45,6 +46,10 @@ class AheadOfClock:
         streams: Callable[[float], Sequence[tuple[str, float]]],
     ) -> None:
         self._wall, self._budget, self._streams = wall, budget, streams
+
+    def side(self) -> Side:
+        """Return what it is to a gateway."""
+        return Side(problems=lambda: self.problems)
 
     @property
     def problems(self) -> list[str]:

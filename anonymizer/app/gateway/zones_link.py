@@ -13,8 +13,9 @@ from functools import partial
 
 import structlog
 
+from anonymizer.app.gateway.sides import Service, Side
 from anonymizer.observe.logs import log_quarantined
-from anonymizer.pipeline.ports import Delivery, LinkCounts
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.topics import subscription
 from anonymizer.pipeline.positions.tick.device_zones import ZONES_BYTES, DeviceZones
 from anonymizer.settings import Settings
@@ -78,15 +79,21 @@ class ZonesLink:
         self.full = False
         """Whether devices are hidden because there is no room for their zones."""
 
-    @property
-    def connected(self) -> bool:
-        """Whether statements can arrive now."""
-        return self._link.connected
+    def side(self) -> Side:
+        """Return what it is to a gateway."""
+        return Side(
+            services=[Service("zones link", self.run, close=self.close)],
+            links={"zones": self._link.counts},
+            problems=self._problems,
+        )
 
-    @property
-    def counts(self) -> LinkCounts:
-        """Counts of the connections."""
-        return self._link.counts
+    def _problems(self) -> list[str]:
+        problems = [] if self._link.connected else ["broker: not connected for zones"]
+        if self.full:
+            problems.append(
+                "zones: there is no room for those of some devices, so these are hidden everywhere"
+            )
+        return problems
 
     async def until_connected(self) -> None:
         """Wait until the broker has accepted the subscription."""

@@ -267,7 +267,7 @@ async def test_a_network_that_the_broker_cannot_take_is_named_to_all_and_never_a
         [about] = watching.on("anonymizer/network")
         assert about["parts"] == 0
         assert not late(watching, "anonymizer/network/parts/")
-        [problem] = gateway._unsent.problems
+        [problem] = [each for each in gateway._readiness.why_not_ready() if "message" in each]
         assert "anonymizer/network" in problem
         assert "above 300 bytes" in problem
 

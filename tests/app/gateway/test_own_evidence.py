@@ -96,7 +96,7 @@ async def test_a_watch_that_fails_in_the_gateway_itself_goes_on_and_rings(tmp_pa
         assert not running.done()
         running.cancel()
     assert sample.n_asked == evidence.figures.n_runs["failed"] == 2
-    shown = generate_latest(new_registry(evidence.metrics())).decode()
+    shown = generate_latest(new_registry(*evidence.side().exact)).decode()
     assert re.search(r"^anonymizer_evidence_overdue 1", shown, re.MULTILINE)
     assert [each["why"] for each in log] == ["KeyError in anonymizer.app.gateway.own_evidence"] * 2
     assert "60.1" not in str(log)
@@ -279,7 +279,7 @@ async def test_a_run_that_failed_or_never_ended_is_overdue_and_what_it_found_is_
     )
 
     def overdue() -> float:
-        return generate_latest(new_registry(evidence.metrics())).decode().count("overdue 1.0")
+        return generate_latest(new_registry(*evidence.side().exact)).decode().count("overdue 1.0")
 
     assert not overdue()
     clock_s[0] = 7201.0  # two periods, and none has ended

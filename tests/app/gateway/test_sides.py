@@ -2,7 +2,8 @@
 
 import asyncio
 
-from anonymizer.app.gateway.services import Service, Services
+from anonymizer.app.gateway.sides import Service, Side, Sides
+from anonymizer.pipeline.ports import LinkCounts
 
 
 class Log:
@@ -33,17 +34,21 @@ class Log:
 
 async def test_last_words_are_said_while_the_links_are_open_and_these_close_in_order() -> None:
     log = Log()
-    services = Services(
+    sides = Sides(
         [
-            Service("loop", log.loop, last=log.last),
-            Service("link", lambda: log.link("link"), close=lambda: log.close("link")),
-            Service("other", lambda: log.link("other"), close=lambda: log.close("other")),
+            Side(
+                services=[
+                    Service("loop", log.loop, last=log.last),
+                    Service("link", lambda: log.link("link"), close=lambda: log.close("link")),
+                    Service("other", lambda: log.link("other"), close=lambda: log.close("other")),
+                ]
+            )
         ]
     )
     async with asyncio.TaskGroup() as group:
-        services.start(group)
+        sides.start(group)
         await asyncio.sleep(0)
-        await services.stop()
+        await sides.stop()
     assert log.said.index("last words") < log.said.index("link closing")
     assert log.said.index("link closing") < log.said.index("other closing")
     assert sorted(log.said) == sorted(
@@ -68,8 +73,25 @@ async def test_what_waits_for_a_service_that_has_closed_does_not_hold_up_the_end
     async def closed() -> None:
         await asyncio.sleep(0)
 
-    services = Services([Service("waits for another", waits, close=closed)])
+    sides = Sides([Side(services=[Service("waits for another", waits, close=closed)])])
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        services.start(group)
+        sides.start(group)
         await asyncio.sleep(0)
-        await services.stop()
+        await sides.stop()
+
+
+def test_a_gateway_knows_the_links_problems_and_metrics_of_all_sides_in_their_order() -> None:
+    told = list[str]()
+    sides = Sides(
+        [
+            Side(problems=lambda: ["one"], links={"a": LinkCounts()}),
+            Side(),
+            Side(problems=lambda: ["two", "three"], connected=lambda: told.append("connected")),
+            Side(notes=lambda: ["a note"], links={"b": LinkCounts()}),
+        ]
+    )
+    sides.connected()
+    assert list(sides.problems()) == ["one", "two", "three"]
+    assert list(sides.notes()) == ["a note"]
+    assert list(sides.links) == ["a", "b"]
+    assert told == ["connected"]
