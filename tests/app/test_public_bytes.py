@@ -19,7 +19,7 @@ from anonymizer.app.gateway.home_assistant import state
 from anonymizer.app.gateway.input_watch import InputWatch
 from anonymizer.app.gateway.own_metrics import OwnMetrics
 from anonymizer.app.gateway.own_reports import rejected
-from anonymizer.app.gateway.sides import Side, Sides
+from anonymizer.app.gateway.sides import GatewaySide, Sides
 from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.networks import load_network
 from anonymizer.outputs.output_metrics import OutputCollector
@@ -81,7 +81,7 @@ class World(Rig):
             n_queued_ticks=int,
             connected=lambda: True,
             n_dropped=lambda: None,
-            sides=Sides([Side(exact=figures, public=figures)]),
+            sides=Sides([GatewaySide(exact=figures, public=figures)]),
         )
         self.metrics = metrics
         self.watch = InputWatch(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from anonymizer.app.gateway.sides import Service, Side
+from anonymizer.app.gateway.sides import GatewaySide, Service
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.publication import NetworkAbout, parts
@@ -66,9 +66,11 @@ class NetworkTopics:
         self._connected = asyncio.Event()
         self._log = structlog.get_logger()
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
-        return Side(services=[Service("network topics", self.run)], connected=self._connected.set)
+        return GatewaySide(
+            services=[Service("network topics", self.run)], connected=self._connected.set
+        )
 
     async def run(self) -> None:
         """Publish after each connection, until cancelled."""
@@ -164,10 +166,10 @@ class CurrentTopic:
         self._unsent = unsent
         self._now = now
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
         service = Service("current topic", self.run, last=self.close)
-        return Side(services=[service], sees=[self._groups.see])
+        return GatewaySide(services=[service], sees=[self._groups.see])
 
     async def run(self) -> None:
         """Publish until cancelled; messages that are not accepted follow at the next interval."""

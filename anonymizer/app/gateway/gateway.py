@@ -19,7 +19,7 @@ from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
-from anonymizer.app.gateway.sides import Service, Side, Sides
+from anonymizer.app.gateway.sides import GatewaySide, Service, Sides
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.wrong_clock import AheadOfClock, budget_of
 from anonymizer.app.gateway.zones_link import ZonesLink
@@ -242,11 +242,11 @@ class Gateway:
             rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
         )
 
-    def _all_sides(self, network: RoadNetwork, *, key: bytes) -> Iterator[Side]:
+    def _all_sides(self, network: RoadNetwork, *, key: bytes) -> Iterator[GatewaySide]:
         """Yield all that is beside the flow, in the order in which it ends."""
         settings, link, unsent = self._settings, self._link, Unsent(self._publishing)
         yield self._watch.side()
-        yield Side(services=[Service("viewer", self._viewer.run)], sees=[self.screen.see])
+        yield GatewaySide(services=[Service("viewer", self._viewer.run)], sees=[self.screen.see])
         if settings.inputs and isinstance(link, MqttLink):
             yield NetworkTopics(settings, network, link, unsent).side()
             if settings.current.every_s:
@@ -274,7 +274,7 @@ class Gateway:
         yield unsent.side()
         yield self._ahead.side()
 
-    def _own_reports(self) -> Side:
+    def _own_reports(self) -> GatewaySide:
         """Return the last that is said before the connections are closed."""
         reports = OwnReports(
             self._settings,
@@ -288,7 +288,7 @@ class Gateway:
             await reports.close()
             self._phase = _Phase.LEAVING
 
-        return Side(services=[Service("own reports", reports.run, last=close)])
+        return GatewaySide(services=[Service("own reports", reports.run, last=close)])
 
     def _zones_link(self, *, key: bytes) -> ZonesLink | None:
         if self.flow.device_zones is None:
@@ -296,7 +296,7 @@ class Gateway:
         withdraw = self.records.withdraw if self.records else None
         return ZonesLink(self._settings, self.flow.device_zones, key=key, withdraw=withdraw)
 
-    def _of_positions(self, zones: ZonesLink | None) -> Side:
+    def _of_positions(self, zones: ZonesLink | None) -> GatewaySide:
         """Return the connection of positions; statements of zones can arrive before these."""
         link, backlog = self._link, self._backlog
 
@@ -313,16 +313,16 @@ class Gateway:
                 found.append(backlog.problem)
             return found
 
-        return Side(
+        return GatewaySide(
             services=[Service("link", receive, close=link.close)],
             links={"positions": link.counts},
             problems=problems,
         )
 
-    def _of_outputs(self) -> Side:
+    def _of_outputs(self) -> GatewaySide:
         slow = Service("slow outputs", partial(_publish_slow, self._outputs))
         figures = [OutputCollector(self._outputs.figures)]
-        return Side(
+        return GatewaySide(
             services=[slow] if self._outputs.are_slow else [], exact=figures, public=figures
         )
 
@@ -491,8 +491,10 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
     )
 
 
-def _gauge(name: str, gauge: BrokerDrops | Backlog) -> Side:
-    return Side(services=[Service(name, gauge.run, close=gauge.close)], links={name: gauge.counts})
+def _gauge(name: str, gauge: BrokerDrops | Backlog) -> GatewaySide:
+    return GatewaySide(
+        services=[Service(name, gauge.run, close=gauge.close)], links={name: gauge.counts}
+    )
 
 
 async def _publish_slow(outputs: Outputs) -> None:

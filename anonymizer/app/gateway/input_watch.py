@@ -19,7 +19,7 @@ from anonymizer.app.gateway.input_troubles import (
     SilentConnection,
     TooLargeWatch,
 )
-from anonymizer.app.gateway.sides import LOOK_S, Service, Side, again_and_again
+from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service, again_and_again
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.lost_share import LIMITS, LostShare
 from anonymizer.pipeline.misfit import Misfit, MisfitWatch
@@ -83,10 +83,10 @@ class InputWatch:
         self._said = ""
         self._shown = self._next = ""
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
         look = again_and_again(lambda: self.look(time.monotonic()), every_s=LOOK_S)
-        return Side(
+        return GatewaySide(
             services=[Service("input watch", look)],
             problems=lambda: self.problems,
             notes=lambda: self.notes,

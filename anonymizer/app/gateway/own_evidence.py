@@ -27,7 +27,7 @@ from anonymizer.app.evidence.evidence_words import best_of
 from anonymizer.app.evidence.live_sample import for_attacks
 from anonymizer.app.evidence.readings import Criterion
 from anonymizer.app.gateway.daemon_thread import in_daemon_thread
-from anonymizer.app.gateway.sides import Service, Side
+from anonymizer.app.gateway.sides import GatewaySide, Service
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.files.atomic_write import FileToWrite, write_whole
@@ -89,9 +89,11 @@ class OwnEvidence:
         """Attack the newest traffic soon, whether or not a period is over."""
         self._asked.set()
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
-        return Side(services=[Service("evidence", self.run)], exact=[EvidenceCollector(self._now)])
+        return GatewaySide(
+            services=[Service("evidence", self.run)], exact=[EvidenceCollector(self._now)]
+        )
 
     def _now(self) -> EvidenceFigures:
         self.figures.is_overdue = self._monotonic() > self._due_s

@@ -12,7 +12,7 @@ import structlog
 
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.app.gateway.refused_parts import RefusedParts
-from anonymizer.app.gateway.sides import Side
+from anonymizer.app.gateway.sides import GatewaySide
 from anonymizer.errors import SettingsError, StoreError
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.observe.public_record_metrics import PublicRecordCollector
@@ -216,10 +216,10 @@ class Recorder:
             return sorted({topic for topic in read if topic is not None})
         return [topic for topic, _ in subscriptions(self._settings.streams)]
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway; it ends by itself, in its own time."""
         classes = {} if self._kafka else {"classes": self.output.counts}
-        return Side(
+        return GatewaySide(
             links={"records": self._link.counts, **classes},
             problems=self._problems,
             exact=[RecordCollector(self)],

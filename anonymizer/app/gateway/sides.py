@@ -42,7 +42,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class GatewaySide:
     """One side of a gateway; most have only some of these.
 
     Attributes
@@ -87,7 +87,7 @@ class Sides:
         Those of all sides.
     """
 
-    def __init__(self, sides: Sequence[Side]) -> None:
+    def __init__(self, sides: Sequence[GatewaySide]) -> None:
         self._sides = sides
         self._services = [service for side in sides for service in side.services]
         self._tasks: list[asyncio.Task[None]] = []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from anonymizer.app.gateway.sides import LOOK_S, Service, Side, again_and_again
+from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service, again_and_again
 from anonymizer.transport import MqttLink
 
 _FOR_S = 120.0
@@ -29,10 +29,10 @@ class Unsent:
         self._until_s: dict[str, float] = {}
         self._log = structlog.get_logger()
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
         look = again_and_again(lambda: self.look(time.monotonic()), every_s=LOOK_S)
-        return Side(services=[Service("unsent", look)], problems=lambda: self.problems)
+        return GatewaySide(services=[Service("unsent", look)], problems=lambda: self.problems)
 
     def note(self, topic: str, *, fits: bool) -> bool:
         """Note whether what is retained on a topic of the settings fits; return that."""

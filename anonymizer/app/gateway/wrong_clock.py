@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anonymizer
-from anonymizer.app.gateway.sides import Side
+from anonymizer.app.gateway.sides import GatewaySide
 from anonymizer.errors import SettingsError
 from anonymizer.outputs.counts.private_counts import (
     held_s_of,
@@ -47,9 +47,9 @@ class AheadOfClock:
     ) -> None:
         self._wall, self._budget, self._streams = wall, budget, streams
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
-        return Side(problems=lambda: self.problems)
+        return GatewaySide(problems=lambda: self.problems)
 
     @property
     def problems(self) -> list[str]:

@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from anonymizer.app.gateway.sides import Service, Side
+from anonymizer.app.gateway.sides import GatewaySide, Service
 from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.topics import subscription
@@ -79,9 +79,9 @@ class ZonesLink:
         self.full = False
         """Whether devices are hidden because there is no room for their zones."""
 
-    def side(self) -> Side:
+    def side(self) -> GatewaySide:
         """Return what it is to a gateway."""
-        return Side(
+        return GatewaySide(
             services=[Service("zones link", self.run, close=self.close)],
             links={"zones": self._link.counts},
             problems=self._problems,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from anonymizer.app.gateway.sides import Service, Side, Sides
+from anonymizer.app.gateway.sides import GatewaySide, Service, Sides
 from anonymizer.pipeline.ports import LinkCounts
 
 
@@ -36,7 +36,7 @@ async def test_last_words_are_said_while_the_links_are_open_and_these_close_in_o
     log = Log()
     sides = Sides(
         [
-            Side(
+            GatewaySide(
                 services=[
                     Service("loop", log.loop, last=log.last),
                     Service("link", lambda: log.link("link"), close=lambda: log.close("link")),
@@ -73,7 +73,7 @@ async def test_what_waits_for_a_service_that_has_closed_does_not_hold_up_the_end
     async def closed() -> None:
         await asyncio.sleep(0)
 
-    sides = Sides([Side(services=[Service("waits for another", waits, close=closed)])])
+    sides = Sides([GatewaySide(services=[Service("waits for another", waits, close=closed)])])
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         sides.start(group)
         await asyncio.sleep(0)
@@ -84,10 +84,12 @@ def test_a_gateway_knows_the_links_problems_and_metrics_of_all_sides_in_their_or
     told = list[str]()
     sides = Sides(
         [
-            Side(problems=lambda: ["one"], links={"a": LinkCounts()}),
-            Side(),
-            Side(problems=lambda: ["two", "three"], connected=lambda: told.append("connected")),
-            Side(notes=lambda: ["a note"], links={"b": LinkCounts()}),
+            GatewaySide(problems=lambda: ["one"], links={"a": LinkCounts()}),
+            GatewaySide(),
+            GatewaySide(
+                problems=lambda: ["two", "three"], connected=lambda: told.append("connected")
+            ),
+            GatewaySide(notes=lambda: ["a note"], links={"b": LinkCounts()}),
         ]
     )
     sides.connected()
