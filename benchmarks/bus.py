@@ -30,7 +30,8 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
-from anonymizer.transport.kafka_messages import READ_AHEAD
+from anonymizer.transport.kafka_clients import reading, writing
+from anonymizer.transport.kafka_problems import Problems
 from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.cluster import JAVA
 from benchmarks.gateways import RunningGateway, running_gateway, until
@@ -252,13 +253,10 @@ def _relay(address: str, parts: str, source: str, sink: str) -> None:
     )
 
     where = {"bootstrap.servers": address}
-    consumer: Any = Consumer({**where, **READ_AHEAD, "group.id": "none"})
+    consumer: Any = Consumer(reading(where, group="none", problems=Problems()))
     producer: Any = Producer(
         {
-            **where,
-            "acks": "all",
-            "enable.idempotence": True,
-            "compression.type": "lz4",
+            **writing(where, problems=Problems()),
             "linger.ms": 2,
             "queue.buffering.max.messages": 10**6,
         }

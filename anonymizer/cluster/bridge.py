@@ -28,7 +28,7 @@ from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
 from anonymizer.cluster.held_files import HeldFiles
 from anonymizer.cluster.inflow import Inflow, RisingTime
-from anonymizer.cluster.kafka import check_options, client_options, ensure_topics
+from anonymizer.cluster.kafka import check_options, ensure_topics
 from anonymizer.cluster.limits import check_cluster, reads_mqtt
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.patience import Patience
@@ -52,6 +52,7 @@ from anonymizer.settings import Settings
 from anonymizer.store import ReleaseFile
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
+from anonymizer.transport.kafka_clients import client_options
 from anonymizer.transport.kafka_problems import KafkaLostError
 from anonymizer.web import create_application
 from anonymizer.web.token import read_token
@@ -264,7 +265,7 @@ class Bridge:
     async def run(self, stop: asyncio.Event) -> None:
         """Pass messages on until `stop` is set; then what has arrived, within `tick.drain_s`."""
         self.note_lost("")
-        options = client_options(self._settings)
+        options = client_options(self._settings.kafka)
         sender = Sender(options)
         self._receiver = receiver = Receiver(
             options,
@@ -359,13 +360,13 @@ class Bridge:
 
         held = HeldFiles(note_malformed)
         if routes := file_routes(settings, held.newest, token=token):
-            reader = TopicReader(client_options(settings), self._topics.files, held.keep)
+            reader = TopicReader(client_options(settings.kafka), self._topics.files, held.keep)
             stack.push_async_callback(asyncio.to_thread, reader.close)
         if settings.streams:
             store = settings.store
             file = ReleaseFile(store.path, keep_published_s=store.keep_published_s)
             self._keeper = ReleaseKeeper(
-                client_options(settings),
+                client_options(settings.kafka),
                 self._topics.releases,
                 file,
                 malformed=note_malformed,

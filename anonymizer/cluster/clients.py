@@ -9,9 +9,17 @@ from math import inf
 from threading import Event, Thread
 from typing import Any, TypeAlias
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.topics import PARTITIONER, Topic
 from anonymizer.extras import extra
+from anonymizer.transport.kafka_clients import (
+    ALL_THAT_FITS,
+    LARGE_READ,
+    MEMBER,
+    MESSAGE_BYTES,
+    SHARES,
+    reading,
+    writing,
+)
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
@@ -25,10 +33,6 @@ _AT_ONCE = 256
 """Most messages of `out` that are passed on together."""
 _REVOKED_S = 10.0
 """Longest time for which another bridge waits until what this one passes on has been committed."""
-_SESSION_MS = 6_000
-"""Time after which others read what a dead bridge read: the least that Kafka's defaults admit."""
-_QUEUE_KIB = 2_097_151
-"""Of the producer: the most there is. The bridge bounds what waits, and stops reading."""
 
 
 class Sender:
@@ -42,15 +46,11 @@ class Sender:
         self._problems = Problems()
         self._producer = Producer(
             {
-                **options,
-                "acks": "all",
-                "enable.idempotence": True,
+                **writing(options, problems=self._problems),
+                **ALL_THAT_FITS,  # the bridge bounds what waits, and stops reading
                 "message.timeout.ms": 0,  # never give up
                 "message.max.bytes": MESSAGE_BYTES,
                 "partitioner": PARTITIONER,
-                "compression.type": "lz4",
-                "queue.buffering.max.kbytes": _QUEUE_KIB,
-                "queue.buffering.max.messages": 0,  # only the bytes count
                 "error_cb": self._on_error,
             }
         )
@@ -120,17 +120,11 @@ class Receiver:
         self._pass_on = pass_on
         self._consumer = Consumer(
             {
-                **options,
-                "group.id": group,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "partition.assignment.strategy": "cooperative-sticky",
-                "session.timeout.ms": _SESSION_MS,
-                "heartbeat.interval.ms": _SESSION_MS // 4,
-                "fetch.message.max.bytes": MESSAGE_BYTES,
+                **reading(options, group=group, problems=self._problems),
+                **SHARES,
+                **MEMBER,
+                **LARGE_READ,
                 "queued.max.messages.kbytes": 65_536,
-                "error_cb": lambda error: self._problems.note(error.str()),
             }
         )
         self.lag = 0

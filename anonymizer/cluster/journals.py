@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.resident import Input, LostInputsError, Place, StandstillError
 from anonymizer.cluster.topics import changelog_of
 from anonymizer.extras import extra
 from anonymizer.files.atomic_write import FileToWrite, write_whole
-from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
+from anonymizer.transport.kafka_clients import LARGE_READ, reading
+from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
     from confluent_kafka import (
@@ -52,13 +52,10 @@ class Journals:
         self._admin = AdminClient(dict(kafka))
         self._consumer = Consumer(
             {
-                **kafka,
-                "group.id": f"{group}.again",  # required; nothing is committed
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
+                **reading(kafka, group=f"{group}.again", problems=Problems()),
+                **LARGE_READ,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
-                "fetch.message.max.bytes": MESSAGE_BYTES,
                 # What is asked for is there. The default, 500 ms, was spent for each stage: a
                 # question about one partition has to be over before one about the next.
                 "fetch.wait.max.ms": 10,

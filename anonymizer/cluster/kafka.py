@@ -1,4 +1,4 @@
-"""Access to Kafka: options of the clients, and the topics that must be there."""
+"""Topics of Kafka that must be there, and the key that workers share."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
 from anonymizer.outputs.registry import asked_for
 from anonymizer.settings import Settings
+from anonymizer.transport.kafka_clients import MESSAGE_BYTES, client_options
 from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
 with extra("kafka"):
@@ -26,8 +27,6 @@ with extra("kafka"):
         ResourceType,
     )
 
-MESSAGE_BYTES = 16 << 20
-"""Largest message in the topics of a cluster; Kafka's default is a sixteenth."""
 BATCH_BYTES = 1_000_000
 """Most bytes that are sent to a partition together, unless one message has more."""
 _LARGE = {"max.message.bytes": str(MESSAGE_BYTES)}
@@ -64,16 +63,6 @@ class OperatorTopics(NamedTuple):
     largest: Mapping[str, int]
 
 
-def client_options(settings: Settings) -> dict[str, str]:
-    """Return what every client of Kafka needs: where it is, how to log in, and to be silent.
-
-    While Kafka is away, the library writes 27 lines a second past the log. What matters of them is
-    logged by `Problems`.
-    """
-    said = {key: value.get_secret_value() for key, value in settings.kafka.options.items()}
-    return {"bootstrap.servers": settings.kafka.servers, "log_level": "0", **said}
-
-
 def ensure_topics(settings: Settings) -> None:
     """Create the topics that are missing, with as many copies as Kafka's own default says.
 
@@ -100,7 +89,7 @@ def ensure_topics(settings: Settings) -> None:
         "dropped": {"retention.ms": str(_DROPPED_MS), "segment.ms": "600000"},
     }
     try:
-        admin = AdminClient(dict(client_options(settings)))
+        admin = AdminClient(dict(client_options(settings.kafka)))
         made = admin.create_topics(
             [
                 NewTopic(*topic, config=_LARGE | config_of.get(kind, _INPUT_CONFIG))
@@ -133,7 +122,7 @@ def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) 
     if not read and not written:
         return OperatorTopics({}, {})
     try:
-        admin = AdminClient(dict(client_options(settings)))
+        admin = AdminClient(dict(client_options(settings.kafka)))
         there = admin.list_topics(timeout=_ANSWER_S).topics
         if missing := sorted({*read, *written} - there.keys()):
             raise KafkaLostError(f"Kafka: there is no topic {', '.join(missing)}")
@@ -260,7 +249,7 @@ def check_options(settings: Settings) -> None:
     SettingsError
         If not.
     """
-    options = client_options(settings)
+    options = client_options(settings.kafka)
     del options["bootstrap.servers"]  # so that it connects to nothing
     try:
         AdminClient(dict(options))

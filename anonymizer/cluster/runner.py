@@ -28,7 +28,7 @@ from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.ending import ends_in_time
 from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
-from anonymizer.cluster.kafka import MESSAGE_BYTES, ensure_changelogs
+from anonymizer.cluster.kafka import ensure_changelogs
 from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.resident import Input, Resident, StageEvents
 from anonymizer.cluster.stage import Send, Stage
@@ -42,6 +42,7 @@ from anonymizer.cluster.transactions import (
 )
 from anonymizer.cluster.worker_metrics import WorkDone
 from anonymizer.errors import TransportError
+from anonymizer.transport.kafka_clients import MESSAGE_BYTES
 from anonymizer.transport.kafka_problems import KafkaLostError
 
 _REST_S = 0.01

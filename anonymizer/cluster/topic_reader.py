@@ -5,9 +5,9 @@ from threading import Event, Thread
 from typing import Any
 
 from anonymizer.cluster.clients import lag_of
-from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.topics import Topic
 from anonymizer.extras import extra
+from anonymizer.transport.kafka_clients import LARGE_READ, reading
 from anonymizer.transport.kafka_problems import Problems, reason_of
 
 with extra("kafka"):
@@ -39,18 +39,9 @@ class TopicReader:
     ) -> None:
         self.lag = 0
         self._topic, self._keep, self._offsets = topic, keep, offsets
-        self._problems = problems = Problems()
-        self._consumer = Consumer(
-            {
-                **options,
-                "group.id": topic.name,  # required; there is no group
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "fetch.message.max.bytes": MESSAGE_BYTES,
-                "error_cb": lambda error: problems.note(error.str()),
-            }
-        )
+        self._problems = Problems()
+        told = reading(options, group=topic.name, problems=self._problems)
+        self._consumer = Consumer({**told, **LARGE_READ})
         self._stopping = stopping or Event()
         self._thread = Thread(target=self._serve, name=topic.name, daemon=True)
         self._thread.start()

@@ -10,25 +10,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from anonymizer.cluster.kafka import BATCH_BYTES, MESSAGE_BYTES
+from anonymizer.cluster.kafka import BATCH_BYTES
 from anonymizer.cluster.topics import PARTITIONER
 from anonymizer.extras import extra
-from anonymizer.transport.kafka_messages import READ_AHEAD
+from anonymizer.transport.kafka_clients import (
+    ALL_THAT_FITS,
+    LARGE_READ,
+    MEMBER,
+    MESSAGE_BYTES,
+    reading,
+    writing,
+)
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
     from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-SESSION_S = 6
-"""Time after which a worker that is silent is replaced: the least that Kafka's defaults admit."""
 TRANSACTION_S = 10
 """Longest transaction. Until then, what a dead worker left open holds up all who read; a worker
 that comes back under its name ends it at once."""
 _SPARE = 1.25
 """A client that is silent for so many times the allowed time loses its partitions."""
 _ANSWER_S = 30.0
-_QUEUE_KIB = 2_097_151
-"""Of the producer: the most there is."""
 Places = frozenset[tuple[str, int]]
 """Partitions, each as topic and number."""
 
@@ -53,24 +56,16 @@ def consumer_options(
     kafka: Mapping[str, str], *, group: str, name: str, silent_s: float
 ) -> dict[str, Any]:
     """Return the options of a consumer that takes part in transactions, see `Runner`."""
-    problems = Problems()
     return {
-        **READ_AHEAD,
-        **kafka,
-        "error_cb": lambda error: problems.note(error.str()),
-        "group.id": group,
+        # Of all that there is, the first time and where inputs are gone: a stage finds the gap
+        # itself, and stands still (`LostInputsError`), or heals.
+        **reading(kafka, group=group, problems=Problems()),
+        **MEMBER,
         "group.instance.id": name,
-        "session.timeout.ms": SESSION_S * 1000,
-        "heartbeat.interval.ms": SESSION_S * 1000 // 4,
         "max.poll.interval.ms": round(_SPARE * silent_s * 1000),
         # Not `cooperative-sticky`: a static member that dies between its two rounds comes
         # back to the first, and what it was to give up belongs to nobody.
         "partition.assignment.strategy": "range",
-        "isolation.level": "read_committed",
-        # The first time, and where inputs are gone: a stage finds the gap itself, and
-        # stands still (`LostInputsError`), or heals.
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": False,
     }
 
 
@@ -98,27 +93,23 @@ class Transactions:
         self._committed: dict[tuple[str, int], int] = {}
         self._contained: list[Contained] = []
         self._is_open = self._is_closing = False
-        problems = Problems()
         self._producer = Producer(
             {
-                **kafka,
-                "error_cb": lambda error: problems.note(error.str()),
+                **writing(kafka, problems=Problems()),
+                **ALL_THAT_FITS,
                 "partitioner": PARTITIONER,
                 "transactional.id": f"{group}.{name}",
                 "transaction.timeout.ms": TRANSACTION_S * 1000,
                 "message.timeout.ms": TRANSACTION_S * 1000,  # later ones are in no transaction
                 "message.max.bytes": MESSAGE_BYTES,
                 "batch.size": BATCH_BYTES,
-                "compression.type": "lz4",
                 "linger.ms": 5,
-                "queue.buffering.max.kbytes": _QUEUE_KIB,
-                "queue.buffering.max.messages": 0,  # only the bytes count
             }
         )
         self._consumer = Consumer(
             {
                 **consumer_options(kafka, group=group, name=name, silent_s=silent_s),
-                "fetch.message.max.bytes": MESSAGE_BYTES,
+                **LARGE_READ,
                 "statistics.interval.ms": 1000,
                 "stats_cb": statistics,
             }

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from anonymizer.cluster.dropping import Dropped, decode_dropped
 from anonymizer.cluster.kafka import (
     check_options,
-    client_options,
     worker_secret,
 )
 from anonymizer.cluster.limits import check_cluster
@@ -23,7 +22,8 @@ from anonymizer.extras import extra
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
-from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
+from anonymizer.transport.kafka_clients import client_options, reading
+from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("kafka"):
     from confluent_kafka import (
@@ -71,16 +71,8 @@ def dropped(settings: Settings) -> Iterator[Dropped]:
         If Kafka cannot be read.
     """
     topic = topic_by_kind(settings)["dropped"]
-    reader = Consumer(
-        {
-            **client_options(settings),
-            "group.id": topic.name,  # required; nothing is committed
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "log_level": 0,
-        }
-    )
+    told = reading(client_options(settings.kafka), group=topic.name, problems=Problems())
+    reader = Consumer({**told, "enable.partition.eof": True})
     try:
         where = TopicPartition(topic.name, 0)
         where.offset, _ = _asked(lambda: reader.get_watermark_offsets(where, timeout=_ANSWER_S))
@@ -120,7 +112,7 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
     InputError if bridges or workers run, or the folder cannot be erased; KafkaLostError if Kafka
     cannot be reached, or refuses.
     """
-    admin = AdminClient(dict(client_options(settings)))
+    admin = AdminClient(dict(client_options(settings.kafka)))
     group, bridges = (f"{settings.kafka.group}.{kind}" for kind in ("workers", "bridges"))
     erased = []
     with ExitStack() as held:

@@ -28,7 +28,6 @@ from anonymizer.cluster.input_times import InputTimes
 from anonymizer.cluster.kafka import (
     OperatorTopics,
     check_options,
-    client_options,
     ensure_topics,
     own_topics,
     worker_secret,
@@ -64,6 +63,7 @@ from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.positions.tick.meaning import network_digest
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
+from anonymizer.transport.kafka_clients import client_options
 from anonymizer.web import HttpServer, create_application
 from anonymizer.web.token import read_token
 
@@ -115,7 +115,7 @@ def _application(settings: Settings, worker: "Worker", stack: ExitStack) -> Fast
     token = read_token(settings.http)
     held = HeldFiles()
     if routes := file_routes(settings, held.newest, token=token):
-        reader = TopicReader(client_options(settings), topics_of(settings).files, held.keep)
+        reader = TopicReader(client_options(settings.kafka), topics_of(settings).files, held.keep)
         stack.callback(reader.close)
     return create_application(
         worker.registry(exact=False),
@@ -155,7 +155,7 @@ class Worker:
             topics, kafka_outputs(settings), counts, registered_schemas(settings)
         )
         self._runner = Runner(
-            client_options(settings),
+            client_options(settings.kafka),
             group=f"{settings.kafka.group}.workers",
             name=name,
             state_dir=state_dir,
@@ -188,7 +188,7 @@ class Worker:
     def _reads(self, link: Transactions) -> KafkaInflow:
         return KafkaInflow(
             self._settings,
-            client_options(self._settings),
+            client_options(self._settings.kafka),
             name=self._name,
             link=link,
             observed=self._runner.observed,

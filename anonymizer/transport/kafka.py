@@ -19,7 +19,8 @@ from anonymizer.extras import extra
 from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
 from anonymizer.settings import InputSettings, KafkaSettings, SourceSettings
-from anonymizer.transport.kafka_messages import READ_AHEAD, KafkaTopics, Message, Piece
+from anonymizer.transport.kafka_clients import MEMBER, SHARES, client_options, reading, writing
+from anonymizer.transport.kafka_messages import KafkaTopics, Message, Piece
 from anonymizer.transport.kafka_offsets import Offsets, Part
 from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 from anonymizer.transport.schema_registry import RegisteredSchema
@@ -47,8 +48,6 @@ _WAIT_S = 0.005
 _ANSWER_S = 10.0
 _REVOKED_S = 10.0
 """How long another client waits at most for what this one has still to settle."""
-_SESSION_MS = 6_000
-"""Time after which others read what a dead gateway read: the least that Kafka's defaults admit."""
 _UNDECIDED = ("_MSG_TIMED_OUT", "_TIMED_OUT", "_PURGE_INFLIGHT", "REQUEST_TIMED_OUT")
 """Errors of a message that Kafka may have all the same."""
 
@@ -115,35 +114,22 @@ class KafkaLink:
         self._on_state = on_state
         self._most_waiting, self._has_room = most_waiting, has_room
         self._problems = Problems()
-        stated = {key: value.get_secret_value() for key, value in settings.options.items()}
-        where: dict[str, str | int | float | bool] = {
-            **stated,
-            "bootstrap.servers": settings.servers,
-            "log_level": 0,
-        }
-        self._admin_options = where
-        common = {**where, "error_cb": self._on_error}  # errors are logged here
+        self._options = where = client_options(settings)
         self._consumer_options = {
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": _SESSION_MS,
-            "heartbeat.interval.ms": _SESSION_MS // 4,
+            **SHARES,
+            **MEMBER,
             "auto.commit.interval.ms": _COMMIT_MS,
-            **READ_AHEAD,
-            **common,
-            "group.id": settings.group,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
+            **reading(where, group=settings.group, problems=self._problems),
             "enable.auto.commit": True,
             "enable.auto.offset.store": False,  # `_store` does, after they are settled
             "on_commit": self._on_commit,
+            "error_cb": self._on_error,
         }
         self._producer_options = {
-            "compression.type": "lz4",
             "linger.ms": 2,
-            **common,
-            "acks": "all",
-            "enable.idempotence": True,
+            **writing(where, problems=self._problems),
             "message.timeout.ms": max(1, int(1000 * timeout_s)),
+            "error_cb": self._on_error,
         }
         self._kept_places = kept_places
         self._lock = Lock()
@@ -461,7 +447,7 @@ class KafkaLink:
 
         Kafka may be away at this moment; it is asked until it has let others wait long enough.
         """
-        admin = AdminClient(self._admin_options)  # as long as its answers are awaited
+        admin = AdminClient(dict(self._options))  # as long as its answers are awaited
         deadline = time.monotonic() + 3 * _ANSWER_S
         while True:
             asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ANSWER_S)

@@ -12,9 +12,6 @@ from anonymizer.settings.base import id_levels
 Message: TypeAlias = Any
 """A message of confluent-kafka."""
 
-READ_AHEAD = {"fetch.queue.backoff.ms": 10}
-"""How a consumer fetches on. With the client's own value, a second, it waits every time that it
-has more than a few messages ahead, and reads a seventh of what it can."""
 _PIECE_BYTES = 1 << 28
 """Of a batch, whose bounds are numbers of 32 bits."""
 

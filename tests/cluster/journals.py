@@ -9,7 +9,6 @@ from confluent_kafka import Consumer, TopicPartition
 
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.cluster.dropping import Dropped, encode_dropped
-from anonymizer.cluster.kafka import client_options
 from anonymizer.cluster.positions.lane_stage import lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, decode_out, decode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
@@ -23,6 +22,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings, zones_of
+from anonymizer.transport.kafka_clients import client_options
 from tests import naive
 
 POISON = b"of nobody in the cluster"
@@ -78,7 +78,7 @@ class Journals:
     def _new_consumer(self, group: str) -> Any:  # noqa: ANN401  the type checker has it not
         return Consumer(
             {
-                **client_options(self._settings),
+                **client_options(self._settings.kafka),
                 "group.id": group,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,

@@ -17,7 +17,7 @@ from anonymizer.cluster import bridge as bridge_module
 from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge import Bridge
 from anonymizer.cluster.held_files import file_parts
-from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.errors import SettingsError, TransportError
@@ -26,6 +26,7 @@ from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import Settings, load_settings
 from anonymizer.transport import MqttLink
+from anonymizer.transport.kafka_clients import client_options
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.brokers import QuickBrokerSettings
 from tests.cluster.fleet import toml
@@ -241,7 +242,7 @@ async def test_what_lanes_send_is_published_and_committed(
     settings = load_settings(config)
     topic = topics_of(settings).out
     ensure_topics(settings)
-    producer = Producer({**client_options(settings), "partitioner": PARTITIONER})
+    producer = Producer({**client_options(settings.kafka), "partitioner": PARTITIONER})
 
     def send(value: bytes, lane: int) -> None:
         producer.produce(topic.name, value, key_of("lane", lane, topic.n_partitions))
@@ -278,7 +279,7 @@ async def test_messages_that_the_broker_refuses_do_not_keep_others_waiting(
     settings = load_settings(settings_file(tmp_path, broker, kafka, prefix))
     topic = topics_of(settings).out
     ensure_topics(settings)
-    producer = Producer({**client_options(settings), "partitioner": PARTITIONER})
+    producer = Producer({**client_options(settings.kafka), "partitioner": PARTITIONER})
     stop = asyncio.Event()
     bridge = Bridge(settings, name="one")
     running = asyncio.create_task(bridge.run(stop))

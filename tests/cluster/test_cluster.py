@@ -16,12 +16,13 @@ from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from anonymizer.cluster.held_files import HeldFiles
-from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.positions.raw_batches import decode_out, decode_raw, encode_raw
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings, load_settings
+from anonymizer.transport.kafka_clients import client_options
 from tests.cluster.kafka import Kafka, free_ports
 from tests.cluster.processes import (
     Committed,
@@ -55,7 +56,7 @@ class Cluster:
         self._topic = topics_of(settings).sources
         self._producer = Producer(
             {
-                **client_options(settings),
+                **client_options(settings.kafka),
                 "partitioner": PARTITIONER,
                 "enable.idempotence": True,
             }
@@ -103,14 +104,14 @@ class Cluster:
             for topic in topics_of(self.settings)[:2]
             for number in range(topic.n_partitions)
         ]
-        admin = AdminClient(dict(client_options(self.settings)))
+        admin = AdminClient(dict(client_options(self.settings.kafka)))
         for future in admin.delete_records(ends).values():
             future.result()
 
     def lose_states(self) -> None:
         """Lose all states, on the disk and in Kafka."""
         shutil.rmtree(self.folder / "state")
-        admin = AdminClient(dict(client_options(self.settings)))
+        admin = AdminClient(dict(client_options(self.settings.kafka)))
         topics = admin.list_topics(timeout=30).topics
         prefix = self.settings.kafka.group
         states = [name for name in topics if name.startswith(f"changelog__{prefix}.")]

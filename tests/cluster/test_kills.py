@@ -19,11 +19,12 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.topics import Kind, key_of, topic_by_kind
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import Settings, load_settings
 from anonymizer.transport import MqttLink
+from anonymizer.transport.kafka_clients import client_options
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.algorithms.positions.cloaks.driving import traffic
 from tests.brokers import QuickBrokerSettings
@@ -274,7 +275,7 @@ class World:
 
     def poison(self) -> None:
         """Write into every topic what is none of it, for its stages and for nobody."""
-        producer = Producer(client_options(self.settings))
+        producer = Producer(client_options(self.settings.kafka))
         for kind, topic in topic_by_kind(self.settings).items():
             for partition in range(topic.n_partitions):
                 stage = key_of(kind, partition, topic.n_partitions)
@@ -295,7 +296,7 @@ class World:
     def n_in(self, kind: Kind) -> int:
         """Return how many messages the topic of a kind holds, with the marks of transactions."""
         topic = topic_by_kind(self.settings)[kind]
-        reader = Consumer({**client_options(self.settings), "group.id": "counting"})
+        reader = Consumer({**client_options(self.settings.kafka), "group.id": "counting"})
         try:
             where = [TopicPartition(topic.name, n) for n in range(topic.n_partitions)]
             return sum(reader.get_watermark_offsets(each, timeout=60)[1] for each in where)

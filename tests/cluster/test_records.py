@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 
-from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.positions.raw_batches import decode_out
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
+from anonymizer.transport.kafka_clients import client_options
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.cluster.fleet import TOKEN, OneProcess, Raws, config_of, raws_of, sent, toll_exits
 from tests.cluster.kafka import Kafka, free_ports
@@ -51,7 +52,9 @@ class RecordCluster:
         config = config_of(folder, kafka=kafka.address, prefix=prefix, port=0)
         self.settings = load_settings(config)
         ensure_topics(self.settings)
-        self._producer = Producer({**client_options(self.settings), "partitioner": PARTITIONER})
+        self._producer = Producer(
+            {**client_options(self.settings.kafka), "partitioner": PARTITIONER}
+        )
 
     def start(self, command: str, *names: str, broker: str = "") -> None:
         for name, port in zip(names, free_ports(len(names)), strict=True):

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.runner import check_sizes
 from anonymizer.cluster.stage import Send
 from anonymizer.cluster.topics import PARTITIONER, key_of
 from anonymizer.cluster.transactions import lags_of
 from anonymizer.errors import TransportError
+from anonymizer.transport.kafka_clients import MESSAGE_BYTES
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Committed, Processes, processes, wait_until
 from tests.cluster.run_sums import LONG, N_STAGES
