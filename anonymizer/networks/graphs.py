@@ -22,6 +22,7 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     read_wkt,
 )
+from anonymizer.networks.markup import check_markup
 from anonymizer.networks.node_ids import node_ids
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
@@ -49,6 +50,7 @@ def load_graphml(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNet
     """
     import networkx as nx  # noqa: PLC0415  half a second, which no other form of network needs
 
+    check_markup(path)
     try:
         graph = nx.read_graphml(path, force_multigraph=True)
     except (

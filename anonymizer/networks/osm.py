@@ -20,6 +20,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
+from anonymizer.networks.markup import parse
 from anonymizer.networks.osm_ways import OsmWays
 from anonymizer.networks.speeds import DRIVE, Profile
 from anonymizer.unfolding import packing
@@ -233,7 +234,7 @@ def _read_xml(file: BinaryIO, ways: OsmWays) -> int:
     parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
     parser.CharacterDataHandler, parser.EntityDeclHandler = reader.text, reader.entity
     try:
-        parser.ParseFile(file)
+        parse(file, parser)
     except (expat.ExpatError, ValueError, KeyError) as error:
         line = parser.CurrentLineNumber
         raise InputError(f"is not readable OSM data: see line {line}") from error

@@ -19,6 +19,7 @@ from anonymizer.networks.drawn_roads import (
     corners_of_lines,
     no_corners,
 )
+from anonymizer.networks.markup import check_markup
 from anonymizer.networks.node_ids import node_ids, text_ids
 
 
@@ -75,6 +76,7 @@ def lat_lon_of(path: Path, xy: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _read(path: Path) -> sumolib.net.Net:
+    check_markup(path)
     try:
         # The parser is fixed: with lxml, an optional one, other errors would come.
         return sumolib.net.readNet(str(path), withConnections=False, withFoes=False, lxml=False)
