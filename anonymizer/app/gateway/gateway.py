@@ -273,6 +273,7 @@ class Gateway:
             deliver=self._deliver,
             on_state=self._on_state,
             announce=True,
+            needs_qos_1=settings.output.form == "device" or any(i.echo for i in settings.inputs),
             close_timeout_s=_GOODBYE_S,
             max_payload_bytes=settings.limits.max_payload_bytes,
             on_quarantined=partial(log_quarantined, "positions"),
@@ -430,11 +431,22 @@ class Gateway:
             await asyncio.sleep(_LOOK_S)
 
     def _connections(self) -> list[InputArrivals]:
-        """Return the state of each connection of inputs."""
-        found = []
-        if topics := [subscription(each.topic) for each in self._settings.inputs]:
-            n, connected = self.ledger.n_received, self._link.connected
-            found.append(InputArrivals("positions", connected, n, topics))
+        """Return the state of each input of positions, and of the connection of records."""
+        found, link = [], self._link
+        answers = link.answers if isinstance(link, MqttLink) else {}
+        topics = [subscription(each.topic) for each in self._settings.inputs]
+        for i, topic in enumerate(topics):
+            one, counts = len(topics) == 1, self.flow.inputs
+            n = counts.n_usable(i) + sum(counts.refused(i).values())
+            found.append(
+                InputArrivals(
+                    "positions" if one else f"positions (input no. {i + 1})",
+                    link.connected,
+                    self.ledger.n_received if one else n,
+                    [topic],
+                    answers.get(topic, ""),
+                )
+            )
         if self.records:
             n, topics = self.records.n_received, self.records.topics
             found.append(InputArrivals("records", self.records.connected, n, topics))
@@ -474,6 +486,9 @@ class Gateway:
             self._log.info("broker connected")
             for each in self._link.refused:
                 self._log.warning("the broker refuses a subscription", filter=each)
+            if isinstance(self._link, MqttLink):
+                for each in filter(None, [*self._link.lacks, self._link.blocked]):
+                    self._log.warning("the broker cannot do everything", lacks=each)
             if self._network_topics:
                 self._network_topics.connected()
         elif self._phase is not _Phase.LEAVING:

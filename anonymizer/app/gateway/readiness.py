@@ -61,15 +61,25 @@ class Readiness:
 
     def notes(self) -> list[str]:
         """Return what may be as it should be, or not: no message has arrived yet."""
-        return self._watch.notes
+        return [*self._watch.notes, *(self._link.lacks if isinstance(self._link, MqttLink) else ())]
+
+    def _of_broker(self) -> list[str]:
+        """Return what is wrong with the broker, as it or the system says."""
+        link, problems = self._link, []
+        if not link.connected:
+            said = link.problem if isinstance(link, MqttLink) else ""
+            refused = said.startswith("subscription refused")  # of all filters
+            why = said if refused else ": ".join(filter(None, ["not connected", said]))
+            problems.append(f"broker: {why}")
+        if isinstance(link, MqttLink) and link.blocked:
+            problems.append(f"broker: {link.blocked}")
+        refusals = [*link.refused, *(self._records.refused if self._records else ())]
+        return problems + [f"broker: subscription refused: {each}" for each in refusals]
 
     def why_not_ready(self) -> list[str]:
         """Return what is wrong; empty: nothing is."""
         problems = self.why_dead()
-        if not self._link.connected:
-            problems.append("broker: not connected")
-        refused = [*self._link.refused, *(self._records.refused if self._records else ())]
-        problems += [f"broker: subscription refused: {each}" for each in refused]
+        problems += self._of_broker()
         if self._zones and not self._zones.connected:
             problems.append("broker: not connected for zones")
         if self._zones and self._zones.full:
