@@ -45,6 +45,8 @@ class BrokerProfile:
         yield f"{self.receive_maximum:,} messages in flight"
         yield "wildcards" if self.wildcards else "no wildcards in filters"
         yield "shared subscriptions" if self.shared else "no shared subscriptions"
+        if not self.subscription_ids:
+            yield "no subscription identifiers"
         yield f"{self.topic_aliases:,} topic aliases"
         if self.keepalive_s is not None:
             yield f"a ping every {self.keepalive_s:,} s" if self.keepalive_s else "no pings"
