@@ -435,6 +435,8 @@ class Gateway:
         found, link = [], self._link
         answers = link.answers if isinstance(link, MqttLink) else {}
         topics = [subscription(each.topic) for each in self._settings.inputs]
+        if len(topics) > 1 and time.monotonic() - self.flow.stats.last_tick_s > _LOOK_S:
+            topics = []  # what has arrived is counted by input only when a tick has decoded it
         for i, topic in enumerate(topics):
             one, counts = len(topics) == 1, self.flow.inputs
             n = counts.n_usable(i) + sum(counts.refused(i).values())
