@@ -59,8 +59,8 @@ ELSEWHERE = {
 """Programs that a page may name and that are not run with it, and why."""
 _MAIN: dict[str, Callable[[], None]] = {"anonymizer": anonymizer, "simulator": simulator}
 _ENDS_SOON = {
-    "anonymize", "audit", "check", "cloak", "experiment", "init", "network", "schema", "trace",
-    "tune",
+    "anonymize", "audit", "check", "cloak", "connect", "experiment", "init", "network", "schema",
+    "trace", "tune",
 }  # fmt: skip
 """Commands that neither serve nor send."""
 

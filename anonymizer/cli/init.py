@@ -14,7 +14,7 @@ from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError, SettingsError
 
 _STDOUT = Path("-")
-_RECOMMENDED: Mapping[tuple[str, str], Any] = {("adka", "k_floor"): 5}
+RECOMMENDED: Mapping[tuple[str, str], Any] = {("adka", "k_floor"): 5}
 """Written in place of the defaults, except for `adka`, which is to be ADKA as published."""
 _NETWORK = ("network", "source")
 """Always written: the gateway starts with no other network than its file states."""
@@ -54,6 +54,9 @@ def init(
     ] = None,
     codec: Annotated[
         str | None, typer.Option(help="Format of the payloads.", autocompletion=codec_names)
+    ] = None,
+    device_from: Annotated[
+        str | None, typer.Option(help="Where a device is named: topic or payload.")
     ] = None,
     mode: Annotated[
         str | None,
@@ -96,7 +99,8 @@ def init(
 
     It sets adka.k_floor to 5: the default of 2 is that of the published algorithm.
 
-    On a terminal, it asks for options that are not given.
+    On a terminal, it asks for options that are not given. `anonymizer connect` also writes what the
+    broker needs.
 
     [bold]Examples[/bold]
 
@@ -126,6 +130,7 @@ def init(
         ("broker", "ca_file"): ca_file and str(ca_file),
         ("inputs", "topic"): topic,
         ("inputs", "codec"): codec,
+        ("inputs", "device_from"): device_from,
         ("region", "mode"): mode,
         ("http", "port"): http_port,
         ("http", "run_by"): run_by,
@@ -134,9 +139,9 @@ def init(
     if sys.stdin.isatty() and not yes:
         chosen = {**_answers(chosen, _ask), **chosen}
     if chosen.get(("region", "mode")) != "adka":
-        chosen = {**_RECOMMENDED, **chosen}
+        chosen = {**RECOMMENDED, **chosen}
     chosen = {_NETWORK: NetworkSettings().source} | chosen
-    text = _checked(chosen, all_keys=all_keys)
+    text = checked_text(chosen, all_keys=all_keys)
     if everything:
         text = f"{text}\n{ALL_METHODS}"
     _write(out, text)
@@ -221,13 +226,13 @@ def _ask(question: str, default: str) -> str:
 
 def _why_wrong(table: str, key: str, answer: str) -> str | None:
     try:
-        _checked({(table, key): answer}, source="")
+        checked_text({(table, key): answer}, source="")
     except SettingsError as error:
         return str(error)
     return None
 
 
-def _checked(
+def checked_text(
     chosen: Mapping[tuple[str, str], Any], *, source: str = "command line", all_keys: bool = False
 ) -> str:
     """Return the settings file; SettingsError if the gateway would reject it."""

@@ -15,6 +15,7 @@ from anonymizer.cli import (
     audit,
     cloak,
     cluster,
+    connect,
     demo,
     hierarchy,
     init,
@@ -65,6 +66,7 @@ app.command("demo")(demo.demo)
 app.command("serve")(serve.serve)
 app.command("check")(serve.check)
 app.command("init")(init.init)
+app.command("connect")(connect.connect)
 app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
 app.command("trips")(trips.trips)

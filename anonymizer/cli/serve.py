@@ -84,18 +84,24 @@ def check(
         bool,
         typer.Option("--cluster", help="Also check what bridges and workers of a cluster require."),
     ] = False,
+    connect: Annotated[  # noqa: FBT002  typer's flag
+        bool,
+        typer.Option("--connect", help="Also ask the broker what it can do, and what it refuses."),
+    ] = False,
     columns: TraceColumns = None,
 ) -> None:
     """Check a settings file: exit 0 if it is valid, or exit 2 and name the file and the key.
 
-    Reads the network and every file that the settings name; connects to nothing. Tells where the
-    network is, and what it covers.
+    Reads the network and every file that the settings name; without --connect it connects to
+    nothing. Tells where the network is, and what it covers.
 
     [bold]Examples[/bold]
 
         anonymizer check --config gateway.toml
 
         anonymizer check --config gateway.toml --trace yesterday.parquet
+
+        anonymizer check --config gateway.toml --connect
     """
     settings = settings_of(config)
     from anonymizer.app.gateway.preflight import check_files
@@ -121,6 +127,13 @@ def check(
         for line in _ids_lines(settings):
             typer.echo(line)
         for line in _visitors_lines(settings):
+            typer.echo(line)
+    if connect:
+        import asyncio
+
+        from anonymizer.app.gateway.asked_broker import asked_broker
+
+        for line in asyncio.run(asked_broker(settings)):
             typer.echo(line)
 
 

@@ -8,7 +8,7 @@ import gzip
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 from xml.parsers import expat
 
 from anonymizer.errors import InputError
@@ -54,4 +54,4 @@ def check_markup(path: Path) -> None:
         suppress(OSError, EOFError, zlib.error, expat.ExpatError),
         gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
     ):
-        parse(file, expat.ParserCreate())
+        parse(cast("BinaryIO", file), expat.ParserCreate())

@@ -1,5 +1,6 @@
 """`[broker]`: the MQTT broker and the credentials for it."""
 
+import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
@@ -8,6 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from anonymizer.settings.base import Group, NotNegative, OutputTopic, is_loopback
 
+_ALPN = re.compile(r"alpn=[A-Za-z0-9./_-]{1,255}")
 _RANDOM_CHARS = 32
 """An id of so many characters is taken for random: 128 bits in hexadecimal digits."""
 
@@ -21,7 +23,8 @@ class BrokerSettings(Group):
     url: str = "mqtt://127.0.0.1:1883"
     """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. Over WebSocket:
     `wss://host[:port][/path]` and `ws://`, path `/mqtt` unless stated (extra `websockets`). It must
-    not contain credentials."""
+    not contain credentials. `mqtts://host:443?alpn=NAME`: with this protocol name in TLS, by which
+    managed brokers know MQTT on port 443."""
     allow_plaintext: bool = False
     """Allows `mqtt://` and `ws://` to another machine: anyone on the path can read positions and
     passwords."""
@@ -87,6 +90,9 @@ class BrokerSettings(Group):
             raise ValueError(
                 "must be mqtt://host[:port] or mqtts://host[:port], or ws:// or wss://"
             )
+        is_alpn = parts.scheme == "mqtts" and _ALPN.fullmatch(parts.query)
+        if parts.query and parts.scheme in {"mqtt", "mqtts"} and not is_alpn:
+            raise ValueError("may end with ?alpn=NAME after mqtts://host:port, and nothing else")
         if parts.username or parts.password:
             raise ValueError("must not contain credentials; set username and password_file")
         return url

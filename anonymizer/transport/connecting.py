@@ -154,6 +154,8 @@ def _tls(settings: "BrokerSettings") -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=settings.ca_file)
     except OSError:
         raise TransportError("broker.ca_file cannot be used") from None
+    if settings.url.startswith("mqtts") and (stated := urlsplit(settings.url).query):
+        context.set_alpn_protocols([stated.partition("=")[2]])
     if settings.cert_file is not None:
         try:
             # An empty password, because without one OpenSSL would prompt on the terminal.

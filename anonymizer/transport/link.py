@@ -3,12 +3,18 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
+from anonymizer.transport.broker_profile import (
+    AskedFilters,
+    BrokerManners,
+    BrokerProfile,
+    lacking,
+)
 from anonymizer.transport.connecting import (
     Access,
     backoff_s,
@@ -54,6 +60,9 @@ class MqttLink:
     announce
         Whether to maintain the status topic of the settings: `online`, `offline`, or `lost` as
         the last will.
+    needs_qos_1
+        Whether nothing may be published at QoS 1 to a broker that takes QoS 0 alone. Else it is
+        published at QoS 0 there.
     has_session
         Whether the broker should have kept the session of an earlier link.
     on_state
@@ -84,6 +93,7 @@ class MqttLink:
         deliver: Deliver,
         subscriptions: Sequence[tuple[str, int]] = (),
         announce: bool = False,
+        needs_qos_1: bool = False,
         has_session: bool = False,
         on_state: Callable[[bool, str], None] = lambda *_: None,
         connect_timeout_s: float = 10.0,
@@ -99,6 +109,7 @@ class MqttLink:
         self._deliver = deliver
         self._subscriptions = tuple(subscriptions)
         self._announce = announce
+        self._needs_qos_1 = needs_qos_1
         self._has_session = has_session
         self._on_state = on_state
         self._connect_timeout_s = connect_timeout_s
@@ -108,7 +119,9 @@ class MqttLink:
         self._failure: Exception | None = None
         self._max_payload_bytes = max_payload_bytes
         receipts = Receipts()
-        self._sizes = PacketSizes()
+        self._sizes, self._manners, self._asked = PacketSizes(), BrokerManners(), AskedFilters()
+        self._profile = BrokerProfile()
+        self._problem = ""
         self._memory = SessionMemory(
             receipts, ExactlyOnce(receipts), Quarantine(on_quarantined), self._sizes
         )
@@ -130,6 +143,39 @@ class MqttLink:
     def refused(self) -> Sequence[str]:
         """Filters that the broker refuses while it lets others flow, each with its reason."""
         return self._session.refused if self._session is not None and self.connected else ()
+
+    @property
+    def answers(self) -> Mapping[str, str]:
+        """What the broker has said to each filter, on this connection."""
+        return self._session.answers if self._session is not None else {}
+
+    @property
+    def profile(self) -> BrokerProfile:
+        """What the broker announced last."""
+        return self._profile
+
+    @property
+    def lacks(self) -> list[str]:
+        """What is missing with this broker, in sentences; empty: nothing, or it is not known."""
+        if not self.connected:
+            return []
+        kept_s = self._settings.session_expiry_s
+        return lacking(self._profile, self._manners.now, session_expiry_s=kept_s)
+
+    @property
+    def blocked(self) -> str:
+        """Why nothing is published although it is connected; empty: it is."""
+        if self.connected and self._needs_qos_1 and not self._manners.now.qos:
+            return (
+                "the broker takes QoS 0 alone, and an echo or output.forms device needs QoS 1, so"
+                " nothing is published"
+            )
+        return ""
+
+    @property
+    def problem(self) -> str:
+        """Why there is no connection, as the broker or the system says; empty: there is one."""
+        return "" if self.connected else self._problem
 
     async def until_connected(self) -> None:
         """Wait until the broker has accepted the connection and the subscriptions."""
@@ -169,7 +215,7 @@ class MqttLink:
         """
         if qos not in {0, 1}:
             raise ValueError("messages must be published at QoS 0 or 1")
-        if self._session is None or not self._session.usable:
+        if self._session is None or not self._session.usable or (qos and self.blocked):
             return [False] * len(messages)
         return await self._session.publish(messages, qos=qos, timeout_s=timeout_s)
 
@@ -242,26 +288,46 @@ class MqttLink:
                 await self._connect(session, access, deadline)
         except (OSError, TransportError) as error:
             self._count_end(session)
-            self._on_state(False, reason_of(error))
+            self._tell(False, reason_of(error))
             return session is not None and session.n_batches > 0
         used = session.usable
+        if self._learn(session):
+            session.end("tried")  # it takes less: whether it takes everything is not yet known
+            return True
         try:
             if used:
                 self._count_connection(session)
                 session.read(on=self._reading)
                 self._up.set()
                 told = f"; subscription refused: {'; '.join(session.refused)}"
-                self._on_state(True, "connected" + told * bool(session.refused))
+                self._tell(True, "connected" + told * bool(session.refused))
             await session.lost.wait()
             self._count_end(session)
         finally:
             self._up.clear()
             session.end("given up")
-            self._on_state(False, session.reason)
+            if used:
+                self._asked.ended_later()
+            self._tell(False, session.reason)
         if session.failure is not None:
             self._failure = session.failure
             self._closing.set()
         return used or session.n_batches > 0
+
+    def _tell(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the callback's shape
+        self._problem = "" if connected else reason
+        self._on_state(connected, reason)
+
+    def _learn(self, session: Session) -> bool:
+        """Learn from a connection that is open, or has ended; return whether to try more."""
+        if session.loss is Loss.CLOSED and session.lost.is_set():
+            if session.unanswered:
+                self._asked.ended_at(session.unanswered)
+            elif self._announce:  # the last will, or the first retained message
+                self._manners.ended()
+        elif session.usable and self._announce:
+            return self._manners.taken()
+        return False
 
     def _count_connection(self, session: Session) -> None:
         forgotten = self._settings.session_expiry_s > 0 and not session.resumed
@@ -293,6 +359,8 @@ class MqttLink:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._connect_timeout_s):
                         await session.decided.wait()
+            if session.accepted and self._settings.version == "5":
+                self._profile = session.profile
             await self._set_status(session, ONLINE)
         except BaseException:  # also if cancelled: no half-open connection may remain
             session.end("given up", Loss.NO_ANSWER)
@@ -306,7 +374,7 @@ class MqttLink:
         if self._settings.session_expiry_s:
             return
         settings = self._settings.model_copy(update={"version": "5"})
-        sizes, receipts = PacketSizes(), Receipts()
+        receipts = Receipts()
         control = partial(
             PahoControl,
             settings=settings,
@@ -321,7 +389,7 @@ class MqttLink:
             deliver=lambda _: None,
             receiving=False,
             memory=SessionMemory(
-                receipts, ExactlyOnce(receipts), Quarantine(lambda *_: None), sizes
+                receipts, ExactlyOnce(receipts), Quarantine(lambda *_: None), PacketSizes()
             ),
             counts=LinkCounts(),
             max_payload_bytes=self._max_payload_bytes,
@@ -336,7 +404,10 @@ class MqttLink:
             session.connect()
             async with asyncio.timeout(_ASKED_S):
                 await session.decided.wait()
-                self._sizes.asked = sizes.stated
+                if session.accepted:
+                    self._profile = session.profile
+                    self._sizes.asked = session.profile.max_packet_bytes
+                    self._manners.announced(session.profile)
                 if session.usable:
                     await session.disconnect()
         except (OSError, TransportError):  # it need not speak MQTT 5
@@ -353,6 +424,8 @@ class MqttLink:
             access=access,
             subscriptions=self._subscriptions if self._receiving else (),
             will=will if self._announce else None,
+            manners=self._manners,
+            asked=self._asked,
         )
         return Session(
             self._settings,
@@ -369,6 +442,11 @@ class MqttLink:
         if self._announce and session.usable:
             message = Outgoing(self._settings.status_topic, status, retain=True)
             await session.publish([message], qos=1, timeout_s=self._close_timeout_s)
+            if status == ONLINE and not self._manners.now.qos:
+                # It acknowledges nothing, and may end the connection at what it does not take.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._close_timeout_s):
+                        await session.until_read()
 
     async def _disconnect(self) -> None:
         if self._session is not None and self._session.usable:

@@ -18,6 +18,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from anonymizer.pipeline.ports import Loss, Outgoing
+from anonymizer.transport.broker_profile import AskedFilters, BrokerManners, BrokerProfile
 from anonymizer.transport.connecting import Access
 from anonymizer.transport.mqtt_session import Session
 from anonymizer.transport.packets import MalformedPacketError
@@ -95,17 +96,32 @@ class PahoControl:
         access: Access,
         subscriptions: Sequence[tuple[str, int]],
         will: Outgoing | None,
+        manners: BrokerManners | None = None,
+        asked: AskedFilters | None = None,
     ) -> None:
         self._session = session
         self._settings = settings
         self._access = access
-        self._subscriptions = subscriptions
+        self._manners = manners or BrokerManners()
+        self._filters = asked or AskedFilters()
+        self._n_wanted = len(subscriptions)
+        self._subscriptions = [
+            each for each in subscriptions if not self._filters.is_left_out(each[0])
+        ]
+        session.refused += [
+            f"{topic}: the broker ends the connection"
+            for topic, _ in subscriptions
+            if self._filters.is_left_out(topic)
+        ]
+        self._most = 1 if self._filters.one_by_one else _MOST_FILTERS
         self._asked: dict[int, list[str]] = {}
+        self._n_asked = 0
         self._socket = _PacketSocket(session.wire)
         self._client = _Client(self._socket, settings, client_id)
         self._client.username_pw_set(settings.username, access.password)
         if will is not None:
-            self._client.will_set(will.topic, will.payload, qos=1, retain=will.retain)
+            retains, qos = self._manners.now
+            self._client.will_set(will.topic, will.payload, qos=qos, retain=will.retain and retains)
         # Set before CONNECT: the backlog of a kept session can arrive together with CONNACK.
         self._client.on_connect = self._on_connect
         self._client.on_subscribe = self._on_subscribe
@@ -156,14 +172,22 @@ class PahoControl:
         properties: Properties | None,
     ) -> None:
         if reason.is_failure:
+            self._manners.refused(reason.value)
             self._session.end(f"refused: {reason}", Loss.REFUSED)
             return
-        self._session.accept(
-            receive_maximum=getattr(properties, "ReceiveMaximum", 0xFFFF),
-            max_packet_bytes=getattr(properties, "MaximumPacketSize", None),
-            keepalive_s=getattr(properties, "ServerKeepAlive", self._settings.keepalive_s),
-            resumed=flags.session_present,
-        )
+        profile = _profile_of(properties)
+        if self._settings.version == "5":
+            self._manners.announced(profile)
+        self._session.accept(profile, self._manners.now, resumed=flags.session_present)
+        self._subscribe()
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Filters that were asked for and have no answer yet."""
+        return [topic for topics in self._asked.values() for topic in topics]
+
+    def _subscribe(self) -> None:
+        """Ask for filters: all in portions, or only the next one."""
         # Also if the broker kept the session: it may have the filters of older settings, or lack
         # those that another client with this id has removed.
         wanted: list[Any] = list(self._subscriptions)
@@ -173,11 +197,14 @@ class PahoControl:
             wanted = [(topic, once(qos=qos)) for topic, qos in wanted]
         if not wanted:
             self._session.open()
-        for first in range(0, len(wanted), _MOST_FILTERS):
-            _, mid = self._client.subscribe(wanted[first : first + _MOST_FILTERS])
+        while self._n_asked < len(wanted):
+            first, self._n_asked = self._n_asked, self._n_asked + self._most
+            _, mid = self._client.subscribe(wanted[first : self._n_asked])
             if mid is not None:
-                topics = self._subscriptions[first : first + _MOST_FILTERS]
+                topics = self._subscriptions[first : self._n_asked]
                 self._asked[mid] = [topic for topic, _ in topics]
+            if self._filters.one_by_one:
+                break
 
     def _on_subscribe(
         self,
@@ -188,14 +215,19 @@ class PahoControl:
         _properties: Properties | None,
     ) -> None:
         topics = self._asked.pop(mid, [])
+        self._session.answers |= {
+            topic: str(reason) for topic, reason in zip(topics, reasons, strict=False)
+        }
         self._session.refused += [
             f"{topic}: {reason}"
             for topic, reason in zip(topics, reasons, strict=False)
             if reason.is_failure
         ]
+        if self._n_asked < len(self._subscriptions):
+            self._subscribe()
         if self._asked:
             return
-        if len(self._session.refused) < len(self._subscriptions):
+        if len(self._session.refused) < self._n_wanted:
             self._session.open()
         else:
             told = "; ".join(self._session.refused)
@@ -203,5 +235,27 @@ class PahoControl:
 
     def _on_disconnect(self, *arguments: Any) -> None:  # noqa: ANN401  paho's signature
         *_, reason, _properties = arguments
+        self._manners.refused(reason.value)
         taken = reason.value == _TAKEN_OVER
         self._session.end(f"disconnected: {reason}", Loss.TAKEN_OVER if taken else Loss.CLOSED)
+
+
+def _profile_of(properties: Properties | None) -> BrokerProfile:
+    """Return what the broker announces; everything, if it says nothing."""
+
+    def said(name: str, default: Any) -> Any:  # noqa: ANN401  paho's values
+        return getattr(properties, name, default)
+
+    return BrokerProfile(
+        max_qos=said("MaximumQoS", 2),
+        retains=bool(said("RetainAvailable", 1)),
+        max_packet_bytes=said("MaximumPacketSize", None),
+        receive_maximum=said("ReceiveMaximum", 0xFFFF),
+        wildcards=bool(said("WildcardSubscriptionAvailable", 1)),
+        shared=bool(said("SharedSubscriptionAvailable", 1)),
+        subscription_ids=bool(said("SubscriptionIdentifierAvailable", 1)),
+        topic_aliases=said("TopicAliasMaximum", 0),
+        keepalive_s=said("ServerKeepAlive", None),
+        session_expiry_s=said("SessionExpiryInterval", None),
+        assigned_id=said("AssignedClientIdentifier", None),
+    )

@@ -18,6 +18,7 @@ import numpy as np
 
 from anonymizer.pipeline.packed_deliveries import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import ONCE, Deliver, Delivery, LinkCounts, Loss, Outgoing
+from anonymizer.transport.broker_profile import BrokerProfile, Manners
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.packet_sizes import PacketSizes
@@ -155,11 +156,16 @@ class Session:
         """Why it is lost."""
         self.refused: list[str] = []
         """Filters that the broker does not let this client subscribe to, each with its reason."""
+        self.answers: dict[str, str] = {}
+        """What the broker has said to each filter."""
         self.resumed = False
         """Whether the broker had kept the session of an earlier connection."""
         self.n_batches = 0  # delivered: a broker may send what it kept before it opens the session
         self.failure: Exception | None = None
         """The error of `deliver`, if that ended the session."""
+        self.profile = BrokerProfile()
+        """What the broker announces."""
+        self._manners = Manners(retains=True, qos=1)
         self.wire = Wire(on_bytes=self._on_bytes, on_lost=self._on_lost)
         self._opened = False
         self._version5 = settings.version == "5"
@@ -186,6 +192,7 @@ class Session:
         # Seconds that this process was awake: if it was frozen, the broker is not to blame.
         self._clock_s = self._heard_s = self._pinged_s = 0.0
         self._pings: deque[_Ping] = deque()
+        self._answered = asyncio.Event()
         self._answered_s = 0.0  # when the newest ping was sent that has its answer
         self._checked_s = asyncio.get_running_loop().time()
         self._check: asyncio.Handle | None = None
@@ -193,18 +200,10 @@ class Session:
 
     # Called by the control.
 
-    def accept(
-        self,
-        *,
-        receive_maximum: int,
-        max_packet_bytes: int | None,
-        keepalive_s: int,
-        resumed: bool,
-    ) -> None:
+    def accept(self, profile: BrokerProfile, manners: Manners, *, resumed: bool) -> None:
         """Record that the broker has accepted the connection, with its limits.
 
         With a `keepalive_s` of 0 the broker wants no pings, and its silence means nothing.
-        `max_packet_bytes` is None if the broker announces no limit, as under MQTT 3.1.1.
         """
         if self._accepted:
             raise MalformedPacketError("accepted twice")
@@ -212,10 +211,12 @@ class Session:
         self.resumed = resumed
         if not resumed:
             self._once.forget()
-        self._ping_every_s = float(keepalive_s)
+        self.profile, self._manners = profile, manners
+        if profile.keepalive_s is not None:
+            self._ping_every_s = float(profile.keepalive_s)
         self._check_broker()
-        self._window = asyncio.Semaphore(min(receive_maximum, _MAX_IN_FLIGHT))
-        self._sizes.announced(max_packet_bytes)
+        self._window = asyncio.Semaphore(min(profile.receive_maximum, _MAX_IN_FLIGHT))
+        self._sizes.announced(profile.max_packet_bytes)
 
     def open(self) -> None:
         """Let messages flow."""
@@ -232,6 +233,7 @@ class Session:
         self.reason, self.loss = reason, loss
         self.lost.set()
         self.decided.set()
+        self._answered.set()
         if self._check is not None:
             self._check.cancel()
         self._unsettled.clear()
@@ -259,7 +261,7 @@ class Session:
         Waits while the peer reads slowly, so that the buffered data stays within a few hundred
         KiB plus one message.
         """
-        batch = _Batch(len(messages))
+        batch, qos = _Batch(len(messages)), min(qos, self._manners.qos)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 for begin in range(0, len(messages), _MESSAGES_PER_TURN):
@@ -301,6 +303,22 @@ class Session:
         if unsubscribe and self.usable:
             self._control.unsubscribe()
 
+    @property
+    def accepted(self) -> bool:
+        """Whether the broker has accepted the connection."""
+        return self._accepted
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Filters that were asked for and have no answer yet."""
+        return self._control.unanswered
+
+    async def until_read(self) -> None:
+        """Wait until the broker has read what was sent: it answers a ping, or is lost."""
+        self._answered.clear()
+        self._ping()
+        await self._answered.wait()
+
     async def disconnect(self) -> None:
         """Disconnect and wait until the connection is closed."""
         self._control.disconnect()
@@ -336,6 +354,8 @@ class Session:
 
     def _write(self, message: Outgoing, *, mid: int) -> bool | None:
         """Write a message; return False if it is too large, None if the connection is lost."""
+        if message.retain and not self._manners.retains:
+            message = message._replace(retain=False)
         packet = encode_publish(message, mid=mid, version5=self._version5)
         if self.lost.is_set():
             return None
@@ -416,6 +436,8 @@ class Session:
             if packet == PINGRESP and self._pings:
                 self._answered_s, n_sent = self._pings.popleft()
                 self._sizes.answered(n_sent)
+                if not self._pings:
+                    self._answered.set()
             self._control.take(packet)
 
     def _arrival(self, packet: Publish) -> Delivery | None:
@@ -469,6 +491,9 @@ class Session:
             self._clock_s - self._pinged_s + _CHECK_S > self._ping_every_s
             or (self._sizes.is_waiting and not self._pings)
         ):
-            self._pinged_s = self._clock_s
-            self._pings.append(_Ping(self._clock_s, self._sizes.n_sent))
-            self.wire.write(PINGREQ)
+            self._ping()
+
+    def _ping(self) -> None:
+        self._pinged_s = self._clock_s
+        self._pings.append(_Ping(self._clock_s, self._sizes.n_sent))
+        self.wire.write(PINGREQ)

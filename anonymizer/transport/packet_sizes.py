@@ -44,11 +44,6 @@ class PacketSizes:
         self._watched.clear()
 
     @property
-    def stated(self) -> int | None:
-        """The limit that the broker announces; None: none."""
-        return self._announced
-
-    @property
     def most_bytes(self) -> int:
         """Size of the largest packet that is sent."""
         if self._announced is not None:

@@ -123,6 +123,16 @@ def test_properties_that_cannot_be_taken_over_are_named(
     assert not out.exists()
 
 
+def test_a_topic_of_all_devices_is_stated_by_options_alone(tmp_path: Path) -> None:
+    out = tmp_path / "gateway.toml"
+    flags = ("--topic", "traccar", "--codec", "traccar", "--network", "grid:5x5", "--out", out)
+    told = anonymizer("init", *flags)
+    assert (told.returncode, "device_from" in told.stderr) == (2, True)
+    assert anonymizer("init", *flags, "--device-from", "payload").returncode == 0
+    [found] = load_settings(out).inputs
+    assert (found.topic, found.device_from) == ("traccar", "payload")
+
+
 def test_a_file_that_is_there_stays_unless_it_is_forced(tmp_path: Path) -> None:
     out = tmp_path / "gateway.toml"
     out.write_text("mine")

@@ -3,16 +3,15 @@
 import asyncio
 import json
 import subprocess
+import time
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
-from xml.etree import ElementTree as ET
 
 import aiomqtt
 import pytest
 
+from anonymizer.app.connect.ecosystems import ECOSYSTEMS
 from anonymizer.app.gateway.preflight import check_files
-from anonymizer.domain.fixes import Fix
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.decoding import Decoder
@@ -21,40 +20,20 @@ from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import mosquitto
 from tests.brokers import Certificates
-from tests.codecs.samples import SAMPLES
-from tests.console import ROOT, blocks
+from tests.console import ROOT, blocks, commands
 from tests.end_to_end import DEADLINE_S, client, eventually
 
 PAGE = ROOT / "docs" / "recipes.md"
 BLOCKS = list(blocks(PAGE))
 
 
-class Message(NamedTuple):
-    """What a source publishes, and the device that it is."""
-
-    topic: str
-    codec: str
-    device: str
-
-    @property
-    def payload(self) -> bytes:
-        samples = (each for each in SAMPLES if each.codec == self.codec)
-        return next(each.payload for each in samples if isinstance(each.expected[0], Fix))
-
-
-BUS = Message("hfp/vp/bus/0012/01825/1069/1/Elielinaukio/8:11/5171/3/60;24/28/65/06", "hfp", "")
-MESSAGES = [
-    Message("owntracks/alice/phone", "owntracks", "alice/phone"),
-    Message("location/car", "home_assistant", "car"),
-    Message("traccar", "traccar", "7"),
-    BUS._replace(device="0012/01825"),
-]
+BUS = ECOSYSTEMS["hsl"].message("", 60.2, 24.9, time=time.time())
+"""Topic and payload, as the gateway's broker has it."""
 
 
 def recipes() -> Settings:
     """Return settings with the inputs of all recipes; those with an echo repeat another one."""
-    tables = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
-    inputs = [one for table in tables for one in table.get("inputs", []) if "echo" not in one]
+    inputs = [each.input for each in ECOSYSTEMS.values()]
     return Settings.model_validate({"network": {"source": "grid:2x2"}, "inputs": inputs})
 
 
@@ -72,40 +51,40 @@ def devices_of(*deliveries: Delivery) -> list[str]:
     return [decoded.device(row) for row in range(len(decoded.sender))]
 
 
-def test_every_input_of_a_recipe_has_a_message_here() -> None:
-    assert [each.codec for each in recipes().inputs] == [each.codec for each in MESSAGES]
+def test_every_ecosystem_has_a_recipe_and_every_echo_repeats_its_input() -> None:
+    connected = {
+        command.text.split()[2]
+        for block in BLOCKS
+        if block.language == "console"
+        for command in commands(block)
+        if " connect " in command.text
+    }
+    assert connected == ECOSYSTEMS.keys()
+    tables = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
+    repeated = [dict(one) for table in tables for one in table.get("inputs", []) if "echo" in one]
+    assert len(repeated) == 2
+    known = [dict(each.input) for each in ECOSYSTEMS.values()]
+    assert all({k: v for k, v in each.items() if k != "echo"} in known for each in repeated)
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=[message.codec for message in MESSAGES])
-def test_a_message_passes_the_input_of_its_recipe(message: Message) -> None:
-    assert devices_of(Delivery(message.topic, message.payload, 0)) == [message.device]
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("owntracks", "alice/phone1"),
+        ("home-assistant", "alice"),
+        ("traccar", "tracker1"),
+        ("meshtastic", "1"),
+        ("ttn", "tracker1"),
+        ("hsl", "0012/00001"),
+    ],
+)
+def test_a_message_passes_the_input_of_its_recipe(name: str, device: str) -> None:
+    topic, payload = ECOSYSTEMS[name].message("alice", 60.2, 24.9, time=time.time())
+    assert devices_of(Delivery(topic, payload, 0)) == [device]
 
 
 def test_check_accepts_all_recipes_together() -> None:
     assert check_files(recipes()).network.n_nodes == 4
-
-
-async def test_a_phone_writes_its_own_topics_alone(tmp_path: Path) -> None:
-    rules = tmp_path / "acl"
-    rules.write_text("\n".join([*snippet("pattern write"), "user gateway", "topic read #", ""]))
-    rules.chmod(0o700)
-    broker = mosquitto(tmp_path, f"acl_file {rules}")
-    phone = MESSAGES[0]
-    await broker.start()
-    try:
-        async with (
-            client(broker.url, "reader", username="gateway") as gateway,
-            client(broker.url, "bob", username="bob") as bob,
-            client(broker.url, "alice", username="alice") as alice,
-        ):
-            await gateway.subscribe("#", qos=1)
-            await bob.publish(phone.topic, b"{}", qos=1)
-            await alice.publish(phone.topic, phone.payload, qos=1)
-            async with asyncio.timeout(DEADLINE_S):
-                first = await anext(aiter(gateway.messages))
-    finally:
-        await broker.stop()
-    assert (str(first.topic), first.payload) == (phone.topic, phone.payload)
 
 
 async def test_readers_that_share_what_is_published_get_each_group_once(tmp_path: Path) -> None:
@@ -148,15 +127,6 @@ async def test_readers_that_share_what_is_published_get_each_group_once(tmp_path
         await broker.stop()
     assert sorted(got["one"] + got["other"]) == sorted(published)
     assert all(got.values()), "both have had some"
-
-
-def test_traccar_forwards_to_the_topic_that_the_gateway_reads() -> None:
-    entries = ET.fromstring(f"<properties>{chr(10).join(snippet('<entry'))}</properties>")  # noqa: S314  ours
-    said = {entry.get("key"): entry.text for entry in entries}
-    assert said["forward.type"] == "mqtt"
-    assert [each.topic for each in recipes().inputs if each.codec == "traccar"] == [
-        said["forward.topic"]
-    ]
 
 
 async def test_the_recorder_reads_the_echoes_and_not_the_phones(tmp_path: Path) -> None:
@@ -231,23 +201,26 @@ async def test_the_bridge_brings_vehicles_to_the_topic_of_its_recipe(
     }
     lines = [
         f"{key} {replaced.get(key, rest)}"
-        for key, _, rest in (line.partition(" ") for line in snippet("connection"))
+        for key, _, rest in (line.partition(" ") for line in ECOSYSTEMS["hsl"].bridge)
     ]
-    ours = mosquitto(tmp_path / "ours", *lines)
+    rules = tmp_path / "acl"
+    rules.write_text("user gateway\ntopic read hfp/#\n")
+    rules.chmod(0o700)
+    ours = mosquitto(tmp_path / "ours", f"acl_file {rules}", *lines)
     await ours.start()
     trusting = aiomqtt.TLSParameters(ca_certs=str(certificates.ca))
     vehicle = client(theirs.url, "vehicle", tls_params=trusting)
-    topic = BUS.topic.replace("hfp/", "/hfp/v2/journey/ongoing/", 1)
+    topic = BUS[0].replace("hfp/", "/hfp/v2/journey/ongoing/", 1)
     try:
-        async with client(ours.url, "gateway") as gateway, vehicle:
+        async with client(ours.url, "gateway", username="gateway") as gateway, vehicle:
             await gateway.subscribe("hfp/#")
             # Retained: the bridge may not be connected yet.
-            await vehicle.publish(topic, BUS.payload, qos=1, retain=True)
+            await vehicle.publish(topic, BUS[1], qos=1, retain=True)
             async with asyncio.timeout(DEADLINE_S):
                 message = await anext(aiter(gateway.messages))
     finally:
         await ours.stop()
         await theirs.stop()
-    assert str(message.topic) == BUS.topic
+    assert str(message.topic) == BUS[0]
     assert isinstance(message.payload, bytes)
-    assert devices_of(Delivery(str(message.topic), message.payload, 0)) == ["0012/01825"]
+    assert devices_of(Delivery(str(message.topic), message.payload, 0)) == ["0012/00001"]

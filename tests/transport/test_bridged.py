@@ -1,4 +1,4 @@
-"""Mosquitto's own bridge, with the lines that the manual prints, from one broker to another."""
+"""Mosquitto's own bridge, with the lines that `connect` writes, from one broker to another."""
 
 import asyncio
 import json
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from anonymizer.app.connect.ecosystems import ECOSYSTEMS
 from anonymizer.domain.fixes import Fix
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, subscription
 from anonymizer.settings import BrokerSettings, InputSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import mosquitto
-from tests.codecs.test_recipes import tables
-from tests.console import ROOT, blocks
 
 OF_A_BUS = "/hfp/v2/journey/ongoing/vp/bus/0018/00423/2550/2/Kamppi/14:01/1140/0/60;24/19/73/44"
 OF_A_TRAM_IN_A_DEPOT = "/hfp/v2/deadrun/ongoing/vp/tram/0040/00411/2550/2/x/14:01/1140/0/a/b/c/d"
@@ -22,20 +21,10 @@ VEHICLE = {
 }
 
 
-def printed() -> list[str]:
-    """Return the lines of the bridge on the page."""
-    [block] = [b for b in blocks(ROOT / "docs" / "recipes.md") if "connection hsl" in b.text]
-    return block.text.splitlines()
-
-
-async def test_the_bridge_of_the_manual_brings_vehicles_where_its_input_reads_them(
+async def test_the_bridge_brings_vehicles_where_its_input_reads_them(
     tmp_path: Path,
 ) -> None:
-    [input_] = [
-        InputSettings.model_validate(each)
-        for each in tables("recipes.md", "inputs")
-        if each.get("codec") == "hfp"
-    ]
+    input_ = InputSettings.model_validate(ECOSYSTEMS["hsl"].input)
     (tmp_path / "far").mkdir()
     (tmp_path / "near").mkdir()
     far = mosquitto(tmp_path / "far")
@@ -43,7 +32,7 @@ async def test_the_bridge_of_the_manual_brings_vehicles_where_its_input_reads_th
     # It has neither this name nor a certificate here; the rest is as printed.
     lines = [
         f"address {urlsplit(far.url).netloc}" if line.startswith("address") else line
-        for line in printed()
+        for line in ECOSYSTEMS["hsl"].bridge
         if not line.startswith("bridge_capath")
     ]
     near = mosquitto(tmp_path / "near", *lines)

@@ -19,7 +19,7 @@ from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.position_stages import PositionStages
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.readiness import Readiness
-from anonymizer.app.gateway.sides import GatewaySide, Service, Sides
+from anonymizer.app.gateway.sides import LOOK_S, GatewaySide, Service, Sides
 from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.app.gateway.wrong_clock import AheadOfClock, budget_of
 from anonymizer.app.gateway.zones_link import ZonesLink
@@ -236,6 +236,7 @@ class Gateway:
             deliver=self._deliver,
             on_state=self._on_state,
             announce=True,
+            needs_qos_1=settings.output.form == "device" or any(i.echo for i in settings.inputs),
             close_timeout_s=_GOODBYE_S,
             max_payload_bytes=settings.limits.max_payload_bytes,
             on_quarantined=partial(log_quarantined, "positions"),
@@ -306,17 +307,14 @@ class Gateway:
             await link.run()
 
         def problems() -> list[str]:
-            found = [f"broker: subscription refused: {each}" for each in link.refused]
-            if not link.connected:
-                found.append("broker: not connected")
-            elif backlog and backlog.is_too_old:
-                found.append(backlog.problem)
-            return found
+            is_too_old = backlog is not None and link.connected and backlog.is_too_old
+            return _of_broker(link) + ([backlog.problem] if backlog and is_too_old else [])
 
         return GatewaySide(
             services=[Service("link", receive, close=link.close)],
             links={"positions": link.counts},
             problems=problems,
+            notes=lambda: link.lacks if isinstance(link, MqttLink) else (),
         )
 
     def _of_outputs(self) -> GatewaySide:
@@ -424,11 +422,24 @@ class Gateway:
         )
 
     def _connections(self) -> list[InputArrivals]:
-        """Return the state of each connection of inputs."""
-        found = []
-        if topics := [subscription(each.topic) for each in self._settings.inputs]:
-            n, connected = self.ledger.n_received, self._link.connected
-            found.append(InputArrivals("positions", connected, n, topics))
+        """Return the state of each input of positions, and of the connection of records."""
+        found, link = [], self._link
+        answers = link.answers if isinstance(link, MqttLink) else {}
+        topics = [subscription(each.topic) for each in self._settings.inputs]
+        if len(topics) > 1 and time.monotonic() - self.flow.stats.last_tick_s > LOOK_S:
+            topics = []  # what has arrived is counted by input only when a tick has decoded it
+        for i, topic in enumerate(topics):
+            one, counts = len(topics) == 1, self.flow.inputs
+            n = counts.n_usable(i) + sum(counts.refused(i).values())
+            found.append(
+                InputArrivals(
+                    "positions" if one else f"positions (input no. {i + 1})",
+                    link.connected,
+                    self.ledger.n_received if one else n,
+                    [topic],
+                    answers.get(topic, ""),
+                )
+            )
         if self.records:
             n, topics = self.records.n_received, self.records.topics
             found.append(InputArrivals("records", self.records.connected, n, topics))
@@ -468,6 +479,9 @@ class Gateway:
             self._log.info("broker connected")
             for each in self._link.refused:
                 self._log.warning("the broker refuses a subscription", filter=each)
+            if isinstance(self._link, MqttLink):
+                for each in filter(None, [*self._link.lacks, self._link.blocked]):
+                    self._log.warning("the broker cannot do everything", lacks=each)
             self._sides.connected()
         elif self._phase is not _Phase.LEAVING:
             self._log.warning("no broker", reason=reason)
@@ -489,6 +503,19 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
         qos=[i.qos for i in settings.inputs],
         monotonic=time.monotonic,
     )
+
+
+def _of_broker(link: "MqttLink | KafkaLink") -> list[str]:
+    """Return what is wrong with the broker, as it or the system says."""
+    problems = [f"broker: subscription refused: {each}" for each in link.refused]
+    if not link.connected:
+        said = link.problem if isinstance(link, MqttLink) else ""
+        refused = said.startswith("subscription refused")  # of all filters
+        why = said if refused else ": ".join(filter(None, ["not connected", said]))
+        problems.append(f"broker: {why}")
+    if isinstance(link, MqttLink) and link.blocked:
+        problems.append(f"broker: {link.blocked}")
+    return problems
 
 
 def _gauge(name: str, gauge: BrokerDrops | Backlog) -> GatewaySide:

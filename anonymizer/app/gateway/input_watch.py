@@ -33,12 +33,20 @@ _STREAMS_OF_A_LOOK = 50
 
 
 class InputArrivals(NamedTuple):
-    """One connection of inputs: its state, what has arrived on it, and what it subscribes to."""
+    """An input, or a connection of several: its state, what has arrived, what it subscribes to."""
 
     flow: str
     connected: bool
     n_received: int
     topics: list[str]
+    said: str = ""
+    """What the broker said to the subscription; empty: it is not known."""
+
+    @property
+    def why(self) -> str:
+        """Why nothing arrives, in words."""
+        said = f"the broker said {self.said!r} to the subscription, but " if self.said else ""
+        return said + WHY_SILENT
 
 
 class InputWatch:
@@ -51,7 +59,7 @@ class InputWatch:
     flow
         The positions flow.
     connections
-        Returns every connection of inputs.
+        Returns every input of positions, and the connection of records.
     of_records
         Returns name, ledger and held parts of each stream, and of what belongs to none.
     """
@@ -94,9 +102,11 @@ class InputWatch:
 
     def look(self, at_s: float) -> None:
         """Take in the counts at a monotonic time, and log what has begun."""
-        for flow, connected, n, topics in self._connections():
-            if self._quiet[flow].see(n, connected=connected, at_s=at_s):
-                self._log.warning("nothing arrives", flow=flow, topics=topics, likely=WHY_SILENT)
+        for each in self._connections():
+            if self._quiet[each.flow].see(each.n_received, connected=each.connected, at_s=at_s):
+                self._log.warning(
+                    "nothing arrives", flow=each.flow, topics=each.topics, likely=each.why
+                )
         self._look_at_inputs(at_s)
         every = self._of_records()
         here = self._next_stream if self._next_stream < len(every) else 0
@@ -153,9 +163,9 @@ class InputWatch:
     def notes(self) -> list[str]:
         """Sentences about what may be as it should be: nothing has come since the start."""
         return [
-            f"{flow}: nothing has arrived yet: {WHY_SILENT}"
-            for flow, connected, n, _ in self._connections()
-            if connected and not n
+            f"{each.flow}: nothing has arrived yet: {each.why}"
+            for each in self._connections()
+            if each.connected and not each.n_received
         ]
 
     @property

@@ -249,7 +249,8 @@ async def test_it_is_not_alive_before_its_first_tick_and_not_ready_without_a_bro
         group.create_task(gateway.run(stop), name="gateway")
         async with httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http:
             assert (await http.get("/healthz")).status_code == 200
-            assert (await http.get("/readyz")).json()["problems"] == ["broker: not connected"]
+            [problem] = (await http.get("/readyz")).json()["problems"]
+            assert problem.startswith("broker: not connected")
         stop.set()
 
 

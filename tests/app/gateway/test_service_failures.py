@@ -54,7 +54,8 @@ async def test_a_broker_that_crashes_and_comes_back_costs_nothing_but_what_it_lo
             await gateway.until_settled(50)
         await broker.kill()
         await gateway.program.logged("no broker")
-        assert (await gateway.get("/readyz")).json()["problems"] == ["broker: not connected"]
+        [problem] = (await gateway.get("/readyz")).json()["problems"]
+        assert problem.startswith("broker: not connected: ")
         assert (await gateway.get("/healthz")).status_code == 200
 
         await broker.start()

@@ -1,0 +1,273 @@
+"""`anonymizer connect`: from nothing to a region, on a Mosquitto with the files that it writes."""
+
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from anonymizer.app.connect.ecosystems import ECOSYSTEMS, Ecosystem
+from anonymizer.codecs import CODECS
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.decode.topics import TopicRouter
+from anonymizer.settings import Settings, load_settings
+from anonymizer.transport.local_brokers import LocalBroker, find_mosquitto, free_port
+from tests.cli.support import anonymizer
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, client, running
+
+NETWORK = "grid:20x20"
+N_DEVICES = 24
+QUICK = {"owntracks", "hsl"}
+"""One whose devices are users, and one that fetches; the others take half a minute each."""
+EACH = [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.soak]) for name in ECOSYSTEMS
+]
+
+
+def connected(folder: Path, name: str, *more: str) -> int:
+    """Run the command on a free port; return the port."""
+    port = free_port()
+    told = anonymizer(
+        "connect", name, "--out", folder, "--network", NETWORK, "--port", str(port), *more
+    )
+    assert told.returncode == 0, told.stderr
+    assert "nothing raw" in told.stdout
+    return port
+
+
+def broker_of(folder: Path, port: int) -> LocalBroker:
+    """Return a Mosquitto with the file that was written; nobody answers its bridge."""
+    program = find_mosquitto()
+    assert program is not None
+    config = folder / "mosquitto.conf"
+    lines = config.read_text().splitlines()
+    away = ["address 127.0.0.1:9" if each.startswith("address ") else each for each in lines]
+    config.write_text("\n".join(away) + "\n")
+    return LocalBroker(lambda _: [program, "-c", config], ready=" running", port=port)
+
+
+@asynccontextmanager
+async def running_broker(folder: Path, port: int) -> AsyncIterator[LocalBroker]:
+    broker = broker_of(folder, port)
+    await broker.start()
+    try:
+        yield broker
+    finally:
+        await broker.stop()
+
+
+def password(folder: Path, user: str) -> str:
+    return (folder / f"{user}.password").read_text().strip()
+
+
+async def report(folder: Path, known: Ecosystem, url: str, users: list[str]) -> None:
+    """Publish as all devices, again and again, each as its user and where a road is."""
+    network = load_network(NETWORK)
+    lat, lon = network.lat[:N_DEVICES], network.lon[:N_DEVICES]
+
+    async def one(number: int, user: str, of_user: list[int]) -> None:
+        said = {"username": user, "password": password(folder, user)}
+        async with client(url, f"device-{number}", **said) as connection:
+            while True:
+                for n in of_user:
+                    topic, payload = known.message(
+                        user, float(lat[n]), float(lon[n]), time=time.time(), n=n + 1
+                    )
+                    await connection.publish(topic, payload, qos=1)
+                await asyncio.sleep(1.0)
+
+    async with asyncio.TaskGroup() as group:
+        for number, user in enumerate(users):
+            group.create_task(one(number, user, list(range(number, N_DEVICES, len(users)))))
+
+
+@pytest.mark.parametrize("name", EACH)
+async def test_three_commands_lead_from_nothing_to_a_region(name: str, tmp_path: Path) -> None:
+    known, folder = ECOSYSTEMS[name], tmp_path / "it"
+    users = [known.publisher]
+    if known.has_users:
+        users = [f"d{i}" for i in range(N_DEVICES)]
+    devices = [word for user in users for word in ("--device", user)] if known.has_users else []
+    port = await asyncio.to_thread(connected, folder, name, *devices)
+    more = {"ANONYMIZER__HTTP__PORT": "0"}
+    async with (
+        running_broker(folder, port) as broker,
+        running(ANONYMIZER, "serve", "-c", folder / "gateway.toml", environment=more) as gateway,
+        client(
+            broker.url, "reader", username="analyst", password=password(folder, "analyst")
+        ) as analyst,
+    ):
+        await gateway.logged("broker connected")
+        await analyst.subscribe("#")
+        reporting = asyncio.create_task(report(folder, known, broker.url, users))
+        topics = set()
+        async with asyncio.timeout(DEADLINE_S):
+            async for message in analyst.messages:
+                topics.add(str(message.topic).partition("/")[0])
+                if str(message.topic) == "cloaked/positions":
+                    break
+        reporting.cancel()
+    assert isinstance(message.payload, bytes)
+    said = json.loads(message.payload)
+    assert len(said["region"]) > 1
+    assert len(said["pseudonyms"]) >= 5
+    assert topics <= {"cloaked", "anonymizer"}
+
+
+Change = Callable[[str], str]
+
+
+def without(line: str) -> Change:
+    return lambda rules: "".join(
+        each for each in rules.splitlines(keepends=True) if each.strip() != line
+    )
+
+
+def after(user: str, line: str) -> Change:
+    return lambda rules: rules.replace(f"user {user}\n", f"user {user}\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        (without("topic read owntracks/+/+"), "does not give it to gateway"),
+        (without("pattern write owntracks/%u/#"), "does not let device publish to owntracks/dev"),
+        (lambda rules: rules.replace("%u", "+"), "device can publish as another device"),
+        (
+            lambda rules: rules.replace("deny owntracks/+/#", "read owntracks/#"),
+            "analyst can read what devices publish",
+        ),
+        (without("topic write cloaked/#"), "does not take cloaked/trial from gateway"),
+        (without("topic write anonymizer/#"), "does not take anonymizer/network"),
+        (after("analyst", "topic deny anonymizer/#"), "does not give anonymizer/network"),
+        (lambda rules: rules + "pattern write cloaked/#\n", "device can write what the gateway"),
+    ],
+)
+async def test_what_the_rules_lack_or_allow_too_much_is_said_in_a_sentence(
+    change: Change, missing: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "it"
+    port = await asyncio.to_thread(connected, folder, "owntracks")
+    rules = folder / "mosquitto.acl"
+    changed = change(rules.read_text())
+    assert changed != rules.read_text()
+    rules.write_text(changed)
+    async with running_broker(folder, port):
+        told = await asyncio.to_thread(anonymizer, "connect", "owntracks", "--out", folder, "--try")
+    assert told.returncode == 2
+    assert missing in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+async def test_a_user_whom_the_broker_does_not_know_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "it"
+    port = await asyncio.to_thread(connected, folder, "traccar")
+    passwords = folder / "passwords"
+    for user in ("gateway", "traccar", "analyst"):
+        others = without(next(x for x in passwords.read_text().splitlines() if user in x))
+        known = passwords.read_text()
+        passwords.write_text(others(known))
+        async with running_broker(folder, port):
+            told = await asyncio.to_thread(
+                anonymizer, "connect", "traccar", "--out", folder, "--try"
+            )
+        assert told.returncode == 2
+        assert f"the broker does not let {user} in: refused: Not authorized" in told.stderr
+        passwords.write_text(known)
+    told = await asyncio.to_thread(anonymizer, "connect", "traccar", "--out", folder, "--try")
+    assert (told.returncode, "does not let gateway in" in told.stderr) == (2, True), "none runs"
+
+
+@pytest.mark.parametrize("name", ECOSYSTEMS)
+def test_a_sample_is_read_as_the_device_that_it_is_and_at_0_0_as_nobody(name: str) -> None:
+    known = ECOSYSTEMS[name]
+    settings = Settings.model_validate({"network": {"source": NETWORK}, "inputs": [known.input]})
+    [stated] = settings.inputs
+    ids = set()
+    for n in (1, 2):
+        topic, payload = known.message(f"user{n}", 51.5, -0.25, time=1.7e9, n=n)
+        route = TopicRouter(settings.inputs).find(topic)
+        assert route is not None
+        [fix] = CODECS[stated.codec](payload)
+        assert isinstance(fix, Fix)
+        assert (fix.lat, fix.lon) == (51.5, -0.25)
+        ids.add(route.device or fix.device)
+    assert None not in ids
+    assert len(ids) == 2
+    _, nowhere = known.message("user1", 0.0, 0.0, time=1.7e9)
+    assert list(CODECS[stated.codec](nowhere)) == [Outcome.INVALID__NULL_ISLAND]
+
+
+def test_what_is_secret_is_for_its_owners_eyes(tmp_path: Path) -> None:
+    connected(tmp_path, "owntracks", "--device", "alice", "--device", "bob")
+    for file in tmp_path.iterdir():
+        if file.name != "gateway.toml":
+            assert file.stat().st_mode & 0o077 == 0, file.name
+    assert {path.stem for path in tmp_path.glob("*.password")} == {
+        "gateway", "analyst", "alice", "bob",
+    }  # fmt: skip
+    told = load_settings(tmp_path / "gateway.toml")
+    assert told.broker.password_file == tmp_path / "gateway.password"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["owntrack"], "must be one of owntracks, traccar"),
+        (["owntracks"], "--network: state a file"),
+        (["owntracks", "--network", NETWORK, "--device", "gateway"], "--device: gateway: must be"),
+        (["owntracks", "--network", NETWORK, "--device", "a/b"], "--device: a/b: must be"),
+        (["traccar", "--network", NETWORK, "--device", "a"], "all positions come from one user"),
+        (["hsl", "--network", NETWORK, "--key", "x"], "belong together"),
+        (["hsl", "--network", NETWORK, "--broker", "mqtt://far.example"], "must be mqtts://"),
+        (["hsl", "--network", "nowhere.pbf"], "nowhere.pbf"),
+        (["hsl", "--try"], "cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], why: str, tmp_path: Path) -> None:
+    told = anonymizer("connect", *words, "--out", tmp_path / "it")
+    assert told.returncode == 2
+    assert why in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+def test_files_that_are_there_stay(tmp_path: Path) -> None:
+    (tmp_path / "gateway.toml").write_text("mine")
+    told = anonymizer("connect", "hsl", "--network", NETWORK, "--out", tmp_path)
+    assert told.returncode == 2
+    assert "already exists; --try tries what is there" in told.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["gateway.toml"]
+
+
+async def test_passwords_that_are_there_are_used_at_a_broker_that_runs_already(
+    tmp_path: Path,
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    port = await asyncio.to_thread(connected, one, "traccar")
+    other.mkdir()
+    for file in one.glob("*.password"):
+        (other / file.name).write_bytes(file.read_bytes())
+    async with running_broker(one, port) as broker:
+        told = await asyncio.to_thread(
+            anonymizer, "connect", "traccar", "--out", other, "--network", NETWORK,
+            "--broker", broker.url,
+        )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    assert f"tried at {broker.url}" in told.stdout
+    assert not (other / "mosquitto.conf").exists()
+    assert urlsplit(broker.url).port == port
+
+
+def test_mosquitto_itself_adds_a_user_to_the_passwords(tmp_path: Path) -> None:
+    connected(tmp_path, "traccar")
+    passwords = tmp_path / "passwords"
+    before = passwords.read_text()
+    subprocess.run(["mosquitto_passwd", "-b", passwords, "late", "x"], check=True)
+    assert before.splitlines() == passwords.read_text().splitlines()[:-1]
