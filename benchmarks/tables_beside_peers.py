@@ -158,14 +158,17 @@ def ours(given: Given, train: Path, out: Path, k: int, budget_s: float) -> float
 
 
 def _run(*command: str | Path, longest_s: float = 600.0) -> float:
-    """Return the number that a peer prints; NaN if it fails or takes longer."""
+    """Return the number that a peer prints; NaN if it takes longer, or fails, which is told."""
     try:
         done = subprocess.run(  # noqa: S603  commands of this file
             [str(each) for each in command],
             capture_output=True, text=True, check=False, timeout=longest_s,
         )  # fmt: skip
         return float(done.stdout.split()[-1])
-    except (subprocess.TimeoutExpired, IndexError, ValueError):
+    except subprocess.TimeoutExpired:
+        return np.nan
+    except (IndexError, ValueError):
+        print(*done.stderr.splitlines()[:1], file=sys.stderr)
         return np.nan
 
 
@@ -195,7 +198,7 @@ class Peers:
             java = ("java", "-cp", self.arx, _HERE / "ArxPeer.java")
             arx_s = _run(*java, path, out, str(k), *given.arguments)
             yield (*row, "ARX", *self._figures(given, arx_s, out, train, test))
-            half_s = max(arx_s / 2, _LEAST_BUDGET_S)
+            half_s = max(np.nan_to_num(arx_s) / 2, _LEAST_BUDGET_S)
             ours_s = ours(given, path, out, k, half_s)
             mine = self._figures(given, ours_s, out, train, test)
             yield (*row, "ours", *mine, ours_s / arx_s)

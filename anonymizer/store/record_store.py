@@ -6,6 +6,7 @@ Every method that changes anything is one transaction, or many are one together 
 import contextlib
 import json
 import shutil
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -450,8 +451,19 @@ class RecordStore:
         except OSError:
             return False
 
-    def _transaction(self) -> AbstractContextManager[None]:
-        return self._reading() if self._is_within else transaction(self._db, self._path)
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if self._is_within:
+            with self._reading():
+                yield
+            return
+        try:
+            with transaction(self._db, self._path):
+                yield
+        except BaseException:  # also if interrupted: nothing of it is there
+            with contextlib.suppress(sqlite3.Error):
+                self._parts.begin_again()
+            raise
 
     def _reading(self) -> AbstractContextManager[None]:
         return usable(self._path)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from zlib import crc32
 
-from anonymizer.store.parts_log import tables_of_parts
+from anonymizer.store.parts_log import are_as_made, tables_of_parts
 
 _SCHEMA = "schema"
 """Name of the secret that is the checksum of all tables and indices, but for those of parts."""
@@ -88,7 +88,7 @@ def seal_all(connection: sqlite3.Connection) -> None:
 def all_sound(connection: sqlite3.Connection) -> bool:
     """Return whether all rows and tables are as they were written."""
     stated = connection.execute("SELECT value FROM secrets WHERE name = ?", (_SCHEMA,)).fetchone()
-    if stated is None or stated[0] != _schema_seal(connection):
+    if not are_as_made(connection) or stated != (_schema_seal(connection),):
         return False
     wanted = {table: f"row_seal({', '.join(columns)})" for table, columns in SEALED.items()}
     wanted |= {

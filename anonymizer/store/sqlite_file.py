@@ -6,6 +6,7 @@ Only one process uses the file at a time, and only its user can read it.
 import errno
 import fcntl
 import os
+import re
 import secrets
 import sqlite3
 import stat
@@ -18,7 +19,7 @@ from typing import NamedTuple
 from anonymizer.errors import SettingsError, StoreError
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.store.log_damage import is_damaged
-from anonymizer.store.parts_log import PartsLog, open_windows, parts_table
+from anonymizer.store.parts_log import PartsLog, tables_of_parts
 from anonymizer.store.row_seals import (
     SEALED,
     all_sound,
@@ -29,8 +30,8 @@ from anonymizer.store.row_seals import (
 from anonymizer.store.store_mark import StoreMark
 
 APPLICATION_ID = 0x616E7265
-VERSION = 5
-READABLE = (1, 2, 3, 4, VERSION)
+VERSION = 6
+READABLE = (1, 2, 3, 4, 5, VERSION)
 """Versions whose published windows can be read; a gateway turns an older file into the newest."""
 OLD_SEAL_BYTES = 8
 """Of the seals of version 4, at the end of `streams.newest` and `vehicles.state`."""
@@ -78,6 +79,8 @@ CREATE TABLE windows (
     seal INTEGER,
     PRIMARY KEY (stream, window)
 ) WITHOUT ROWID;
+CREATE INDEX ended ON windows (stream, ends);
+CREATE INDEX closed ON windows (closed_at);
 
 -- Published, or about to be: exactly these bytes, whatever happens.
 CREATE TABLE classes (
@@ -151,9 +154,8 @@ def purge(connection: sqlite3.Connection, *, before: float) -> None:
     """Erase the published windows that closed before a time, in unix seconds."""
     # Whole windows only: a query with a larger k would have a different answer for a part.
     connection.execute(
-        "DELETE FROM classes WHERE published_at IS NOT NULL AND EXISTS (SELECT 1 FROM windows"
-        " AS w WHERE w.stream = classes.stream AND w.window = classes.window"
-        " AND w.closed_at < ?)",
+        "DELETE FROM classes WHERE published_at IS NOT NULL AND (stream, window) IN"
+        " (SELECT stream, window FROM windows WHERE closed_at < ?)",
         (before,),
     )
     connection.execute(
@@ -272,7 +274,8 @@ def _connect(path: Path, mark: StoreMark) -> sqlite3.Connection:
         mark.turn(connection, VERSION)
     except sqlite3.Error as error:
         connection.close()
-        if error.sqlite_errorcode & 0xFF in _DISK_CODES:
+        # An error of Python's own module, as of a text that is none, has no code.
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_CODES:
             raise disk_error(path, error) from None
         raise store_error(path, f"is damaged, or not a store of records: {error}") from None
     except UnicodeDecodeError:  # of its schema, by Python's sqlite3
@@ -328,18 +331,27 @@ def _upgrade(connection: sqlite3.Connection, version: int, mark: StoreMark) -> N
 
     Version 1 had digests of messages beside their key, and the parts of all windows in one table.
     Version 2 had a row for each part, in a table for each open window. Up to version 3 no row was
-    sealed; in version 4, those of streams and vehicles, at the end of a value.
+    sealed; in version 4, those of streams and vehicles, at the end of a value. Up to version 5 no
+    window was found by its times, and a table of parts had the number of its window.
     """
     connection.execute("BEGIN IMMEDIATE")
-    if version == 4 and not _unseal(connection):
+    if (version == 4 and not _unseal(connection)) or (version == 5 and not all_sound(connection)):
         raise mark.damaged()
-    (offsets,) = (each for each in SCHEMA.split(";\n") if "TABLE offsets" in each)
-    connection.execute(offsets.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))
+    for statement in SCHEMA.split(";\n"):
+        if any(new in statement for new in ("TABLE offsets", "INDEX ended", "INDEX closed")):
+            connection.execute(re.sub("(TABLE|INDEX)", r"\1 IF NOT EXISTS", statement, count=1))
     for table in SEALED:
         columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
         if "seal" not in columns:
             connection.execute(f"ALTER TABLE {table} ADD COLUMN seal INTEGER")
-    log = PartsLog(connection)
+    _convert_parts(connection, version)
+    seal_all(connection)
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    connection.execute("COMMIT")
+
+
+def _convert_parts(connection: sqlite3.Connection, version: int) -> None:
+    """Put the parts of open windows into tables as they are now."""
     rows = []
     if version == 1:
         rows = connection.execute(
@@ -347,26 +359,22 @@ def _upgrade(connection: sqlite3.Connection, version: int, mark: StoreMark) -> N
         ).fetchall()
         connection.execute("DROP TABLE parts")
         connection.execute("DROP TABLE recent")
-    for (stream,) in connection.execute("SELECT id FROM streams").fetchall():
-        for window in open_windows(connection, stream):
-            table = parts_table(stream, window)
-            if version == 2:
-                rows += connection.execute(
-                    "SELECT ?, ?, number, vehicle, source, ts, cells"  # noqa: S608  two numbers
-                    f' FROM "{table}" ORDER BY number',
-                    (stream, window),
-                )
-                log.drop(stream, window)
-            else:
-                connection.execute(f'ALTER TABLE "{table}" ADD COLUMN seal INTEGER')
+    for table in tables_of_parts(connection):
+        if version == 2:
+            rows += connection.execute(
+                "SELECT ?, ?, number, vehicle, source, ts, cells"  # noqa: S608  two numbers
+                f' FROM "{table}" ORDER BY number',
+                [int(number) for number in table.split()[1:]],
+            )
+            connection.execute(f'DROP TABLE "{table}"')
+        elif version < 5:
+            connection.execute(f'ALTER TABLE "{table}" ADD COLUMN seal INTEGER')
+    log = PartsLog(connection)
     parts_of: dict[tuple[int, int], list[PartRow]] = {}
     for stream, window, number, *rest in rows:
         parts_of.setdefault((stream, window), []).append(PartRow(number, window, *rest))
     for (stream, window), parts in parts_of.items():
         log.append(stream, window, parts)
-    seal_all(connection)
-    connection.execute(f"PRAGMA user_version={VERSION}")
-    connection.execute("COMMIT")
 
 
 def _unseal(connection: sqlite3.Connection) -> bool:

@@ -410,8 +410,9 @@ MODULES = (
         "store/parts_log.py",
         ("store",),
         (
-            ("self._db.execute(f'DROP TABLE IF EXISTS", "str(f'DROP TABLE IF EXISTS"),
-            ("if int(of) == stream]", "]"),
+            ("self._db.execute(f'DELETE FROM", "str(f'DELETE FROM"),
+            ("self._db.execute(f'DROP TABLE", "str(f'DROP TABLE"),
+            ("            if parts:\n", "            if True:\n"),
             ("if part.number not in replaced]", "]"),
             ("n = len(self.read(stream))", "n = 0"),
         ),

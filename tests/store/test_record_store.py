@@ -365,7 +365,7 @@ def damaged(path: Path) -> None:
     [
         (lambda path: path.write_bytes(b"no database " * 100), "is damaged, or not a store"),
         (other_program, "is not a store of records"),
-        (newer_version, "has version 99; this gateway reads version 5"),
+        (newer_version, "has version 99; this gateway reads version 6"),
         (damaged, "damaged"),
         (lambda path: path.mkdir(), "cannot be used: "),
     ],

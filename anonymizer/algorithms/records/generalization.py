@@ -116,7 +116,9 @@ class Generalized:
             If the form does not suit the attribute.
         """
         if style.form is Form.PLAIN:
-            return [text(self.value(c, j)) for c in range(len(self))]
+            some, number = self._alike(j)
+            told = [text(self.value(c, j)) for c in some]
+            return [told[i] for i in number]
         _check_form(self.qis[j], style.form)
         values = [self.joinable_value(c, j, style) for c in range(len(self))]
         return [text(value, language) for value in values]
@@ -129,10 +131,35 @@ class Generalized:
         """
         rank = np.zeros_like(self.lo)
         for j in range(len(self.qis)):
-            keys = [self._key(c, j) for c in range(len(self))]
-            number = {key: i for i, key in enumerate(sorted(set(keys)))}
-            rank[:, j] = [number[key] for key in keys]
+            some, number = self._alike(j)
+            keys = [self._key(c, j) for c in some]
+            place = {key: i for i, key in enumerate(sorted(set(keys)))}
+            rank[:, j] = np.array([place[key] for key in keys], np.int32)[number]
         return rank
+
+    def _alike(self, j: int) -> tuple[list[int], list[int]]:
+        """Return a class for each different content of QI j, and its place there for each class.
+
+        Where the first, the last and the missing marker tell the value, they are the content.
+        """
+        qi, q = self.qis[j], len(self.qis)
+        starts, ends = self.first_of[:-1][j::q], self.first_of[1:][j::q]
+        if qi.numeric or self._by_node(qi):
+            lo, hi = self.lo[:, j].astype(np.int64), self.hi[:, j].astype(np.int64)
+            mixed = (hi == qi.missing) & (ends - starts > 1)
+            last = np.where(mixed, self.code[ends - 1 - mixed], hi)
+            key = (lo * (qi.size + 1) + last) * 2 + mixed
+            _, some, number = np.unique(key, return_index=True, return_inverse=True)
+            return some.tolist(), number.tolist()
+        at: dict[bytes, int] = {}
+        found: list[int] = []
+        places = []
+        for c, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+            place = at.setdefault(self.code[start:end].tobytes(), len(at))
+            if place == len(found):
+                found.append(c)
+            places.append(place)
+        return found, places
 
     def _key(self, c: int, j: int) -> tuple[int, ...]:
         """Return a key that identifies the generalized value and sorts in the domain's order."""

@@ -11,6 +11,7 @@ References
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -249,6 +250,40 @@ def measure(
             _furthest(*of, column)
             for of, column in zip(sensitive, records.sensitive.T, strict=True)
         ),
+    )
+
+
+class Summary(NamedTuple):
+    """The least that is said of a release; the fields as of `Measures`."""
+
+    n: int
+    n_suppressed: int
+    n_classes: int
+    k: int
+    d: tuple[int, ...]
+    l: tuple[int, ...]  # noqa: E741  the field's name for it
+    gcp_published: float
+
+
+def summarize(records: Records, schema: Schema, class_of: Int32Array, cost: Cost) -> Summary:
+    """Return some of what `measure` does, for a third of its time in a small table."""
+    survey, n = GroupedRecords(class_of, records.person), records.n
+    if not len(survey):
+        return Summary(n, n, 0, 0, (0,) * len(schema.qis), (0,) * len(schema.sensitive), 0.0)
+    size = survey.size
+    qis = [(survey.runs(records.qi[:, [j]], (a,)), a) for j, a in enumerate(schema.qis)]
+    sensitive = [
+        (survey.runs(records.sensitive[:, [j]], (a,)), a) for j, a in enumerate(schema.sensitive)
+    ]
+    n_published = int(size.sum())
+    return Summary(
+        n=n,
+        n_suppressed=n - n_published,
+        n_classes=len(size),
+        k=int(survey.n_persons.min()),
+        d=tuple(_fewest(*of) for of in qis),
+        l=tuple(_fewest(*of) for of in sensitive),
+        gcp_published=_mean([float(size @ _loss(r, a, cost)) for r, a in qis], n_published),
     )
 
 

@@ -15,7 +15,7 @@ from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
 from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.content_verification import broken_contents
-from anonymizer.algorithms.records.measures import measure
+from anonymizer.algorithms.records.measures import summarize
 from anonymizer.algorithms.records.methods import share_of
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
@@ -249,19 +249,18 @@ def summary_of(portion: Portion, classes: Verified) -> dict[str, float]:
     """Return sizes and measures of the classes; no value of a record."""
     heard, cohorts = portion.heard, classes.kept.cohorts
     records, class_of = classes.kept.records, classes.class_of
-    cost = cost_of(portion.stream)
-    measures = measure(heard.only(records), heard.schema, class_of, costs=(cost,))
-    gcp = measures.gcp_published[cost]
+    said = summarize(heard.only(records), heard.schema, class_of, cost_of(portion.stream))
+    gcp = said.gcp_published
     if portion.past is not None and cohorts is not None:
         gcp = portion.past.loss(records, class_of, cohorts)
     return {
-        "records": measures.n,
-        "published": measures.n - measures.n_suppressed,
+        "records": said.n,
+        "published": said.n - said.n_suppressed,
         "promised_k": heard.promise.k,
-        "classes": measures.n_classes,
-        "k": measures.k,
-        "d": min(measures.d, default=0),
-        "l": min(measures.l, default=0),
+        "classes": said.n_classes,
+        "k": said.k,
+        "d": min(said.d, default=0),
+        "l": min(said.l, default=0),
         "gcp": gcp,
         "silent_sources": len(heard.silent),
     }

@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import Classes, classes_of
 from anonymizer.algorithms.records.generalization import Generalized, generalize
-from anonymizer.algorithms.records.generalized_values import Node, Range, Value, Values, number
+from anonymizer.algorithms.records.generalized_values import (
+    Node,
+    Range,
+    Value,
+    Values,
+    number,
+    text,
+)
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
@@ -82,6 +89,18 @@ def test_a_range_ends_in_values_that_are_there_and_a_set_has_no_others(
                 assert told.value(c, j) == Values(("?",))
             else:
                 assert told.value(c, j) == Values(tuple(qi.label[code] for code in codes))
+
+
+@pytest.mark.parametrize("cost", list(Cost))
+@given(case=parted())
+def test_the_text_of_each_class_is_that_of_its_own_value(
+    cost: Cost, case: tuple[Records, Int32Array]
+) -> None:
+    table, class_of = case
+    general = generalize(table.qi, classes_of(class_of), SCHEMA, cost)
+    for j in range(len(SCHEMA.qis)):
+        own = [text(general.value(c, j)) for c in range(len(general))]
+        assert general.texts(j) == own
 
 
 @pytest.mark.parametrize("cost", list(Cost))

@@ -75,12 +75,8 @@ def stored_accounts(store: Path) -> dict[str, int]:
 def stored_parts(store: Path) -> int:
     """Count the raw parts."""
     with closing(sqlite3.connect(store)) as db:
-        streams = db.execute("SELECT id FROM streams").fetchall()
-        return sum(
-            len(parts_log.stored_parts(db, stream, window))
-            for (stream,) in streams
-            for window in parts_log.open_windows(db, stream)
-        )
+        tables = parts_log.tables_of_parts(db)
+        return sum(len(parts_log.stored_parts(db, table)) for table in tables)
 
 
 def waiting_parts(store: Path) -> int:

@@ -1,0 +1,58 @@
+"""The same release on a quiet machine and on a busy one: a budget is work, not time."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.app.test_anonymize import people
+from tests.end_to_end import ANONYMIZER
+
+_BUSY = 4
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """Leave others a small share of the cores."""
+    spin = "while True: pass"
+    processes = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(_BUSY)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--model", "kd", "-d", "2", "--method", "best"),
+        ("--model", "kld", "-d", "2", "-l", "2", "--sa", "illness", "--suppress", "0.05"),
+    ],
+    ids=lambda asked: asked[1],
+)
+def test_a_release_is_the_same_under_load(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    table = tmp_path / "people.csv"
+    frame = people(n=800).frame.with_columns(pl.int_range(pl.len()).alias("name"))
+    frame.write_csv(table)
+
+    def release(name: str, *before: str) -> bytes:
+        out = tmp_path / name
+        command = ["anonymize", "--qi", "age,job,city", "--id", "name", "-k", "5", *asked]
+        budget = ("--time-budget", "0.3", "--seed", "1")
+        subprocess.run(
+            [*before, ANONYMIZER, *command, *budget, "--out", out, table],
+            check=True,
+            capture_output=True,
+        )
+        return out.read_bytes()
+
+    quiet = release("quiet.csv")
+    with busy():
+        assert release("busy.csv", "nice", "-n", "5") == quiet
