@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from anonymizer.app.audit.stretches import Stretch, motion_of_others, tick_at
-from anonymizer.app.audit.tracking_attack import (
+from anonymizer.audit.stretches import Stretch, motion_of_others, tick_at
+from anonymizer.audit.tracking_attack import (
     HeardRelease,
     believe,
     close_to,

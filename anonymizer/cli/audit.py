@@ -30,8 +30,8 @@ from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
 
 if TYPE_CHECKING:
-    from anonymizer.app.audit import Mode
-    from anonymizer.app.audit.utility import UtilityFigures
+    from anonymizer.audit import Mode
+    from anonymizer.audit.utility import UtilityFigures
     from anonymizer.files.tables import TextTable
 
 
@@ -157,8 +157,8 @@ def stream(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from anonymizer.api.cloaking import audit_stream, measure_utility
-    from anonymizer.app.audit.stream_audit import ATTACKS, SUMMARY
-    from anonymizer.app.audit.stream_summary import summary_rows
+    from anonymizer.audit.stream_audit import ATTACKS, SUMMARY
+    from anonymizer.audit.stream_summary import summary_rows
 
     settings = settings_of(config)
     _check_reports(json_out, page, latex, read=[trace, release, auditor_map, earlier, config])
@@ -245,9 +245,9 @@ def counts(
         anonymizer audit counts taxis.parquet --network sf
     """
     require("tables")
-    from anonymizer.app.audit.counts_attack import attack_counts
-    from anonymizer.app.audit.stream_audit import reports_of
-    from anonymizer.app.audit.streets_attack import attack_streets
+    from anonymizer.audit.counts_attack import attack_counts
+    from anonymizer.audit.stream_audit import reports_of
+    from anonymizer.audit.streets_attack import attack_streets
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from anonymizer.outputs.streets.street_hours import hour_passages
@@ -322,7 +322,7 @@ def table(
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
     from anonymizer.app.anonymize.plan import declared_of, make_promise
-    from anonymizer.app.audit.table_audit import audit_table
+    from anonymizer.audit.table_audit import audit_table
     from anonymizer.files.tables import read_table
 
     _check_reports(json_out, page, read=[original, release, auditor_map, *(with_ or ())])
@@ -348,7 +348,7 @@ def table(
             reasons=options.keep_anyway,
         )
         if with_ is not None:
-            from anonymizer.app.audit.tables_together import Day, tables_together
+            from anonymizer.audit.tables_together import Day, tables_together
 
             first = Day(original, release, auditor_map)
             found = tables_together(first, Day(*with_), declared, seed=options.seed)
@@ -448,9 +448,9 @@ def windows(
 
         anonymizer audit windows all.jsonl all.jsonl --stream fleet --with health -c gateway.toml
     """
-    from anonymizer.app.audit.releases_audit import audit_releases
-    from anonymizer.app.audit.windows_audit import audit_windows
     from anonymizer.app.gateway.declared_streams import declared_streams
+    from anonymizer.audit.releases_audit import audit_releases
+    from anonymizer.audit.windows_audit import audit_windows
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[published, truth, config])
@@ -463,7 +463,7 @@ def windows(
     if with_positions:
         if with_ is not None:
             raise SettingsError("--with-positions: cannot be combined with --with")
-        from anonymizer.app.audit.positions_audit import audit_positions
+        from anonymizer.audit.positions_audit import audit_positions
         from anonymizer.networks import load_network
 
         network = load_network(settings.network.source)
@@ -530,8 +530,8 @@ def _write_text(text: str, path: Path) -> None:
 
 
 def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:
-    from anonymizer.app.evidence import evidence_from
-    from anonymizer.app.evidence import page as page_of
+    from anonymizer.audit.evidence import evidence_from
+    from anonymizer.audit.evidence import page as page_of
     from anonymizer.files.atomic_write import FileToWrite, write_whole
 
     as_json = page.with_suffix(".json")
