@@ -12,6 +12,7 @@ import numpy as np
 from anonymizer.algorithms.releases.observed import Observed, tangent_plane
 from anonymizer.algorithms.releases.pieces import PieceRegions
 from anonymizer.audit import Case
+from anonymizer.audit.attacks.tracking import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
 from anonymizer.audit.baselines import PlanarLaplace
 from anonymizer.audit.mathematics.lives import Lives, no_lives
 from anonymizer.audit.mathematics.motion import Motion
@@ -19,7 +20,6 @@ from anonymizer.audit.mathematics.tracking import track
 from anonymizer.audit.mathematics.truth import TIME_SLACK_S
 from anonymizer.audit.publications import Traffic, last_records
 from anonymizer.audit.stretches import Stretch, horizons, motion_of_others, stretches
-from anonymizer.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from experiments.known_positions import likelihood_of_regions, linked

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.audit import Case
+from anonymizer.audit.attacks.tracking import WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.audit.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
 from anonymizer.audit.publications import (
     NodeDivision,
@@ -24,7 +25,6 @@ from anonymizer.audit.publications import (
     read_devices,
     true_traffic,
 )
-from anonymizer.audit.tracking_attack import WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

@@ -26,7 +26,7 @@ from anonymizer.audit.publications import (
     last_records,
     true_traffic,
 )
-from anonymizer.audit.stream_audit import reports_of
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.audit.utility import GRACE_TICKS
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork

@@ -15,7 +15,7 @@ import numpy as np
 
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.audit import Case, case_of
-from anonymizer.audit.tracking_attack import HORIZONS_MIN, WITH_RELEASE, HeardRelease, beliefs
+from anonymizer.audit.attacks.tracking import HORIZONS_MIN, WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release

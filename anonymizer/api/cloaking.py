@@ -19,7 +19,7 @@ import polars as pl
 from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.app.table_options import real_number, whole_number
 from anonymizer.audit import AuditReport, Finding, Mode, audit_release
-from anonymizer.audit.stream_audit import is_valid, public_pieces, reports_of
+from anonymizer.audit.stream_case import is_valid, public_pieces, reports_of
 from anonymizer.audit.utility import UtilityFigures, utility
 from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import RoadNetwork

@@ -9,13 +9,12 @@ if TYPE_CHECKING:
     from anonymizer.audit.findings import AuditReport as AuditReport
     from anonymizer.audit.findings import Finding as Finding
     from anonymizer.audit.findings import Mode as Mode
-    from anonymizer.audit.stream_audit import ATTACKS as ATTACKS
-    from anonymizer.audit.stream_audit import PROMISED as PROMISED
     from anonymizer.audit.stream_audit import audit_release as audit_release
-    from anonymizer.audit.stream_audit import case_of as case_of
+    from anonymizer.audit.stream_case import case_of as case_of
 
 __getattr__ = on_first_use(__name__, {
     "case": ("Case",),
     "findings": ("AuditReport", "Finding", "Mode"),
-    "stream_audit": ("ATTACKS", "PROMISED", "audit_release", "case_of"),
+    "stream_audit": ("audit_release",),
+    "stream_case": ("case_of",),
 })  # fmt: skip

@@ -162,6 +162,11 @@ class Case:
         """Device of each pseudonym if known, else the pseudonym itself."""
         return self.device_of if self.has_map else np.arange(self.observed.n_pseudonyms)
 
+    @property
+    def group_of(self) -> IntArray:
+        """Group of each record: pseudonyms that share their regions are no cases alone."""
+        return self.class_of[self.observed.pseudonym_of]
+
     def true_node_of(self, records: IntArray) -> Int32Array:
         """Return the true nodes of the devices of some records, same shape."""
         device = self.device_of[self.observed.pseudonym_of[records]]

@@ -63,6 +63,26 @@ class Finding(_Part):
         return self.required and self.holds is False
 
 
+def required(
+    attack: str,
+    figures: dict[str, Figure],
+    bar: str,
+    *,
+    holds: bool,
+    asked: bool = True,
+    of: str | None = None,
+) -> Finding:
+    """Return a finding that must hold if that is asked, and is reported else; `of`: attribute."""
+    return Finding(
+        attack=attack,
+        attribute=of,
+        figures=figures,
+        bar=bar if asked else None,
+        holds=bool(holds) if asked else None,
+        required=asked,
+    )
+
+
 class RegionStatistics(_Part):
     """Sizes of the published regions, over records.
 

@@ -1,14 +1,16 @@
 """The summary of an audit of a stream: a row for each question, as a paper prints it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
-from anonymizer.audit.findings import AuditReport, Figure, Finding
+from anonymizer.audit.attack import Question, Subject, SummaryWords
+from anonymizer.audit.findings import AuditReport, Finding
+from anonymizer.audit.registry import attacks_on
 
 _Z = 1.96
 """Of an interval of 95 %."""
-_Figures = dict[str, Figure]
+_ORDER = ("sound", "k", "who", "where")
+"""Of the questions of an adversary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,37 +46,6 @@ class SummaryRow:
     verdict: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """How a row is made from the figures of an attack; `control` is the name of a figure."""
-
-    question: str
-    attack: str
-    words: str
-    found: Callable[[_Figures], Figure]
-    control: str | None
-
-
-_ASKED = (
-    _Asked("sound", "soundness", "inside its region", lambda f: f["share_inside"],
-           None),
-    _Asked("k", "k", "k in the region", lambda f: 1 - (f["share_below_k"] or 0.0),
-           None),
-    _Asked("k", "inversion", "k share the region", lambda f: 1 - (f["share_below_k"] or 0.0),
-           None),
-    _Asked("k", "session", "k share a whole life",
-           lambda f: 1 - (f["share_below_k"] or 0.0), None),
-    _Asked("who", "re-identification", "own pseudonym",
-           lambda f: f["success"], "expected"),
-    _Asked("who", "linking", "next pseudonym", lambda f: f["success"],
-           "expected"),
-    _Asked("where", "centre", "centre of the region", lambda f: f["success"],
-           "one_in_n"),
-    _Asked("where", "prefix", "order of the region", lambda f: f["success"],
-           "one_in_n"),
-)  # fmt: skip
-
-
 def summary_rows(report: AuditReport) -> list[SummaryRow]:
     """Return the rows of an audit, the promises first.
 
@@ -84,29 +55,36 @@ def summary_rows(report: AuditReport) -> list[SummaryRow]:
     those of one group are none. Those of tracking are over resampled targets.
     """
     rows = []
-    for asked in _ASKED:
-        found = (each for each in report.findings if each.attack == asked.attack)
-        rows += [_row(asked, each) for each in found]
+    for question in _told():
+        found = (each for each in report.findings if each.attack == question.name)
+        rows += [_row(question.summary, each) for each in found if question.summary is not None]
     for finding in report.findings:
         if finding.attack == "tracking":
             rows += _tracking_rows(finding)
     return rows
 
 
-def _row(asked: _Asked, finding: Finding) -> SummaryRow:
+def _told() -> list[Question]:
+    """Return the questions that a summary tells of, in the order of `_ORDER`."""
+    each = (q for attack in attacks_on(Subject.POSITIONS) for q in attack.questions)
+    told = dict.fromkeys(question for question in each if question.summary is not None)
+    return sorted(told, key=lambda q: _ORDER.index(q.summary.question) if q.summary else 0)
+
+
+def _row(told: SummaryWords, finding: Finding) -> SummaryRow:
     figures = finding.figures
-    n, found = float(figures["n_independent"] or 0), asked.found(figures)
+    n, found = float(figures["n_independent"] or 0), figures[told.figure]
+    if told.is_lack:
+        found = 1 - (found or 0.0)
     low, high = (None, None) if found is None or not n else wilson(float(found), n)
     on_air = {None: "", "on_air": ", on air", "off_air": ", off air"}
-    control = None if asked.control is None else figures[asked.control]
-    words = asked.words + on_air[finding.adversary]
     return SummaryRow(
-        asked.question,
-        words,
+        told.question,
+        told.words + on_air[finding.adversary],
         found,
         low,
         high,
-        control,
+        None if told.control is None else figures[told.control],
         round(n),
         finding.bar or "",
         verdict(finding),
@@ -137,7 +115,10 @@ def _tracking_rows(finding: Finding) -> list[SummaryRow]:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % of a share of n cases."""
+    """Return Wilson's interval of 95 % of a share of n cases.
+
+    For the mean of probabilities, whose variance is at most that of a share, it is too wide.
+    """
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * sqrt(share * (1 - share) / n + _Z**2 / (4 * n * n))
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from anonymizer.audit.attacks.aggregates import attack_counts
 from anonymizer.audit.case import Reports
-from anonymizer.audit.counts_attack import attack_counts
 from anonymizer.audit.findings import Finding
 from anonymizer.cli.audit import app
 from anonymizer.errors import InputError

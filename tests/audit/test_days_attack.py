@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from anonymizer.audit import AuditReport, audit_release, case_of
-from anonymizer.audit.days_attack import homes, leaving
-from anonymizer.audit.habits_attack import habits
+from anonymizer.audit.attacks.habits import habits
+from anonymizer.audit.attacks.homes import homes
+from anonymizer.audit.attacks.leaving import leaving
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.trace import Trace
 from anonymizer.files import release_lines

@@ -14,7 +14,7 @@ import pytest
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.audit import AuditReport, Case, Finding, Mode, audit_release
-from anonymizer.audit.pseudonym_attacks import guessing
+from anonymizer.audit.guessing import guessing
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

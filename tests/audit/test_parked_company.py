@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH, NodeLocator
-from anonymizer.audit.pseudonym_attacks import SUBTRACTION_RATIO, subtraction
+from anonymizer.audit.attacks.subtraction import SUBTRACTION_RATIO, subtraction
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from anonymizer.audit.positions_audit import CONTROL, POSITIONS, TOGETHER, audit_positions
+from anonymizer.audit.attacks.positions_with_records import CONTROL, POSITIONS, TOGETHER
+from anonymizer.audit.joint_audit import audit_positions
 from anonymizer.cli.audit import app
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.networks import load_network

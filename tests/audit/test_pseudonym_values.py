@@ -9,9 +9,11 @@ import polars as pl
 import pytest
 
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.audit import PROMISED, AuditReport, Finding, Mode, audit_release
+from anonymizer.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.audit.attack import EVERY_MODE
 from anonymizer.audit.mathematics.indistinguishability import indistinguishable_classes
-from anonymizer.audit.stream_audit import _values
+from anonymizer.audit.stream_audit import promised_by
+from anonymizer.audit.stream_case import _values
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.readings import SAFE_STATISTICS
@@ -199,7 +201,7 @@ def test_without_values_there_is_nothing_to_measure_and_nothing_left_out(tmp_pat
 
 
 def test_no_mode_promises_anything_of_values() -> None:
-    assert not any("values" in promised for promised in PROMISED.values())
+    assert not any("values" in promised_by(mode) for mode in EVERY_MODE)
 
 
 def test_what_a_device_is_known_to_have_sensed_is_what_was_published_of_it(tmp_path: Path) -> None:

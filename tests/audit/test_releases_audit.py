@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from anonymizer.audit.releases_audit import CONTROL, TOGETHER, audit_releases
+from anonymizer.audit.attacks.releases_together import CONTROL, TOGETHER
+from anonymizer.audit.joint_audit import audit_releases
 from anonymizer.cli.audit import app
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream, declare

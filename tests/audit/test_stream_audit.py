@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.audit import PROMISED, AuditReport, Finding, Mode, audit_release
+from anonymizer.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.audit.attacks.subtraction import COVERED_EVERY_S, subtraction
 from anonymizer.audit.case import Case, Reports
-from anonymizer.audit.pseudonym_attacks import COVERED_EVERY_S, subtraction
-from anonymizer.audit.stream_audit import case_of
+from anonymizer.audit.stream_audit import promised_by
+from anonymizer.audit.stream_case import case_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
@@ -96,7 +97,7 @@ def test_ideal_sessions_hold_against_every_attack_by_both_adversaries(
     assert {(f.attack, f.adversary) for f in report.findings} == FINDINGS
     assert failed(report) == set()
     assert report.holds
-    assert all(f.holds for f in report.findings if f.attack in PROMISED["session"])
+    assert all(f.holds for f in report.findings if f.attack in promised_by("session"))
     # The ideal is what can be had: no posterior above that of a group.
     for adversary in ("on_air", "off_air"):
         least = the(report, "matching", adversary).figures["effective_to_k_min"]
@@ -159,7 +160,7 @@ def test_adka_keeps_its_own_promise_and_no_other(adka: Path) -> None:
 
 
 def test_the_modes_promise_more_and_more() -> None:
-    assert PROMISED["adka"] < PROMISED["snapshot"] < PROMISED["session"]
+    assert promised_by("adka") < promised_by("snapshot") < promised_by("session")
 
 
 def test_equal_seeds_give_equal_reports(adka: Path) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import anonymizer
-from anonymizer.audit import PROMISED, AuditReport
+from anonymizer.audit import AuditReport
+from anonymizer.audit.stream_audit import promised_by
 from anonymizer.audit.stream_summary import summary_rows, wilson
 from anonymizer.cli.main import app
 from tests.audit.tracked import untracked
@@ -86,8 +87,8 @@ def test_a_summary_mounts_whatever_the_mode_promises_and_finds_the_same(
         )
     assert short.not_asked
     assert not whole.not_asked
-    promised = [each for each in whole.findings if each.attack in PROMISED["session"]]
-    assert [each for each in short.findings if each.attack in PROMISED["session"]] == promised
+    promised = [each for each in whole.findings if each.attack in promised_by("session")]
+    assert [each for each in short.findings if each.attack in promised_by("session")] == promised
     assert short.holds == whole.holds
 
 

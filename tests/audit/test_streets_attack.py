@@ -12,8 +12,8 @@ from anonymizer.algorithms.positions.street_hours import (
     PublishedStretches,
     stretches_of,
 )
+from anonymizer.audit.attacks.streets import attack_streets
 from anonymizer.audit.findings import Finding
-from anonymizer.audit.streets_attack import attack_streets
 from anonymizer.cli.main import main
 from anonymizer.files.traces import trace_of
 from anonymizer.outputs.streets.street_hours import HourPassages, hour_passages

@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from anonymizer.audit.attacks.tables_together import told_by_days
 from anonymizer.audit.evidence import evidence_of
 from anonymizer.audit.findings import Finding
-from anonymizer.audit.tables_together import Day, tables_together
+from anonymizer.audit.table_case import Day
 from anonymizer.cli.main import app
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import Declared
@@ -33,7 +34,7 @@ def day(folder: Path, name: str, *rows: Row) -> Day:
 
 
 def found(earlier: Day, later: Day) -> dict[str, Finding]:
-    return {each.attack: each for each in tables_together(earlier, later, DECLARED, seed=0)}
+    return {each.attack: each for each in told_by_days(earlier, later, DECLARED, seed=0)}
 
 
 def test_the_one_value_that_both_classes_have_is_read(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_people_need_a_name(tmp_path: Path) -> None:
     one = day(tmp_path, "one", ("ann", "flu", 1, "2"))
     declared = Declared(qis=["age"], sensitive=["illness"])
     with pytest.raises(SettingsError, match="needs --id"):
-        list(tables_together(one, one, declared, seed=0))
+        list(told_by_days(one, one, declared, seed=0))
 
 
 def test_real_releases_of_two_days_must_not_both_be_public_and_one_alone_may(

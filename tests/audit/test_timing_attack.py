@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from anonymizer.audit import Finding, audit_release
-from anonymizer.audit.timing_attack import MOST_TIMES_CHANCE, timing
+from anonymizer.audit.attacks.timing import MOST_TIMES_CHANCE, timing
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network

@@ -15,17 +15,18 @@ from anonymizer.algorithms.positions.trip_classes import (
     trip_classes,
 )
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.audit import case_of, trips_attack
-from anonymizer.audit.case import Reports, TripsCase
-from anonymizer.audit.findings import Finding
-from anonymizer.audit.stream_audit import reports_of
-from anonymizer.audit.trips_attack import (
+from anonymizer.audit import case_of
+from anonymizer.audit.attacks import trips as trips_attack
+from anonymizer.audit.attacks.trips import (
     TrueWindow,
     attack_trips,
     belief_finding,
     trips,
     true_windows,
 )
+from anonymizer.audit.case import Reports, TripsCase
+from anonymizer.audit.findings import Finding
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
 from anonymizer.outputs.trips.trip_windows import TripMessages, TripWindows, published_rule

@@ -9,15 +9,9 @@ import pytest
 from anonymizer.algorithms.positions.protection import Circle, Polygon
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.audit import Finding
-from anonymizer.audit.region_attacks import soundness
-from anonymizer.audit.stream_audit import case_of
-from anonymizer.audit.zone_attacks import (
-    LEAST_RADII,
-    discs_of,
-    zone_drops,
-    zone_ends,
-    zone_holes,
-)
+from anonymizer.audit.attacks.soundness import soundness
+from anonymizer.audit.attacks.zones import LEAST_RADII, discs_of, zone_drops, zone_ends, zone_holes
+from anonymizer.audit.stream_case import case_of
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

@@ -6,24 +6,28 @@ from functools import partial
 
 import pytest
 
-from anonymizer.audit import stream_audit, tracking_attack
+from anonymizer.audit.attack import Subject
+from anonymizer.audit.attacks import tracking
+from anonymizer.audit.registry import ATTACKS
+from anonymizer.audit.stream_audit import promised_by
 
 
 @contextmanager
 def untracked() -> Iterator[None]:
     """Leave tracking out of audits of which nothing is asked that it finds; no mode promises it."""
-    others = tuple(attack for attack in stream_audit.ATTACKS if attack[0] != "tracking")
-    assert len(others) == len(stream_audit.ATTACKS) - 1
-    assert not any("tracking" in promised for promised in stream_audit.PROMISED.values())
+    every = ATTACKS[Subject.POSITIONS]
+    others = [attack for attack in every if ".tracking:" not in attack]
+    assert len(others) == len(every) - 1
+    assert "tracking" not in promised_by("session")
     with pytest.MonkeyPatch.context() as without:
-        without.setattr(stream_audit, "ATTACKS", others)
+        without.setitem(ATTACKS, Subject.POSITIONS, others)
         yield
 
 
 @contextmanager
 def tracked_once() -> Iterator[None]:
     """Let audits of which only the words count begin to track at one moment, and not at several."""
-    once = partial(tracking_attack.beliefs, n_starts=1)
+    once = partial(tracking.beliefs, n_starts=1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tracking_attack, "beliefs", once)
+        patched.setattr(tracking, "beliefs", once)
         yield

@@ -1,5 +1,6 @@
 """Evidence: what audits found, put to the three questions of a data protection officer."""
 
+from anonymizer.audit.attack import Criterion
 from anonymizer.audit.evidence.assessment import assessed
 from anonymizer.audit.evidence.evidence import (
     Conclusion,
@@ -9,7 +10,6 @@ from anonymizer.audit.evidence.evidence import (
     evidence_of,
 )
 from anonymizer.audit.evidence.evidence_page import page
-from anonymizer.audit.evidence.readings import Criterion
 
 __all__ = [
     "Conclusion",

@@ -7,6 +7,7 @@ software only seemed to answer would not be asked again.
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
+from anonymizer.audit.attack import Criterion
 from anonymizer.audit.evidence.evidence import EvidenceReport
 from anonymizer.audit.evidence.evidence_words import (
     ANSWERS,
@@ -22,7 +23,6 @@ from anonymizer.audit.evidence.evidence_words import (
     verdict,
 )
 from anonymizer.audit.evidence.outputs import kept, outputs_of
-from anonymizer.audit.evidence.readings import Criterion
 from anonymizer.outputs.promised import Promised
 from anonymizer.settings import Settings
 from anonymizer.settings.base import is_loopback

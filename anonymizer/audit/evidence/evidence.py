@@ -1,24 +1,15 @@
 """What audits found, under the criteria of anonymization, each beside its control."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from math import sqrt
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from anonymizer import __version__
-from anonymizer.audit.evidence.readings import (
-    BORROWED,
-    CONTROLS,
-    JOINT,
-    READINGS,
-    AttackReading,
-    Criterion,
-)
+from anonymizer.audit.attack import ALONE, OF_ONE, UNKNOWN, Criterion, Question
 from anonymizer.audit.findings import (
     AuditReport,
     Figure,
@@ -26,14 +17,9 @@ from anonymizer.audit.findings import (
     TableAuditReport,
     WindowsAuditReport,
 )
+from anonymizer.audit.registry import question_of
+from anonymizer.audit.stream_summary import wilson
 from anonymizer.errors import InputError
-
-_Z = 1.96
-"""Standard deviations of an interval of 95 %."""
-
-_ALONE = " alone"
-_LATER = {"5min": "five minutes", "3min": "three minutes", "1min": "one minute"}
-"""Ages of a known position, in names of figures and in words; the readings name the first."""
 
 
 class _Stream(AuditReport):
@@ -209,7 +195,7 @@ def evidence_from(
         if isinstance(report, TableAuditReport):
             findings = [_as_share(each, report.n_persons) for each in findings]
         audited.append(_audited(path, hashlib.sha256(text).hexdigest(), report))
-        results += list(_results(path.name, findings))
+        results += list(results_of(path.name, findings))
     if not audited:
         raise InputError("no report of `anonymizer audit` is given")
     if pooled:
@@ -233,19 +219,20 @@ def _apart(results: list[Result], audited: list[Audited]) -> Iterable[str]:
     stream_of = {each.source: each.figures.get("stream", each.source) for each in audited}
     alone: dict[tuple[str, str | None], float] = {}
     for each in results:
-        if each.attack.endswith(_ALONE) and each.success is not None:
+        if each.attack.endswith(ALONE) and each.success is not None:
             key = each.source, each.attribute
             alone[key] = max(alone.get(key, 0.0), each.success)
     found: dict[str, None] = {}
     for each in results:
-        if each.attack not in JOINT:
+        joint = (question_of(each.attack) or UNKNOWN).together
+        if not joint:
             continue
         by_one = alone.get((each.source, each.attribute), 0.0)
         too_much = each.holds is False
         if each.bar is None and each.success is not None and each.low is not None:
             too_much = each.low > max(each.control or 0.0, by_one)
         if too_much:
-            found[f"{JOINT[each.attack]} {stream_of[each.source].replace(', ', ' and ')}"] = None
+            found[f"{joint} {stream_of[each.source].replace(', ', ' and ')}"] = None
     return found
 
 
@@ -290,21 +277,6 @@ def _pool(times: list[Result]) -> Result:
     )
 
 
-def reading_of(attack: str) -> AttackReading | None:
-    """Return how an attack is read: by its name up to a comma or a bracket; None if unknown."""
-    return READINGS.get(re.split(r",| \(", attack, maxsplit=1)[0])
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """Return the interval of 95 % of a share of `n` trials, by Wilson.
-
-    For the mean of probabilities, whose variance is at most that of a share, it is too wide.
-    """
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z / (1 + _Z**2 / n) * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -312,32 +284,23 @@ def _read(path: Path) -> bytes:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-def _results(source: str, findings: Iterable[Finding]) -> Iterable[Result]:
+def results_of(source: str, findings: Iterable[Finding]) -> Iterable[Result]:
+    """Yield what findings of one audit come to, each beside its control."""
     findings = list(findings)
-    controls = {
-        (CONTROLS[each.attack], each.attribute): each.figures.get("share_read")
-        for each in findings
-        if each.attack in CONTROLS
-    }
-    figure_of = {(each.attack, each.adversary): each.figures for each in findings}
-    for each in findings:
-        if each.attack in CONTROLS:
+    figures_of = {(each.attack, each.adversary, each.attribute): each.figures for each in findings}
+    questions = [question_of(each.attack) for each in findings]
+    controls = {question.control_finding for question in questions if question is not None}
+    for each, known in zip(findings, questions, strict=True):
+        if each.attack in controls:
             continue
-        found = reading_of(each.attack)
-        if found is None and each.attack.endswith(_ALONE):
-            found = READINGS["windows together"]._replace(
-                asks="What does one release tell by itself?", chance=None
-            )
-        # An attack of somebody's own is shown among those that learn something.
-        found = found or AttackReading(
-            Criterion.INFERENCE, "An attack that this report does not know."
-        )
-        found = _in_reach(found, each.figures)
+        found = (known or (OF_ONE if each.attack.endswith(ALONE) else UNKNOWN)).at(each.figures)
         control = _largest(each.figures, found.control, found.chance)
-        control = controls.get((each.attack, each.attribute), control)
-        if each.attack in BORROWED:
-            lender, name = BORROWED[each.attack]
-            control = figure_of.get((lender, each.adversary), {}).get(name)
+        by_other = figures_of.get((found.control_finding, each.adversary, each.attribute))
+        if by_other is not None:
+            control = by_other.get("share_read")
+        if found.borrows is not None:
+            lender, name = found.borrows
+            control = figures_of.get((lender, each.adversary, each.attribute), {}).get(name)
         yield _result(source, each, found, control)
 
 
@@ -348,40 +311,25 @@ def _as_share(finding: Finding, n_persons: int) -> Finding:
     return finding.model_copy(update={"figures": finding.figures | share})
 
 
-def _in_reach(reading: AttackReading, figures: Mapping[str, Figure]) -> AttackReading:
-    """Return the reading of the longest time for which a recording that is short has figures."""
-    for short, words in _LATER.items():
-        at = reading._replace(
-            asks=reading.asks.replace(_LATER["5min"], words),
-            success=tuple(name.replace("5min", short) for name in reading.success),
-            control=tuple(name.replace("5min", short) for name in reading.control),
-            exposed=reading.exposed.replace("5min", short),
-            exposed_control=reading.exposed_control.replace("5min", short),
-        )
-        if any(figures.get(name) is not None for name in at.success):
-            return at
-    return reading
-
-
-def _result(source: str, finding: Finding, reading: AttackReading, control: Figure) -> Result:
-    success = _largest(finding.figures, reading.success)
-    n = int(finding.figures.get(reading.n) or 0)
+def _result(source: str, finding: Finding, question: Question, control: Figure) -> Result:
+    success = _largest(finding.figures, question.success)
+    n = int(finding.figures.get(question.n) or 0)
     low, high = (None, None) if success is None or not n else wilson(success, n)
     return Result(
         source=source,
         attack=finding.attack,
         adversary=finding.adversary,
         attribute=finding.attribute,
-        criterion=reading.criterion,
-        asks=reading.asks,
+        criterion=question.criterion,
+        asks=question.asks,
         success=success,
         low=low,
         high=high,
         n=n or None,
         control=None if success is None else control,
-        against=reading.against,
-        exposed=finding.figures.get(reading.exposed),
-        exposed_control=finding.figures.get(reading.exposed_control),
+        against=question.against,
+        exposed=finding.figures.get(question.exposed),
+        exposed_control=finding.figures.get(question.exposed_control),
         bar=finding.bar,
         holds=finding.holds,
         promised=finding.required,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
+from anonymizer.audit.attack import Criterion
 from anonymizer.audit.evidence.evidence import Audited, Conclusion, EvidenceReport, Result
 from anonymizer.audit.evidence.evidence_plot import MARKS, drawing, gauge, lanes
 from anonymizer.audit.evidence.evidence_words import (
@@ -25,7 +26,6 @@ from anonymizer.audit.evidence.evidence_words import (
     succeeds,
     verdict,
 )
-from anonymizer.audit.evidence.readings import Criterion
 
 LIGHT = {
     "line": "#c4c7cc", "soft": "#f3f4f6", "ink": "#222222", "paper": "#ffffff",

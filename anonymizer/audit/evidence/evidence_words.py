@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from anonymizer.audit.attack import NOTHING, UNKNOWN, Criterion
 from anonymizer.audit.evidence.evidence import Audited, Conclusion, EvidenceReport, Result
-from anonymizer.audit.evidence.readings import NEVER, OF_CROWDS, Criterion
+from anonymizer.audit.registry import question_of
 
 ASKS = {
     Criterion.SINGLING_OUT: "Can somebody be told apart from all others?",
@@ -181,7 +182,7 @@ def best_of(evidence: EvidenceReport, criterion: Criterion) -> Result | None:
             each.broken,
             each.holds is False,
             bool(each.success or each.control),
-            each.attack not in OF_CROWDS,
+            not (question_of(each.attack) or UNKNOWN).of_crowd,
             each.gain or 0.0,
         ),
         default=None,
@@ -191,7 +192,7 @@ def best_of(evidence: EvidenceReport, criterion: Criterion) -> Result | None:
 def gained(result: Result) -> str:
     """Say how much an attack gains over its control, and how sure that is."""
     said = f"Yes in {percent(result.success)} of the cases"
-    if result.against == NEVER:
+    if result.against == NOTHING:
         return f"{said}, in place of none. {_COUNTED}"
     said += f" ({result.against}: {percent(result.control)})."
     if result.low is None or result.high is None or result.control is None:

@@ -10,10 +10,11 @@ from scipy.stats import binomtest
 from anonymizer import audit
 from anonymizer.algorithms.records.verification import PromisePart
 from anonymizer.audit.evidence import Conclusion, Criterion, EvidenceReport, evidence_of, page
-from anonymizer.audit.evidence.evidence import reading_of, wilson
-from anonymizer.audit.evidence.readings import CONTROLS, READINGS
 from anonymizer.audit.findings import AuditReport, Figure, Finding, RegionStatistics
+from anonymizer.audit.registry import question_of
+from anonymizer.audit.stream_summary import wilson
 from anonymizer.errors import InputError
+from tests.audit.questions import every_question
 
 MADE = "2026-01-01T00:00:00+00:00"
 
@@ -40,8 +41,8 @@ def of(folder: Path, *findings: Finding) -> EvidenceReport:
 
 def attacks_in_the_code() -> set[str]:
     """Return the names of attacks that stand in the source of the audit."""
-    names = r'(?:attack=|guessing\(|_finding\((?:case, )?|_required\()"([^"]+)"'
-    source = "".join(path.read_text() for path in Path(audit.__path__[0]).glob("*.py"))
+    names = r'(?:attack=|guessing\(|_finding\((?:case, )?|required\()"([^"]+)"'
+    source = "".join(path.read_text() for path in Path(audit.__path__[0]).glob("attacks/*.py"))
     return set(re.findall(names, re.sub(r"\s*\n\s*", "", source)))
 
 
@@ -52,19 +53,18 @@ def test_every_attack_of_the_audit_is_read() -> None:
         part.value.replace("max_", "").replace("min_", "").replace("_", " ") for part in PromisePart
     }
     roots = {"centre", "prefix", "linkability (age)", "known company, 3 its own"}
-    unread = {
-        each for each in found | parts | roots | set(CONTROLS.values()) if not reading_of(each)
-    }
-    assert unread == set()
+    controls = {each.control_finding for each in every_question()}
+    found -= controls
+    assert {each for each in found | parts | roots if not question_of(each)} == set()
 
 
-@pytest.mark.parametrize("attack", READINGS)
+@pytest.mark.parametrize("attack", [each.name for each in every_question()])
 def test_a_broken_promise_is_told_first_and_under_its_own_criterion(
     attack: str, tmp_path: Path
 ) -> None:
     broken = Finding(attack=attack, figures={}, bar="none", holds=False, required=True)
     found = of(tmp_path, Finding(attack="velocity", figures={}), broken)
-    mine = READINGS[attack].criterion
+    [mine] = {each.criterion for each in every_question() if each.name == attack}
     assert not found.holds
     assert found.answers[mine] is Conclusion.BROKEN
     assert [each for each in found.answers.values() if each is Conclusion.BROKEN] == [

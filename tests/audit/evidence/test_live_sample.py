@@ -6,16 +6,19 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymizer.audit import stream_audit
+from anonymizer.audit.attack import Subject
 from anonymizer.audit.case import Case
 from anonymizer.audit.evidence.attack_process import AttackJob, AttackProcess
 from anonymizer.audit.evidence.live_sample import attacked, for_attacks, sampled
 from anonymizer.audit.findings import Finding
+from anonymizer.audit.registry import attacks_on
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
@@ -157,7 +160,7 @@ def test_a_process_that_fails_says_where_and_quotes_nothing() -> None:
     job = AttackJob(SampledTraffic(traffic.reports, [broken]), NETWORK, for_attacks(settings))
     process = AttackProcess(niceness=0)
     assert process.report(job, within_s=START_S) is None
-    assert re.fullmatch(r"\w+ in anonymizer\.app\.evidence\.\w+, line \d+", process.problem)
+    assert re.fullmatch(r"\w+ in anonymizer\.audit\.evidence\.\w+, line \d+", process.problem)
 
 
 def test_a_crash_in_compiled_code_is_named_with_the_function_it_was_in() -> None:
@@ -181,18 +184,17 @@ def test_an_attack_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch
     def broken(case: Case) -> list[Finding]:
         raise IndexError(f"secret {case.device_of}")
 
-    for i, (step, needs_map, attack) in enumerate(stream_audit.ATTACKS):
-        steps = list(stream_audit.ATTACKS)
-        steps[i] = step, needs_map, broken
-        monkeypatch.setattr(stream_audit, "ATTACKS", tuple(steps))
+    every = attacks_on(Subject.POSITIONS)
+    for attack in every:
+        steps = [replace(each, mount=broken) if each is attack else each for each in every]
+        monkeypatch.setattr(stream_audit, "attacks_on", lambda _, steps=steps: steps)
         report = attacked(traffic, NETWORK, settings)
         monkeypatch.undo()
         [failed] = report.failed
-        assert failed.startswith(f"{step}: IndexError")
+        assert failed.startswith(f"{attack.name}: IndexError")
         assert "secret" not in failed
         own = {each.attack for each in whole.findings} - {each.attack for each in report.findings}
         assert len(own) <= 2
-        assert attack is not broken
 
 
 def test_a_process_yields_to_others_and_is_killed_first() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from anonymizer.audit.evidence.evidence import Result, pooled_results, wilson
-from anonymizer.audit.evidence.readings import Criterion
+from anonymizer.audit.attack import Criterion
+from anonymizer.audit.evidence.evidence import Result, pooled_results
+from anonymizer.audit.stream_summary import wilson
 
 
 def at(hour: int, success: float | None, n: int | None = 100, **more: object) -> Result:

@@ -14,8 +14,16 @@ from anonymizer.algorithms.positions.trip_classes import (
     WindowTrips,
     trip_classes,
 )
+from anonymizer.audit.attack import (
+    EVERY_MODE,
+    ONE_IN_K,
+    OTHERS,
+    Attack,
+    Criterion,
+    Question,
+    Subject,
+)
 from anonymizer.audit.case import Case, TripsCase
-from anonymizer.audit.counts_attack import runs_counted
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.trip_company import (
     ReadClasses,
@@ -24,6 +32,7 @@ from anonymizer.audit.mathematics.trip_company import (
     read_classes,
 )
 from anonymizer.audit.publications import last_records, true_traffic
+from anonymizer.audit.read_counts import runs_counted
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -176,7 +185,7 @@ def _owner_finding(makers: IntArray, takers: IntArray, k: int) -> Finding:
     return Finding(
         attack="trip owner",
         figures=figures,
-        bar="at most 1/k in every class and on every road",
+        bar=_OWNER_BAR,
         holds=None if fewest is None else fewest >= k,
     )
 
@@ -374,7 +383,7 @@ def _all_but_one(
         Finding(
             attack="all trips but one",
             figures=figures,
-            bar="belief in the node <= 1/k, in the worst tenth too",
+            bar=_NODE_BAR,
             holds=worst / nodes <= 1 / k,
         )
     ]
@@ -453,3 +462,83 @@ def _counted_density(case: Case, times: FloatArray) -> list[FloatArray] | None:
         run_at = run_of[cell_at]
         density.append(counted[run_at] / np.bincount(run_at, minlength=len(counted))[run_at])
     return [density[i] for i in of.tolist()]
+
+
+def _has_trips(case: Case) -> bool:
+    return case.trips is not None
+
+
+_OWNER_BAR = "at most 1/k in every class and on every road"
+_NODE_BAR = "belief in the node <= 1/k, in the worst tenth too"
+ATTACK = Attack(
+    "trips",
+    Subject.POSITIONS,
+    trips,
+    (
+        Question(
+            "trip owner",
+            Criterion.SINGLING_OUT,
+            "Does somebody who knows all true trips tell who made those of a class?",
+            ("success",),
+            ("k_inverse",),
+            n="n_classes",
+            exposed="worst",
+            exposed_control="k_inverse",
+            against=ONE_IN_K,
+            bar=_OWNER_BAR,
+            promised_by=EVERY_MODE,
+        ),
+        Question(
+            "trip destination",
+            Criterion.INFERENCE,
+            "Does somebody who knows where and when a trip began learn where it led?",
+            ("belief",),
+            ("belief_control",),
+            "n_victims",
+            "tenth",
+            "tenth_control",
+            against=OTHERS,
+            bar=_bar(),
+        ),
+        Question(
+            "trips of two days",
+            Criterion.INFERENCE,
+            "Do the trips of several days, taken together, tell where somebody goes?",
+            ("belief",),
+            ("belief_control",),
+            "n_victims",
+            "tenth",
+            "tenth_control",
+            against=OTHERS,
+            bar=_bar(),
+        ),
+        Question(
+            "all trips but one",
+            Criterion.INFERENCE,
+            "Does somebody who knows all trips but one learn the junction where it ended?",
+            ("node",),
+            ("k_inverse",),
+            n="n_victims",
+            exposed="tenth_node",
+            exposed_control="k_inverse",
+            against=ONE_IN_K,
+            bar=_NODE_BAR,
+        ),
+        Question(
+            "trips with positions",
+            Criterion.INFERENCE,
+            "Do trips, positions and counts, taken together, tell where a trip led?",
+            ("belief",),
+            ("belief_control",),
+            "n_victims",
+            "tenth",
+            "tenth_control",
+            against=OTHERS,
+            bar=_bar(),
+            together="positions and trips of",
+        ),
+    ),
+    needs_map=True,
+    applies=_has_trips,
+    mount_in_short=trips,
+)

@@ -9,6 +9,13 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.protection import Circle, Polygon
+from anonymizer.audit.attack import (
+    Attack,
+    Criterion,
+    Question,
+    Subject,
+)
+from anonymizer.audit.attacks.linking import successor_within_s
 from anonymizer.audit.case import Case, mean
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.zone_search import (
@@ -21,7 +28,6 @@ from anonymizer.audit.mathematics.zone_search import (
     find_vanishing,
     n_covering,
 )
-from anonymizer.audit.pseudonym_attacks import successor_within_s
 from anonymizer.domain.arrays import FloatArray
 
 LEAST_RADII = 3.0
@@ -100,8 +106,7 @@ def _finding(case: Case, attack: str, guesses: list[GuessedPlaces]) -> Finding:
         "centre_error_radii_by_chance": mean(np.array(by_chance)),
         "n_zones": len(case.zones),
     }
-    bar = f"median >= {LEAST_RADII:g} radii"
-    return Finding(attack=attack, figures=figures, bar=bar, holds=median >= LEAST_RADII)
+    return Finding(attack=attack, figures=figures, bar=_BAR, holds=median >= LEAST_RADII)
 
 
 def _radius_m(case: Case) -> float:
@@ -111,3 +116,61 @@ def _radius_m(case: Case) -> float:
 def _error(case: Case, guess: GuessedPlaces) -> FloatArray:
     centres = np.array([(zone.lat, zone.lon, zone.radius_m) for zone in case.zones])
     return error_radii(guess, *centres.T)
+
+
+_BAR = f"median >= {LEAST_RADII:g} radii"
+
+
+def _has_zones(case: Case) -> bool:
+    return bool(case.zones)
+
+
+HOLES = Attack(
+    "zone holes",
+    Subject.POSITIONS,
+    zone_holes,
+    (
+        Question(
+            "zone holes",
+            Criterion.INFERENCE,
+            "Are privacy zones found as holes?",
+            ("share_within_1_radius",),
+            n="n_zones",
+            bar=_BAR,
+        ),
+    ),
+    applies=_has_zones,
+)
+DROPS = Attack(
+    "zone drops",
+    Subject.POSITIONS,
+    zone_drops,
+    (
+        Question(
+            "zone drops",
+            Criterion.INFERENCE,
+            "Are privacy zones found by comparison with an earlier release?",
+            ("share_within_1_radius",),
+            n="n_zones",
+            bar=_BAR,
+        ),
+    ),
+    applies=_has_zones,
+)
+ENDS = Attack(
+    "zone ends",
+    Subject.POSITIONS,
+    zone_ends,
+    (
+        Question(
+            "zone ends",
+            Criterion.INFERENCE,
+            "Are privacy zones found where devices vanish?",
+            ("share_within_1_radius",),
+            n="n_zones",
+            bar=_BAR,
+        ),
+    ),
+    needs_map=True,
+    applies=_has_zones,
+)

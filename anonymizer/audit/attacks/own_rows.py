@@ -1,4 +1,4 @@
-"""Attacks on a table about people: those who have several rows, and those who own some of them."""
+"""Own rows: who has some of the rows subtracts them from their classes."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,49 +6,27 @@ from dataclasses import replace
 import numpy as np
 
 from anonymizer.algorithms.records.verification import PromisePart, verify_classes
-from anonymizer.audit.findings import Figure, Finding
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
+from anonymizer.audit.findings import Figure, Finding, required
 from anonymizer.audit.mathematics import own_rows
-from anonymizer.audit.mathematics.heavy_persons import weigh
+from anonymizer.audit.table_case import TableCase
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 
 
-def heavy_persons(records: Records, class_of: Int32Array, schema: Schema) -> Iterator[Finding]:
-    """Attack the persons of several rows; where nobody has several, nobody weighs more."""
-    found = weigh(class_of, records.person, records.sensitive)
-    figures: dict[str, Figure] = {
-        "n_people": found.n_people,
-        "share_max": found.share_max,
-        "share_fair": found.share_fair,
-    }
-    yield _required("heavy persons", figures, "one row each", holds=not found.n_people)
-    if not found.n_people:
-        return
-    each = zip(schema.sensitive, found.read, found.read_control, strict=True)
-    for attribute, read, control in each:
-        shares: dict[str, Figure] = {"share_read": read, "share_read_control": control}
-        yield Finding(attack="heavy persons", attribute=attribute.name, figures=shares)
-
-
-def owned_rows(
-    records: Records,
-    class_of: Int32Array,
-    schema: Schema,
-    promise: Promise,
-    *,
-    n_own: int,
-    seed: int,
-) -> Iterator[Finding]:
+def owned_rows(case: TableCase) -> Iterator[Finding]:
     """Attack as somebody who has some of the rows; the control has none.
 
     Where the promise has a margin as large, nothing may be found.
     """
+    n_own, promise, class_of = case.asked.n_own, case.asked.promise, case.class_of
     if not n_own:
         return
+    records, schema = case.banded.records, case.banded.schema
     person, sensitive = records.person, records.sensitive
     who = np.unique(person[class_of >= 0])
-    own = np.random.default_rng(seed).permutation(who)[:n_own]
+    own = np.random.default_rng(case.asked.seed).permutation(who)[:n_own]
     attacks = {
         "own rows: none": own_rows.in_its_class(class_of, person, sensitive, 0),
         f"own rows: {n_own} drawn": own_rows.of_own(
@@ -63,13 +41,13 @@ def owned_rows(
         others: dict[str, Figure] = {"persons_min": found.persons_min, "n_alone": found.n_alone}
         if margin:
             holds = found.persons_min >= promise.k - n_own
-            yield _required(attack, others, f">= {promise.k - n_own} others", holds=holds)
+            yield required(attack, others, f">= {promise.k - n_own} others", holds=holds)
         else:
             yield Finding(attack=attack, figures=others)
         for attribute, n_read in zip(schema.sensitive, found.n_read, strict=True):
             people: dict[str, Figure] = {"n_people": n_read}
             if margin and promise.l > 1:
-                yield _required(attack, people, "none", holds=not n_read, of=attribute.name)
+                yield required(attack, people, "none", holds=not n_read, of=attribute.name)
             else:
                 yield Finding(attack=attack, attribute=attribute.name, figures=people)
     if margin:
@@ -86,12 +64,19 @@ def _without_own(
         mine = {v.class_number for v in broken if v.part is part}
         figures: dict[str, Figure] = {"n_classes_broken": len(mine)}
         attack = f"own rows: {n_own} against {part.value.replace('_', ' ')}"
-        yield _required(attack, figures, "none", holds=not mine)
+        yield required(attack, figures, "none", holds=not mine)
 
 
-def _required(
-    attack: str, figures: dict[str, Figure], bar: str, *, holds: bool, of: str | None = None
-) -> Finding:
-    return Finding(
-        attack=attack, attribute=of, figures=figures, bar=bar, holds=bool(holds), required=True
-    )
+ATTACK = Attack(
+    "own rows",
+    Subject.TABLE,
+    owned_rows,
+    (
+        Question(
+            "own rows",
+            Criterion.INFERENCE,
+            "Does somebody to whom some of the rows belong learn about the others?",
+            bar="every criterion, as far as k_extra promises it",
+        ),
+    ),
+)

@@ -13,25 +13,17 @@ References
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding
+from anonymizer.audit.table_case import Day, TableCase
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_columns import texts
 from anonymizer.files.coded_table import Declared, cells_of
 from anonymizer.files.published_tables import CLASS_COLUMN, read_row_map
 from anonymizer.files.tables import TextTable, read_table
-
-
-class Day(NamedTuple):
-    """A table, its release, and which row became which."""
-
-    original: Path
-    release: Path
-    auditor_map: Path
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -44,14 +36,21 @@ class _Side:
     true: Mapping[str, str]
 
 
-def tables_together(
-    earlier: Day, later: Day, declared: Declared, *, seed: int
-) -> Iterator[Finding]:
-    """Yield what the two tables tell together of each sensitive attribute, beside its controls.
+def tables_together(case: TableCase) -> Iterator[Finding]:
+    """Yield what two tables tell together of each sensitive attribute, beside its controls.
+
+    InputError if a file cannot be read or does not fit; SettingsError if no identifier is declared.
+    """
+    if case.asked.days is not None:
+        earlier, later = case.asked.days
+        yield from told_by_days(earlier, later, case.declared, seed=case.asked.seed)
+
+
+def told_by_days(earlier: Day, later: Day, declared: Declared, *, seed: int) -> Iterator[Finding]:
+    """Yield the same of two days.
 
     `id` of `declared` names the people. `seed`: of the control, for which each person's later class
-    is that of another one. InputError if a file cannot be read or does not fit; SettingsError if no
-    identifier is declared.
+    is that of another one.
     """
     if declared.id is None:
         raise SettingsError("with: needs --id, the column that names the people of both tables")
@@ -124,3 +123,32 @@ def _finding(attack: str, name: str, n: int, *, read: int, alone: int, by: int) 
     counts = {"share_read": read, "share_alone": alone, "share_control": by}
     figures: dict[str, Figure] = {key: count / n if n else None for key, count in counts.items()}
     return Finding(attack=attack, attribute=name, figures=figures | {"n_common": n})
+
+
+ATTACK = Attack(
+    "tables together",
+    Subject.TABLE,
+    tables_together,
+    (
+        Question(
+            "tables together",
+            Criterion.INFERENCE,
+            "Do two tables, taken together, tell an attribute of a person?",
+            ("share_read",),
+            ("share_alone", "share_control"),
+            n="n_common",
+            against="one table alone, or with the other table of another person",
+            together="both tables of",
+        ),
+        Question(
+            "newcomers",
+            Criterion.INFERENCE,
+            "Does what a class has gained tell an attribute of who joined it?",
+            ("share_read",),
+            ("share_alone",),
+            n="n_common",
+            against="the later table alone",
+            together="both tables of",
+        ),
+    ),
+)

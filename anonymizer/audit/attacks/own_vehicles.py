@@ -1,4 +1,4 @@
-"""Attacks on each published class of a stream: what weighs most in it, and who owns some of it.
+"""Own vehicles: who has some of a published class subtracts them.
 
 An adversary subtracts its own vehicles from a class. Those that tell most are the worst choice for
 the others, see `verify_classes`. Lists are attacked as published; quasi-identifiers where the
@@ -6,18 +6,23 @@ recorded vehicles whom the labels of a class cover are as many as it has: they a
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import exp, log
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
-from anonymizer.audit.findings import Figure, Finding
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
+from anonymizer.audit.findings import Figure, Finding, required
+from anonymizer.audit.window_releases import (
+    PublishedClass,
+    WindowRelease,
+    WindowsCase,
+    says_what_it_holds,
+)
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
@@ -25,41 +30,22 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined
 
 
-class PublishedClass(msgspec.Struct):
-    """What an audit reads of a published class."""
-
-    window: tuple[float, float]
-    qis: Mapping[str, Any]
-    k: int = 0
-    count: int = 0
-    sensitive: Mapping[str, Sequence[str | float | None]] = {}
-    measures: Mapping[str, Mapping[str, float] | None] = {}
-
-    def __repr__(self) -> str:
-        """Return no content."""
-        return "PublishedClass(...)"
+def own_vehicles(case: WindowsCase) -> Iterator[Finding]:
+    """Attack every class as who has the worst `n_owned` of its vehicles, if that is any."""
+    if not case.n_owned:
+        return
+    yield from _list_findings(case.classes, case.stream, case.n_owned)
+    if says_what_it_holds(case.stream):
+        yield from _member_findings(case.windows, case.stream, case.n_owned)
 
 
-def weight_findings(classes: Sequence[PublishedClass]) -> Iterator[Finding]:
-    """Look for classes in which a vehicle weighs more than one: more records than vehicles."""
-    heavy = [
-        each
-        for each in classes
-        if {each.count, *map(len, each.sensitive.values())} != {each.k}
-        or any(total is not None and total["n"] > each.k for total in each.measures.values())
-    ]
-    share = max(((each.count - each.k + 1) / max(each.count, 1) for each in heavy), default=0.0)
-    figures: dict[str, Figure] = {"n_classes": len(heavy), "share_max": share}
-    yield _finding("heavy vehicles", figures, "one record each", holds=not heavy)
-
-
-def list_findings(
+def _list_findings(
     classes: Sequence[PublishedClass], stream: Stream, n_own: int
 ) -> Iterator[Finding]:
     """Attack the lists of all classes as who has the worst `n_own` vehicles of each."""
     promise = _left_to(stream, n_own)
     bands_of = {a.name: a.bands for a in stream.settings.attributes}
-    required = stream.settings.promise.k_extra >= n_own
+    asked = stream.settings.promise.k_extra >= n_own
     for attribute in stream.sensitive:
         name = attribute.name
         shown = [
@@ -77,14 +63,14 @@ def list_findings(
             "n_read": sum(n == 1 for n, _ in left),
             "n_classes_broken": len(broken),
         }
-        yield _finding(
+        yield required(
             f"own vehicles: {n_own} in each class", figures, "keeps l and entropy-l",
-            holds=not broken, required=required, of=name,
+            holds=not broken, asked=asked, of=name,
         )  # fmt: skip
 
 
-def member_findings(
-    windows: Sequence[tuple[Sequence[PublishedClass], Sequence[ReleasedLabels], Joined]],
+def _member_findings(
+    windows: Sequence[WindowRelease],
     stream: Stream,
     n_own: int,
 ) -> Iterator[Finding]:
@@ -105,10 +91,10 @@ def member_findings(
         broken.update(part for part in PromisePart if any(each.part is part for each in found))
     for part in PromisePart:
         figures: dict[str, Figure] = {"n_classes": n_classes, "n_windows_broken": broken[part]}
-        yield _finding(
+        yield required(
             f"own vehicles: {n_own} against {part.value.replace('_', ' ')}", figures, "none",
             holds=not broken[part],
-            required=stream.settings.promise.k_extra >= n_own and n_classes > 0,
+            asked=stream.settings.promise.k_extra >= n_own and n_classes > 0,
         )  # fmt: skip
 
 
@@ -153,20 +139,16 @@ def _left(values: Sequence[str | float | None], n_own: int) -> tuple[int, float]
     return sum(value is not None for value, _ in there), exp(entropy)
 
 
-def _finding(
-    attack: str,
-    figures: dict[str, Figure],
-    bar: str,
-    *,
-    holds: bool,
-    required: bool = True,
-    of: str | None = None,
-) -> Finding:
-    return Finding(
-        attack=attack,
-        attribute=of,
-        figures=figures,
-        bar=bar if required else None,
-        holds=bool(holds) if required else None,
-        required=required,
-    )
+ATTACK = Attack(
+    "own vehicles",
+    Subject.WINDOWS,
+    own_vehicles,
+    (
+        Question(
+            "own vehicles",
+            Criterion.INFERENCE,
+            "Does somebody who owns some of the vehicles of a group learn about the others?",
+            bar="every criterion, as far as k_extra promises it",
+        ),
+    ),
+)

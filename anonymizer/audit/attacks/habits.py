@@ -5,6 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.audit.attack import (
+    Attack,
+    Criterion,
+    Question,
+    Subject,
+)
+from anonymizer.audit.attacks.tracking import close_to, most_exposed_tenth
 from anonymizer.audit.case import Case, of_any
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.habits import (
@@ -18,7 +25,6 @@ from anonymizer.audit.mathematics.habits import (
     where,
 )
 from anonymizer.audit.mathematics.truth import TIME_SLACK_S
-from anonymizer.audit.tracking_attack import close_to, most_exposed_tenth
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 MOST_TARGETS = 200
@@ -95,8 +101,7 @@ def habits(case: Case) -> list[Finding]:
         Finding(
             attack="habits",
             figures=figures,
-            bar=f"name <= {MOST_TIMES_CHANCE:g} mean(1/k); place and its tenth <= "
-            f"{MOST_TIMES_HABITS:g} those of habits alone",
+            bar=_BAR,
             holds=_holds(figures),
         )
     ]
@@ -285,3 +290,28 @@ def presence(
                 more = np.sign(row[there][:, None] - row[~there])[pairs]
                 found[i, target] = float((more.mean() + 1) / 2)
     return found[0], found[1]
+
+
+_BAR = (
+    f"name <= {MOST_TIMES_CHANCE:g} mean(1/k); place and its tenth <= "
+    f"{MOST_TIMES_HABITS:g} those of habits alone"
+)
+ATTACK = Attack(
+    "habits",
+    Subject.POSITIONS,
+    habits,
+    (
+        Question(
+            "habits",
+            Criterion.LINKABILITY,
+            "Is a device recognized by where it usually is?",
+            ("name",),
+            ("chance", "name_control"),
+            "n_targets",
+            exposed="name_tenth",
+            exposed_control="name_control_tenth",
+            bar=_BAR,
+        ),
+    ),
+    needs_map=True,
+)

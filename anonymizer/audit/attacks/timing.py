@@ -10,6 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.releases.pieces import PieceRegions, read_regions
+from anonymizer.audit.attack import (
+    WITHOUT,
+    Attack,
+    Criterion,
+    Question,
+    Subject,
+)
 from anonymizer.audit.case import Case
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.lives import Lives, no_lives, published_lives
@@ -73,7 +80,7 @@ def timing(case: Case) -> list[Finding]:
         Finding(
             attack="timing",
             figures={**figures, "n_tracks": len(chosen[0].targets), "step_s": step_s},
-            bar=f"place <= {MOST_TIMES_CHANCE:g} times that without a release",
+            bar=_BAR,
             holds=bool(np.all(within)),
         )
     ]
@@ -219,3 +226,27 @@ def _chance(lives: Lives) -> float:
     n_pieces = np.diff(lives.regions.first_piece_of)[lives.region_of]
     size = lives.size[lives.life_of]
     return float((size / n_pieces).sum() / size.sum()) if len(size) else 1.0
+
+
+_BAR = f"place <= {MOST_TIMES_CHANCE:g} times that without a release"
+ATTACK = Attack(
+    "timing",
+    Subject.POSITIONS,
+    timing,
+    (
+        Question(
+            "timing",
+            Criterion.INFERENCE,
+            "Do the times of messages tell where a device is?",
+            tuple(
+                f"place_{name}_5min"
+                for name in ("pieces", "pieces_with_phase", "followed", "followed_with_phase")
+            ),
+            ("place_none_5min", "place_chance_5min"),
+            "n_tracks",
+            against=WITHOUT,
+            bar=_BAR,
+        ),
+    ),
+    needs_map=True,
+)

@@ -19,6 +19,14 @@ from anonymizer.algorithms.positions.street_hours import (
     mean_and_spread,
     stretches_of,
 )
+from anonymizer.audit.attack import (
+    WITHOUT,
+    Attack,
+    Criterion,
+    Question,
+    Subject,
+)
+from anonymizer.audit.counts_audit import CountsCase
 from anonymizer.audit.findings import Finding
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
@@ -28,12 +36,20 @@ MOST_HOURS = 4
 _AROUND = 64
 """Roads, in the public order, among which the reader looks for the passage that is not known."""
 _SPEEDS = np.arange(0.0, MOST_SPEED_MPS, 0.1)
+_SPEED_BAR = f"the most exposed tenth no more precisely than {SPEED_STEP_MPS:g} m/s"
 Publish: TypeAlias = Callable[[Passages], PublishedStretches]
 
 
 class _Hour(NamedTuple):
     passages: Passages
     shown: PublishedStretches
+
+
+def streets(case: CountsCase) -> list[Finding]:
+    """Attack the traffic by street and hour that is made of the same positions, if any is."""
+    if case.passages is None:
+        return []
+    return attack_streets(*case.passages, k=case.counts.k, seed=case.seed)
 
 
 def attack_streets(
@@ -247,7 +263,7 @@ def _last_speed(hours: list[_Hour], rng: np.random.Generator) -> Finding:
             "tenth_mps": float(least.mean()) if measured else None,
             "n_victims": len(width),
         },
-        bar=f"the most exposed tenth no more precisely than {SPEED_STEP_MPS:g} m/s",
+        bar=_SPEED_BAR,
         holds=bool(least.mean() >= SPEED_STEP_MPS) if measured else None,
     )
 
@@ -261,3 +277,35 @@ def _width(among: Passages, victim: int, *, alone: bool) -> float:
         for each in _SPEEDS.tolist()
     ]
     return float(np.sum(fits) * (_SPEEDS[1] - _SPEEDS[0]))
+
+
+ATTACK = Attack(
+    "streets",
+    Subject.COUNTS,
+    streets,
+    (
+        Question(
+            "few on a road",
+            Criterion.SINGLING_OUT,
+            "Does the traffic of streets tell that somebody was on a road with few others?",
+            bar="fewest >= k, and no road told",
+        ),
+        Question(
+            "all passages but one",
+            Criterion.INFERENCE,
+            "Does somebody who knows all passages of an hour but one learn on which road that was?",
+            ("belief",),
+            ("belief_control",),
+            n="n_victims",
+            exposed="tenth",
+            exposed_control="belief_control",
+            against=WITHOUT,
+        ),
+        Question(
+            "last speed",
+            Criterion.INFERENCE,
+            "Does somebody who knows all speeds of an hour but one learn how fast that was?",
+            bar=_SPEED_BAR,
+        ),
+    ),
+)

@@ -9,15 +9,60 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from anonymizer.algorithms.records.label_text import LabelText
+from anonymizer.algorithms.records.measures import GroupedRecords
 from anonymizer.algorithms.records.risks import Risk, expected_success, presence, risk
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding
+from anonymizer.audit.table_case import TableCase, cells_of_column, reader_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.errors import SettingsError
+from anonymizer.files.coded_table import (
+    meant_like,
+)
+from anonymizer.files.published_tables import (
+    numbered,
+)
+from anonymizer.files.tables import TextTable
 
 Cells = Sequence[str | None]
 
 
-def risk_findings(
+def risks(case: TableCase) -> Iterator[Finding]:
+    """Measure the risks of prosecutor and journalist."""
+    alike = np.unique(case.records.qi, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
+    person, population = case.records.person, case.asked.population
+    yield from _risk_findings(
+        GroupedRecords(case.class_of, person).n_persons,
+        GroupedRecords(alike, person).n_persons,
+        n_persons=int(person.max(initial=-1)) + 1,
+        threshold=case.asked.at_risk,
+        population=len(population) if isinstance(population, TextTable) else population,
+        company=_company(case, population) if isinstance(population, TextTable) else None,
+    )
+
+
+def _company(case: TableCase, population: TextTable) -> tuple[IntArray, IntArray]:
+    """Return how many people of a population, and of the original, each class fits."""
+    kept = np.flatnonzero(case.row_of >= 0)
+    first = kept[np.unique(case.class_of[kept], return_index=True)[1]]
+    label_of = case.release.label_of[case.row_of[first]]
+    row_of_person = case.row[np.unique(case.records.person, return_index=True)[1]]
+    found = []
+    population = meant_like(population, case.original, case.declared)
+    for table, rows in ((population, None), (case.original, row_of_person)):
+        readers, cells, cell_of = [], [], []
+        for qi in case.schema.qis:
+            column, times = cells_of_column(table, case.declared, qi)
+            known, of = numbered(column if rows is None else column[rows])
+            readers.append(reader_of(case.declared, qi, case.asked.labels, times))
+            cells.append(known)
+            cell_of.append(of)
+        texts_of = case.release.label_texts
+        found.append(_company_of(readers, texts_of, label_of, cells, np.column_stack(cell_of)))
+    return found[0], found[1]
+
+
+def _risk_findings(
     size: IntArray,
     size_original: IntArray,
     *,
@@ -79,7 +124,7 @@ def _figures(found: Risk, n: int, *, guess: float) -> dict[str, Figure]:
     }
 
 
-def company_of(
+def _company_of(
     readers: Sequence[LabelText],
     labels: Sequence[Cells],
     label_of: Int32Array,
@@ -111,3 +156,43 @@ def company_of(
             there = there[fits[j][label, rows[there, j]]]
         found[c] = n_alike[there].sum()
     return found[of.ravel()]
+
+
+_AMONG_ALL = "a guess among all of the table"
+ATTACK = Attack(
+    "risks",
+    Subject.TABLE,
+    risks,
+    (
+        Question(
+            "prosecutor",
+            Criterion.SINGLING_OUT,
+            "Does somebody who knows that a person is in the table, and their quasi-identifiers, "
+            "find their row?",
+            ("average",),
+            ("guess",),
+            against=_AMONG_ALL,
+        ),
+        Question(
+            "journalist",
+            Criterion.SINGLING_OUT,
+            "Does somebody who knows the population find the person of a row?",
+            ("average",),
+            ("guess",),
+            against="a guess among the population",
+        ),
+        Question(
+            "k-map",
+            Criterion.SINGLING_OUT,
+            "How many people of the population look like a row, at least?",
+        ),
+        Question(
+            "presence",
+            Criterion.INFERENCE,
+            "Does the table tell that somebody is in it?",
+            ("average",),
+            ("drawn",),
+            against="the share of the population that is in it",
+        ),
+    ),
+)

@@ -16,6 +16,13 @@ from anonymizer.algorithms.releases.pieces import (
     read_pieces,
     read_regions,
 )
+from anonymizer.audit.attack import (
+    WITHOUT,
+    Attack,
+    Criterion,
+    Question,
+    Subject,
+)
 from anonymizer.audit.case import Case, of_any
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.following import LevelPrior, follow
@@ -190,10 +197,14 @@ def tracking(
         Finding(
             attack="tracking",
             figures={**figures, **_pieces(case)},
-            bar=f"belief and tenth of {' and '.join(asked)} <= {MOST_TIMES_NONE:g} none",
+            bar=_bar(asked),
             holds=min(times) >= 0 if times else None,
         )
     ]
+
+
+def _bar(asked: Sequence[str]) -> str:
+    return f"belief and tenth of {' and '.join(asked)} <= {MOST_TIMES_NONE:g} none"
 
 
 def beliefs(
@@ -448,3 +459,25 @@ def _near(network: RoadNetwork, node: np.int32) -> BoolArray:
     by_road: BoolArray = search.pass_s <= NEAR_M
     by_road[node] = True
     return by_road
+
+
+ATTACK = Attack(
+    "tracking",
+    Subject.POSITIONS,
+    tracking,
+    (
+        Question(
+            "tracking",
+            Criterion.INFERENCE,
+            "Is a device followed from one known position, five minutes later, within 300 m?",
+            ("belief_followed_5min", "belief_hindsight_5min"),
+            ("belief_none_5min",),
+            "n_tracks",
+            "tenth_followed_5min",
+            "tenth_none_5min",
+            against=WITHOUT,
+            bar=_bar(("followed", "hindsight")),
+        ),
+    ),
+    mount_in_short=partial(tracking, n_starts=1, adversaries=("none", "placebo", "followed")),
+)
