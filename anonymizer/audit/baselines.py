@@ -10,13 +10,7 @@ from anonymizer.algorithms.noisy_density import NoisyDensity
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.releases.observed import tangent_plane
 from anonymizer.audit.case import Reports
-from anonymizer.audit.publications import (
-    EVERY_S,
-    NodeDivision,
-    PlaceReading,
-    Traffic,
-    read_devices,
-)
+from anonymizer.audit.publications import EVERY_S, NodeDivision, PlaceReading, Traffic, read_devices
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.outputs.counts.counted_devices import CountedDevices

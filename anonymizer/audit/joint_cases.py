@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
-from anonymizer.app.tuning.recording import (
-    RecordedMessage,
-    RecordedWindows,
-    key_of,
-)
+from anonymizer.app.tuning.recording import RecordedMessage, RecordedWindows, key_of
 from anonymizer.codecs import CODECS
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix

@@ -12,16 +12,9 @@ from anonymizer.audit.table_case import Day, TableDemands, table_case
 from anonymizer.audit.table_utility import model_utility, utility_of
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import SettingsError
-from anonymizer.files.coded_table import (
-    Declared,
-    code_table,
-    in_meaning,
-)
+from anonymizer.files.coded_table import Declared, code_table, in_meaning
 from anonymizer.files.meanings import in_spelling
-from anonymizer.files.published_tables import (
-    read_published,
-    read_row_map,
-)
+from anonymizer.files.published_tables import read_published, read_row_map
 from anonymizer.files.tables import TextTable, read_table, without_escapes
 
 

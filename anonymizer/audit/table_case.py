@@ -18,14 +18,8 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.files.coded_columns import plain_numbers
-from anonymizer.files.coded_table import (
-    CodedTable,
-    Declared,
-    cells_of,
-)
-from anonymizer.files.published_tables import (
-    PublishedTable,
-)
+from anonymizer.files.coded_table import CodedTable, Declared, cells_of
+from anonymizer.files.published_tables import PublishedTable
 from anonymizer.files.tables import TextTable
 
 

@@ -7,12 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.releases.observed import tangent_plane
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Reports
 from anonymizer.audit.counts_audit import CountsCase
 from anonymizer.audit.findings import Figure, Finding

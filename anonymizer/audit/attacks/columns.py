@@ -10,9 +10,7 @@ from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measu
 from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding, required
 from anonymizer.audit.table_case import TableCase
-from anonymizer.files.published_tables import (
-    CLASS_COLUMN,
-)
+from anonymizer.files.published_tables import CLASS_COLUMN
 
 _LAST_DIGIT = 0.0051
 """Means are rounded to two digits."""

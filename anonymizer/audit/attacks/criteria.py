@@ -7,7 +7,7 @@ import numpy as np
 from anonymizer.algorithms.records.measures import Measures
 from anonymizer.algorithms.records.verification import PromisePart, verify_classes
 from anonymizer.audit.attack import Attack, Criterion, Question, Subject
-from anonymizer.audit.attacks.k_reached import K
+from anonymizer.audit.fewer_than_k import K
 from anonymizer.audit.findings import Figure, Finding, required
 from anonymizer.audit.table_case import TableCase, names_of
 from anonymizer.domain.promises import Promise

@@ -2,20 +2,11 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case
 from anonymizer.audit.findings import Figure, Finding
-from anonymizer.audit.mathematics.presence import (
-    devices_near,
-)
-from anonymizer.audit.mathematics.region_center import (
-    band_accuracy,
-)
+from anonymizer.audit.mathematics.presence import devices_near
+from anonymizer.audit.mathematics.region_center import band_accuracy
 
 
 def density_leak(case: Case) -> list[Finding]:

@@ -5,12 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.attacks.tracking import close_to, most_exposed_tenth
 from anonymizer.audit.case import Case, of_any
 from anonymizer.audit.findings import Figure, Finding

@@ -6,12 +6,7 @@ pieces.
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, mean, of_any
 from anonymizer.audit.findings import Finding
 from anonymizer.audit.mathematics.days import (

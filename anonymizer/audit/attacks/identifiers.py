@@ -6,9 +6,7 @@ from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding, required
 from anonymizer.audit.table_case import TableCase
 from anonymizer.files.coded_columns import texts
-from anonymizer.files.published_tables import (
-    CLASS_COLUMN,
-)
+from anonymizer.files.published_tables import CLASS_COLUMN
 
 _NOBODY = "none; who states no quasi-identifier is beside k others"
 

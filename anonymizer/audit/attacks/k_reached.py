@@ -2,24 +2,13 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    EVERY_MODE,
-    NOTHING,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-    SummaryWords,
-)
+from anonymizer.audit.attack import Attack, Subject
 from anonymizer.audit.case import Case, mean
+from anonymizer.audit.fewer_than_k import LEAST_K, K
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.clustered_shares import n_independent
 from anonymizer.audit.mathematics.indistinguishability import instants_of
-from anonymizer.audit.mathematics.presence import (
-    devices_inside,
-)
-
-LEAST_K = 2
+from anonymizer.audit.mathematics.presence import devices_inside
 
 
 def k_reached(case: Case) -> list[Finding]:
@@ -42,21 +31,7 @@ def k_reached(case: Case) -> list[Finding]:
             enough[instants.instant_of], case.group_of, instants.instant_of
         ),
     }
-    return [Finding(attack="k", figures=figures, bar=_BAR, holds=bool(enough.all()))]
+    return [Finding(attack="k", figures=figures, bar=K.bar, holds=bool(enough.all()))]
 
 
-_BAR = f">= k and >= {LEAST_K} devices"
-K = Question(
-    "k",
-    Criterion.SINGLING_OUT,
-    "Is an area or group of rows published that holds too few (fewer than k)?",
-    ("share_below_k",),
-    chance=0,
-    against=NOTHING,
-    bar=_BAR,
-    promised_by=EVERY_MODE,
-    summary=SummaryWords(
-        question="k", words="k in the region", is_lack=True, figure="share_below_k"
-    ),
-)
 ATTACK = Attack("k", Subject.POSITIONS, k_reached, (K,), mount_in_short=k_reached)

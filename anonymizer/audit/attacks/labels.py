@@ -9,9 +9,7 @@ from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding, required
 from anonymizer.audit.table_case import TableCase, cells_of_column, reader_of
 from anonymizer.files.coded_columns import texts
-from anonymizer.files.published_tables import (
-    numbered,
-)
+from anonymizer.files.published_tables import numbered
 
 _COVER = "cover every member, one a class"
 

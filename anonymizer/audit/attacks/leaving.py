@@ -2,17 +2,10 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, mean
 from anonymizer.audit.findings import Finding
-from anonymizer.audit.mathematics.days import (
-    pieces_held_at,
-)
+from anonymizer.audit.mathematics.days import pieces_held_at
 from anonymizer.audit.mathematics.departures import Departures, auc, departures, n_held_after
 from anonymizer.domain.arrays import FloatArray, IntArray
 

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    ONE_IN_K,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-    SummaryWords,
-)
+from anonymizer.audit.attack import ONE_IN_K, Attack, Criterion, Question, Subject, SummaryWords
 from anonymizer.audit.case import Case, of_any
 from anonymizer.audit.findings import Finding
 from anonymizer.audit.guessing import GUESSING_BAR, guessing

@@ -4,12 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.regions_and_counts import cells_given_counts

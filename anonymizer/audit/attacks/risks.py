@@ -16,12 +16,8 @@ from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.table_case import TableCase, cells_of_column, reader_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.errors import SettingsError
-from anonymizer.files.coded_table import (
-    meant_like,
-)
-from anonymizer.files.published_tables import (
-    numbered,
-)
+from anonymizer.files.coded_table import meant_like
+from anonymizer.files.published_tables import numbered
 from anonymizer.files.tables import TextTable
 
 Cells = Sequence[str | None]

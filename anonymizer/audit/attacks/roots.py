@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    BLIND,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-    SummaryWords,
-)
+from anonymizer.audit.attack import BLIND, Attack, Criterion, Question, Subject, SummaryWords
 from anonymizer.audit.case import Case, mean
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.guessing import SIGMAS

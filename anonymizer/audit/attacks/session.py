@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    NOTHING,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-    SummaryWords,
-)
+from anonymizer.audit.attack import NOTHING, Attack, Criterion, Question, Subject, SummaryWords
 from anonymizer.audit.case import Case, mean
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.clustered_shares import n_independent

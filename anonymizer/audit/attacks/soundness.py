@@ -2,21 +2,11 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    EVERY_MODE,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-    SummaryWords,
-)
+from anonymizer.audit.attack import EVERY_MODE, Attack, Criterion, Question, Subject, SummaryWords
 from anonymizer.audit.case import Case, mean
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.clustered_shares import n_independent
-from anonymizer.audit.mathematics.presence import (
-    OUTSIDE,
-    slot_in_region,
-)
+from anonymizer.audit.mathematics.presence import OUTSIDE, slot_in_region
 
 
 def soundness(case: Case) -> list[Finding]:

@@ -19,13 +19,7 @@ from anonymizer.algorithms.positions.street_hours import (
     mean_and_spread,
     stretches_of,
 )
-from anonymizer.audit.attack import (
-    WITHOUT,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import WITHOUT, Attack, Criterion, Question, Subject
 from anonymizer.audit.counts_audit import CountsCase
 from anonymizer.audit.findings import Finding
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    BLIND,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import BLIND, Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, mean, of_any
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.subtraction import (

@@ -10,13 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.releases.pieces import PieceRegions, read_regions
-from anonymizer.audit.attack import (
-    WITHOUT,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import WITHOUT, Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.lives import Lives, no_lives, published_lives

@@ -16,13 +16,7 @@ from anonymizer.algorithms.releases.pieces import (
     read_pieces,
     read_regions,
 )
-from anonymizer.audit.attack import (
-    WITHOUT,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import WITHOUT, Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, of_any
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.following import LevelPrior, follow

@@ -9,11 +9,7 @@ import numpy as np
 from anonymizer.algorithms.positions.live_trips import EndedTrip
 from anonymizer.algorithms.positions.recorded_trips import trips_of
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.algorithms.positions.trip_classes import (
-    TripClass,
-    WindowTrips,
-    trip_classes,
-)
+from anonymizer.algorithms.positions.trip_classes import TripClass, WindowTrips, trip_classes
 from anonymizer.audit.attack import (
     EVERY_MODE,
     ONE_IN_K,

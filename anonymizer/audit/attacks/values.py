@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    ONE_IN_K,
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import ONE_IN_K, Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, RevealedValues, of_any
 from anonymizer.audit.findings import Finding
 from anonymizer.audit.guessing import GUESSING_BAR, guessing

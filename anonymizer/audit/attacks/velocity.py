@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.case import Case, of_any
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.mathematics.reachability import surviving_share

@@ -9,12 +9,7 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.protection import Circle, Polygon
-from anonymizer.audit.attack import (
-    Attack,
-    Criterion,
-    Question,
-    Subject,
-)
+from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.attacks.linking import successor_within_s
 from anonymizer.audit.case import Case, mean
 from anonymizer.audit.findings import Figure, Finding
