@@ -15,8 +15,8 @@ from matplotlib.ticker import PercentFormatter
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from anonymizer.algorithms.attacks.region_center import centres, guess_success, prefix_roots
 from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, plot
+from anonymizer.audit.mathematics.region_center import centres, guess_success, prefix_roots
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings

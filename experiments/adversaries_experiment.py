@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
+from experiments.audited import AuditedScore, run_audit
 from experiments.chosen_moments import run_moments
 from experiments.habits_experiment import run_habits, run_taxis
 from experiments.membership import run_membership
@@ -108,12 +110,18 @@ def _town(plan: Plan) -> RoadNetwork:
     return load_network(f"city:{max(plan.network.n_nodes // 3, MIN_NODES)}")
 
 
-ATTACKS: dict[str, Callable[[Plan, Callable[[str], None]], Iterator[Score]]] = {
+def _audit(plan: Plan, progress: Callable[[str], None]) -> Iterator[AuditedScore]:
+    yield from run_audit(_town(plan), n_devices=_fleet(plan, 3), seed=plan.seed, progress=progress)
+
+
+Scores: TypeAlias = Iterator[Score] | Iterator[AuditedScore]
+ATTACKS: dict[str, Callable[[Plan, Callable[[str], None]], Scores]] = {
     "habits": _habits,
     "taxis": _taxis,
     "paths": _paths,
     "membership": _membership,
     "moments": _moments,
+    "audit": _audit,
 }
 
 

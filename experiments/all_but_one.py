@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
-from anonymizer.app.audit.tracking_attack import NEAR_M
+from anonymizer.audit.attacks.tracking import NEAR_M
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.positions.tick.factory import cloaking_operator

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.app.audit import Case, case_of
-from anonymizer.app.audit.stream_audit import reports_of
+from anonymizer.algorithms.releases.observed import Observed
+from anonymizer.audit import Case, case_of
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

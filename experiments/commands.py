@@ -50,6 +50,7 @@ class LearnedAttack(StrEnum):
     PATHS = "paths"
     MEMBERSHIP = "membership"
     MOMENTS = "moments"
+    AUDIT = "audit"
 
 
 Formats = Annotated[
@@ -530,8 +531,8 @@ def adversaries(
     """Mount attacks that learn people, and whole releases, each beside its control.
 
     Writes scores.csv and manifest.json: success with its interval of 95 %, control, worst tenth and
-    CPU time of each attack on each way to publish, each row as it is found. All attacks take some
-    eight minutes of CPU.
+    CPU time of each attack on each way to publish, each row as it is found. `--attack audit` mounts
+    every attack of `anonymizer audit stream`. All attacks take some nine minutes of CPU.
 
     [bold]Example[/bold]
 

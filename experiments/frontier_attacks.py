@@ -9,17 +9,17 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import Lives, no_lives
-from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
-from anonymizer.algorithms.attacks.pieces import PieceRegions
-from anonymizer.algorithms.attacks.tracking import track
-from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.baselines import PlanarLaplace
-from anonymizer.app.audit.publications import Traffic, last_records
-from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, stretches
-from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
+from anonymizer.algorithms.releases.observed import Observed, tangent_plane
+from anonymizer.algorithms.releases.pieces import PieceRegions
+from anonymizer.audit import Case
+from anonymizer.audit.attacks.tracking import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
+from anonymizer.audit.baselines import PlanarLaplace
+from anonymizer.audit.mathematics.lives import Lives, no_lives
+from anonymizer.audit.mathematics.motion import Motion
+from anonymizer.audit.mathematics.tracking import track
+from anonymizer.audit.mathematics.truth import TIME_SLACK_S
+from anonymizer.audit.publications import Traffic, last_records
+from anonymizer.audit.stretches import Stretch, horizons, motion_of_others, stretches
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from experiments.known_positions import likelihood_of_regions, linked

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
-from anonymizer.app.audit.publications import (
+from anonymizer.audit import Case
+from anonymizer.audit.attacks.tracking import WITH_RELEASE, HeardRelease, beliefs
+from anonymizer.audit.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
+from anonymizer.audit.publications import (
     NodeDivision,
     PlaceReading,
     RegionReader,
@@ -24,8 +25,7 @@ from anonymizer.app.audit.publications import (
     read_devices,
     true_traffic,
 )
-from anonymizer.app.audit.tracking_attack import WITH_RELEASE, HeardRelease, beliefs
-from anonymizer.app.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
+from anonymizer.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released

@@ -12,13 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.habits import Said, slot_of
-from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.case import Reports
-from anonymizer.app.audit.counts_attack import NoisyCounts, runs_counted
-from anonymizer.app.audit.habits_attack import (
+from anonymizer.algorithms.releases.pieces import PieceRegions
+from anonymizer.audit import Case
+from anonymizer.audit.attacks.habits import (
     KnownHabits,
     Later,
     days_on,
@@ -27,6 +24,9 @@ from anonymizer.app.audit.habits_attack import (
     presence,
     use_habits,
 )
+from anonymizer.audit.case import Reports
+from anonymizer.audit.mathematics.habits import Said, slot_of
+from anonymizer.audit.read_counts import NoisyCounts, runs_counted
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.trace import Trace

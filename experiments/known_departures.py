@@ -14,14 +14,14 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from anonymizer.app.audit.stretches import Stretch, motion_of_others, tick_at
-from anonymizer.app.audit.tracking_attack import (
+from anonymizer.audit.attacks.tracking import (
     HeardRelease,
     believe,
     close_to,
     most_exposed_tenth,
     steps_of,
 )
+from anonymizer.audit.stretches import Stretch, motion_of_others, tick_at
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

@@ -12,8 +12,8 @@ References
 import numpy as np
 from scipy.sparse import csr_array
 
-from anonymizer.algorithms.attacks.evidence import SLIP
-from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.releases.observed import Observed
+from anonymizer.audit.mathematics.evidence import SLIP
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 

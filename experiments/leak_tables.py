@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.linkability import Knowledge, infer
-from anonymizer.algorithms.attacks.released_classes import Published, publish
+from anonymizer.algorithms.releases.released_classes import Published, publish
+from anonymizer.audit.mathematics.linkability import Knowledge, infer
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

@@ -11,11 +11,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import entr
 
-from anonymizer.algorithms.attacks.evidence import SLIP
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.publications import last_records, true_traffic
+from anonymizer.audit import Case
+from anonymizer.audit.mathematics.evidence import SLIP
+from anonymizer.audit.publications import last_records, true_traffic
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings

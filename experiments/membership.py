@@ -21,15 +21,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.counts_attack import NoisyCounts, exact_counts, read_safe
-from anonymizer.app.audit.publications import (
+from anonymizer.audit import Case
+from anonymizer.audit.publications import (
     Traffic,
     counting_times,
     last_records,
     true_traffic,
 )
-from anonymizer.app.audit.stream_audit import reports_of
+from anonymizer.audit.read_counts import NoisyCounts, exact_counts, read_safe
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

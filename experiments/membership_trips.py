@@ -14,9 +14,9 @@ from anonymizer.algorithms.positions.trip_classes import (
     n_cells_of,
     trip_classes,
 )
-from anonymizer.app.audit.case import TripsCase
-from anonymizer.app.audit.stream_audit import reports_of
-from anonymizer.app.audit.trips_attack import true_windows
+from anonymizer.audit.attacks.trips import true_windows
+from anonymizer.audit.case import TripsCase
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.outputs.trips.trip_windows import published_rule

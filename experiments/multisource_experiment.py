@@ -18,9 +18,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.linkability import Knowledge, Leak, link
-from anonymizer.algorithms.attacks.released_classes import publish
 from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.algorithms.releases.released_classes import publish
+from anonymizer.audit.mathematics.linkability import Knowledge, Leak, link
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

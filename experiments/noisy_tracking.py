@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.evidence import SLIP
-from anonymizer.algorithms.attacks.masses import FREE, NEGLECTED, Masses, moved_on, only
-from anonymizer.algorithms.attacks.motion import Motion
+from anonymizer.audit.mathematics.evidence import SLIP
+from anonymizer.audit.mathematics.masses import FREE, NEGLECTED, Masses, moved_on, only
+from anonymizer.audit.mathematics.motion import Motion
 from anonymizer.domain.arrays import FloatArray, IntArray
 
 MOST_NAMES = 8

@@ -13,19 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.following import follow
-from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.attacks.observed import tangent_plane
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.baselines import SafeCounts
-from anonymizer.app.audit.publications import counting_times
-from anonymizer.app.audit.stretches import Stretch, motion_of_others, stretches
-from anonymizer.app.audit.tracking_attack import (
-    HINDSIGHT_S,
-    HeardRelease,
-    believe,
-    steps_of,
-)
+from anonymizer.algorithms.releases.observed import tangent_plane
+from anonymizer.audit import Case
+from anonymizer.audit.attacks.tracking import HINDSIGHT_S, HeardRelease, believe, steps_of
+from anonymizer.audit.baselines import SafeCounts
+from anonymizer.audit.mathematics.following import follow
+from anonymizer.audit.mathematics.motion import Motion
+from anonymizer.audit.publications import counting_times
+from anonymizer.audit.stretches import Stretch, motion_of_others, stretches
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings

@@ -16,9 +16,9 @@ from itertools import product
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.released_classes import Published, ReleasedLabels, publish
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.releases.released_classes import Published, ReleasedLabels, publish
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 

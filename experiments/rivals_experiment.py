@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
-from anonymizer.app.audit.baselines import SafeCounts
-from anonymizer.app.audit.case import Reports
-from anonymizer.app.audit.publications import (
+from anonymizer.algorithms.releases.observed import Observed, tangent_plane
+from anonymizer.audit.baselines import SafeCounts
+from anonymizer.audit.case import Reports
+from anonymizer.audit.publications import (
     EVERY_S,
     RegionReader,
     Traffic,
@@ -26,8 +26,8 @@ from anonymizer.app.audit.publications import (
     last_records,
     true_traffic,
 )
-from anonymizer.app.audit.stream_audit import reports_of
-from anonymizer.app.audit.utility import GRACE_TICKS
+from anonymizer.audit.stream_case import reports_of
+from anonymizer.audit.utility import GRACE_TICKS
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from anonymizer.app.audit.tracking_attack import most_exposed_tenth
+from anonymizer.audit.attacks.tracking import most_exposed_tenth
 from anonymizer.domain.arrays import FloatArray
 from experiments.result_files import Row
 

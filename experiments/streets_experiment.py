@@ -22,10 +22,10 @@ import numpy as np
 
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.street_hours import Passages, PublishedStretches, stretches_of
-from anonymizer.app.audit.counts_attack import runs_counted
-from anonymizer.app.audit.publications import last_records, true_traffic
-from anonymizer.app.audit.stream_audit import reports_of
 from anonymizer.app.cloak import cloak_trace
+from anonymizer.audit.publications import last_records, true_traffic
+from anonymizer.audit.read_counts import runs_counted
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from anonymizer.app.audit import Case, case_of
-from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.app.cloak import cloak_trace
+from anonymizer.audit import Case, case_of
+from anonymizer.audit.attacks.tracking import HORIZONS_MIN, WITH_RELEASE, HeardRelease, beliefs
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release

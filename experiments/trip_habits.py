@@ -18,7 +18,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.habits import is_weekend
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.positions.trip_classes import (
     N_STARTS,
@@ -28,9 +27,10 @@ from anonymizer.algorithms.positions.trip_classes import (
     n_cells_of,
     trip_classes,
 )
-from anonymizer.app.audit.case import Reports, TripsCase
-from anonymizer.app.audit.stream_audit import reports_of
-from anonymizer.app.audit.trips_attack import true_windows
+from anonymizer.audit.attacks.trips import true_windows
+from anonymizer.audit.case import Reports, TripsCase
+from anonymizer.audit.mathematics.habits import is_weekend
+from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.outputs.trips.trip_windows import published_rule

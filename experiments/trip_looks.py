@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from anonymizer.algorithms.attacks.observed import tangent_plane
 from anonymizer.algorithms.positions.trip_classes import N_STARTS, CellSpan, TripClass
+from anonymizer.algorithms.releases.observed import tangent_plane
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from experiments.scores import Score
 from experiments.trip_habits import (

@@ -37,11 +37,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import Handed
-from anonymizer.algorithms.attacks.motion import Motion, learn_motion
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
-from anonymizer.app.audit import Case
-from anonymizer.app.audit.tracking_attack import (
+from anonymizer.audit import Case
+from anonymizer.audit.attacks.tracking import (
     ADVERSARIES,
     Beliefs,
     HeardRelease,
@@ -50,6 +48,8 @@ from anonymizer.app.audit.tracking_attack import (
     most_exposed_tenth,
     steps_of,
 )
+from anonymizer.audit.mathematics.lives import Handed
+from anonymizer.audit.mathematics.motion import Motion, learn_motion
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -342,7 +342,7 @@ def served(case: Case, release: Released) -> tuple[float, float, float]:
 def _motion(trace: Trace, network: RoadNetwork, settings: Settings, interval_s: float) -> Motion:
     """Learn how the devices of a trace move in a step."""
     fine_s, step_s = steps_of(interval_s)
-    from anonymizer.app.audit.stream_audit import reports_of  # noqa: PLC0415
+    from anonymizer.audit.stream_case import reports_of  # noqa: PLC0415
 
     reports = reports_of(trace, network, settings)
     n_steps = int((trace.ts[-1] - trace.ts[0]) / fine_s) + 1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.linkability import Knowledge, infer
-from anonymizer.algorithms.attacks.released_classes import publish
+from anonymizer.algorithms.releases.released_classes import publish
 from anonymizer.app.plots import INK, LIGHT, RED, plot
+from anonymizer.audit.mathematics.linkability import Knowledge, infer
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema

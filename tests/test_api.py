@@ -19,7 +19,7 @@ import pytest
 
 import anonymizer
 from anonymizer.files.frame_kinds import DataFrame
-from tests.app.audit.tracked import tracked_once
+from tests.audit.tracked import tracked_once
 from tests.cli.support import anonymizer as run_command
 from tests.console import ROOT
 

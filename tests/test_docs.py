@@ -12,7 +12,7 @@ import pytest
 
 from anonymizer.cli.demo_view import BEAT
 from anonymizer.transport.local_brokers import find_mosquitto, free_port
-from tests.app.audit.tracked import tracked_once
+from tests.audit.tracked import tracked_once
 from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
 from tools import manual

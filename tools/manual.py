@@ -1,4 +1,4 @@
-"""Generated pages of the documentation: settings, metrics and alerts.
+"""Generated pages of the documentation: settings, metrics, alerts and attacks.
 
 `make docs` writes them into `docs`, with the schema of the settings and the contract of the topics:
 the repository and its readers have them, too. A test fails when one of them differs from what the
@@ -21,6 +21,8 @@ from prometheus_client.registry import CollectorRegistry
 from anonymizer.app.contract import asyncapi
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.audit.attack import Question, Subject
+from anonymizer.audit.registry import attacks_on
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.resident import Input, Place, Resident, StageEvents
 from anonymizer.cluster.stage import Stage
@@ -42,6 +44,14 @@ _STREAM: Mapping[str, Any] = {
     "attributes": [{"name": "speed", "lo": 0, "hi": 9}],
 }
 _OWN = "anonymizer_"
+_ATTACKS_HEAD = """\
+# Attacks
+
+What the audits, `anonymizer report` and the watch of a gateway try: the rows of the
+[threat model](threat-model.md), which says what was found. This page is generated from the code.
+An attack without a bar is reported, beside its control. Those on positions are also mounted by
+`anonymizer experiment adversaries --attack audit`.
+"""
 _WORKER_HEAD = """
 ## Workers of a cluster
 
@@ -112,7 +122,7 @@ What to do when an alert fires: the `description` of the rules in `deploy/alerts
 [How to report a defect](security.md#report-a-weakness).
 """
 _DEPLOY = Path(__file__).parents[1] / "deploy"
-GENERATED = frozenset({"settings.md", "metrics.md", "alerts.md"})
+GENERATED = frozenset({"settings.md", "metrics.md", "alerts.md", "attacks.md"})
 """The pages of `docs` that nobody writes by hand."""
 
 
@@ -131,6 +141,7 @@ def pages() -> dict[str, str]:
         "settings": settings_page(json_schema()),
         "metrics": metrics_page(),
         "alerts": alerts_page(),
+        "attacks": attacks_page(),
     }
 
 
@@ -228,6 +239,25 @@ def alerts_page() -> str:
         severity = rule["labels"]["severity"].capitalize()
         lines += [f"## {name}", "", f"*{severity}: {told['summary']}*", "", what, ""]
     return "\n".join(lines)
+
+
+def attacks_page() -> str:
+    """Return what each attack asks, beside what, and what must hold, as Markdown."""
+    lines = [_ATTACKS_HEAD]
+    for evidence in Subject:
+        lines += [f"## On {evidence}", ""]
+        lines += ["| attack | asks | beside | must hold | promised by |", "|---|---|---|---|---|"]
+        each = (question for attack in attacks_on(evidence) for question in attack.questions)
+        lines += [_attack_row(question) for question in dict.fromkeys(each)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _attack_row(question: Question) -> str:
+    has_control = question.control or question.chance is not None or question.borrows
+    beside = question.against if has_control or question.control_finding else ""
+    modes = ", ".join(f"`{mode}`" for mode in question.promised_by)
+    return f"| `{question.name}` | {question.asks} | {beside} | {question.bar} | {modes} |"
 
 
 def _link(found: re.Match[str]) -> str:

@@ -16,8 +16,8 @@ References
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.releases.pieces import PieceRegions
 from anonymizer.domain.arrays import FloatArray, IntArray
 
 CLOSE = 1e-3

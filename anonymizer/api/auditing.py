@@ -8,9 +8,9 @@ from typing import Unpack
 from anonymizer.api.anonymizing import AnonymizedTable, columns_of
 from anonymizer.api.keywords import AuditKeywords, takes_keywords
 from anonymizer.app.anonymize.plan import declared_of, make_promise
-from anonymizer.app.audit import table_audit
-from anonymizer.app.audit.findings import TableAuditReport
 from anonymizer.app.table_options import AuditOptions, names_of
+from anonymizer.audit import table_audit
+from anonymizer.audit.findings import TableAuditReport
 from anonymizer.errors import InputError
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table
 

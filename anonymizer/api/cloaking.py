@@ -16,11 +16,11 @@ from typing import Any, TypeAlias, cast, get_args
 import numpy as np
 import polars as pl
 
-from anonymizer.app.audit import AuditReport, Finding, Mode, audit_release
-from anonymizer.app.audit.stream_audit import is_valid, public_pieces, reports_of
-from anonymizer.app.audit.utility import UtilityFigures, utility
 from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.app.table_options import real_number, whole_number
+from anonymizer.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.audit.stream_case import is_valid, public_pieces, reports_of
+from anonymizer.audit.utility import UtilityFigures, utility
 from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.region_modes import mode_named

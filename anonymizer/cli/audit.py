@@ -30,8 +30,8 @@ from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
 
 if TYPE_CHECKING:
-    from anonymizer.app.audit import Mode
-    from anonymizer.app.audit.utility import UtilityFigures
+    from anonymizer.audit import Mode
+    from anonymizer.audit.utility import UtilityFigures
     from anonymizer.files.tables import TextTable
 
 
@@ -157,8 +157,9 @@ def stream(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from anonymizer.api.cloaking import audit_stream, measure_utility
-    from anonymizer.app.audit.stream_audit import ATTACKS, SUMMARY
-    from anonymizer.app.audit.stream_summary import summary_rows
+    from anonymizer.audit.attack import Subject
+    from anonymizer.audit.registry import ATTACKS
+    from anonymizer.audit.stream_summary import summary_rows
 
     settings = settings_of(config)
     _check_reports(json_out, page, latex, read=[trace, release, auditor_map, earlier, config])
@@ -166,7 +167,7 @@ def stream(
     console = Terminal(stderr=True)
     parts = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*parts, console=console, transient=True) as bar:
-        task = bar.add_task("", total=len(ATTACKS if every_attack else SUMMARY) + 3)
+        task = bar.add_task("", total=len(ATTACKS[Subject.POSITIONS]) + 3)
         report = audit_stream(
             release,
             trace,
@@ -245,12 +246,9 @@ def counts(
         anonymizer audit counts taxis.parquet --network sf
     """
     require("tables")
-    from anonymizer.app.audit.counts_attack import attack_counts
-    from anonymizer.app.audit.stream_audit import reports_of
-    from anonymizer.app.audit.streets_attack import attack_streets
+    from anonymizer.audit.counts_audit import audit_counts
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
-    from anonymizer.outputs.streets.street_hours import hour_passages
     from anonymizer.outputs.windows import promised_k
 
     settings = settings_of(config)
@@ -258,18 +256,14 @@ def counts(
     with Terminal(stderr=True).status("attacking counts"):
         roads = load_network(network)
         recorded = read_trace(trace, columns=columns_of(columns))
-        reports = reports_of(recorded, roads, settings)
-        k = promised_k(settings)
-        counts = settings.counts.model_copy(update={"k": k})
-        findings = attack_counts(reports, roads, counts, seed=seed)
-        if not counts.has_noise and recorded.node is None:
-            found = hour_passages(recorded, roads, settings, every_s=3600.0)
-            findings += attack_streets(*found, k=k, seed=seed)
+        findings = audit_counts(recorded, roads, settings, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page)
     beside.print(findings_table(findings, width=beside.width))
     if any(each.fails for each in findings):
-        raise GuaranteeError(f"{trace}: traffic by street and hour reveals fewer than {k} devices")
+        raise GuaranteeError(
+            f"{trace}: traffic by street and hour reveals fewer than {promised_k(settings)} devices"
+        )
 
 
 @app.command()
@@ -322,7 +316,8 @@ def table(
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
     from anonymizer.app.anonymize.plan import declared_of, make_promise
-    from anonymizer.app.audit.table_audit import audit_table
+    from anonymizer.audit.table_audit import audit_table
+    from anonymizer.audit.table_case import Day
     from anonymizer.files.tables import read_table
 
     _check_reports(json_out, page, read=[original, release, auditor_map, *(with_ or ())])
@@ -346,13 +341,8 @@ def table(
             at_risk=options.at_risk,
             target=options.target,
             reasons=options.keep_anyway,
+            days=None if with_ is None else (Day(original, release, auditor_map), Day(*with_)),
         )
-        if with_ is not None:
-            from anonymizer.app.audit.tables_together import Day, tables_together
-
-            first = Day(original, release, auditor_map)
-            found = tables_together(first, Day(*with_), declared, seed=options.seed)
-            report = report.model_copy(update={"findings": (*report.findings, *found)})
     as_json = report.model_dump_json(indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page, of=release)
     beside.print(
@@ -448,9 +438,9 @@ def windows(
 
         anonymizer audit windows all.jsonl all.jsonl --stream fleet --with health -c gateway.toml
     """
-    from anonymizer.app.audit.releases_audit import audit_releases
-    from anonymizer.app.audit.windows_audit import audit_windows
     from anonymizer.app.gateway.declared_streams import declared_streams
+    from anonymizer.audit.joint_audit import audit_positions, audit_releases
+    from anonymizer.audit.windows_audit import audit_windows
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[published, truth, config])
@@ -463,7 +453,6 @@ def windows(
     if with_positions:
         if with_ is not None:
             raise SettingsError("--with-positions: cannot be combined with --with")
-        from anonymizer.app.audit.positions_audit import audit_positions
         from anonymizer.networks import load_network
 
         network = load_network(settings.network.source)
@@ -530,8 +519,8 @@ def _write_text(text: str, path: Path) -> None:
 
 
 def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:
-    from anonymizer.app.evidence import evidence_from
-    from anonymizer.app.evidence import page as page_of
+    from anonymizer.audit.evidence import evidence_from
+    from anonymizer.audit.evidence import page as page_of
     from anonymizer.files.atomic_write import FileToWrite, write_whole
 
     as_json = page.with_suffix(".json")

@@ -9,10 +9,10 @@ from rich.table import Column, Table
 from anonymizer.files.latex import latex_table
 
 if TYPE_CHECKING:
-    from anonymizer.app.audit import AuditReport, Finding
-    from anonymizer.app.audit.findings import ColumnUtility, TableAuditReport
-    from anonymizer.app.audit.stream_summary import SummaryRow
-    from anonymizer.app.audit.utility import UtilityFigures
+    from anonymizer.audit import AuditReport, Finding
+    from anonymizer.audit.findings import ColumnUtility, TableAuditReport
+    from anonymizer.audit.stream_summary import SummaryRow
+    from anonymizer.audit.utility import UtilityFigures
 
 _LEAST_WIDTH = 80
 """Columns of a terminal in which each figure of a finding has a line."""

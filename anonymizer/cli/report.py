@@ -15,7 +15,7 @@ from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import GuaranteeError, InputError
 
 if TYPE_CHECKING:
-    from anonymizer.app.evidence import EvidenceReport
+    from anonymizer.audit.evidence import EvidenceReport
 
 _NAMESPACE = "anonymizer"
 
@@ -97,9 +97,9 @@ def report(
 
         anonymizer report --for analysts cloaked.jsonl --network sf --cell 500 --out quality.html
     """
-    from anonymizer.app.evidence import assessed, evidence_of, page
-    from anonymizer.app.evidence.assessment import OPEN
-    from anonymizer.app.evidence.audit_files import audits_since
+    from anonymizer.audit.evidence import assessed, evidence_of, page
+    from anonymizer.audit.evidence.assessment import OPEN
+    from anonymizer.audit.evidence.audit_files import audits_since
     from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
 
     audits = list(audits or ())
@@ -156,7 +156,7 @@ def _for_analysts(
     if any(others):
         raise InputError("report: for analysts, name one release, --network, --cell and --out")
     from anonymizer import client
-    from anonymizer.app.evidence.quality_page import quality_page
+    from anonymizer.audit.evidence.quality_page import quality_page
     from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
 
     as_json = out.with_suffix(".json")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.attacks.released_classes import Published, ReleasedLabels
 from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.algorithms.releases.released_classes import Published, ReleasedLabels
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 from anonymizer.errors import InputError

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, TypeVar
 import msgspec
 import numpy as np
 
-from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError

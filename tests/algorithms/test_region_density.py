@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.pieces import PieceRegions
 from anonymizer.algorithms.region_density import estimate_density, shares
+from anonymizer.algorithms.releases.pieces import PieceRegions
 from anonymizer.domain.arrays import starts_of
 
 N_NODES = 6

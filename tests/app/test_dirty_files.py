@@ -18,8 +18,8 @@ import pytest
 from anonymizer.app.anonymize.plan import declared_of, make_plan
 from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
 from anonymizer.app.anonymize.table_anonymization import anonymize
-from anonymizer.app.audit.table_audit import audit_table
 from anonymizer.app.table_options import TableOptions
+from anonymizer.audit.table_audit import audit_table
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.tables import read_table

@@ -14,7 +14,7 @@ import pytest
 from anonymizer.algorithms.records.time_columns import LEVELS
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.table_anonymization import anonymize
-from anonymizer.app.audit.table_audit import audit_table
+from anonymizer.audit.table_audit import audit_table
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared

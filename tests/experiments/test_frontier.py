@@ -10,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from anonymizer.app.audit.tracking_attack import beliefs
+from anonymizer.audit.attacks.tracking import beliefs
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from experiments import frontier_experiment

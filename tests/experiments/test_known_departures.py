@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.app.audit.tracking_attack import most_exposed_tenth
+from anonymizer.audit.attacks.tracking import most_exposed_tenth
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments.known_departures import Known, known_departures

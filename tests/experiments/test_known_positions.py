@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from anonymizer.algorithms.attacks.evidence import SLIP
-from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.releases.observed import Observed
+from anonymizer.audit.mathematics.evidence import SLIP
 from experiments.known_positions import likelihood_of_regions, linked
 
 NEVER = -np.inf

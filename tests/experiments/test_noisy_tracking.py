@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from anonymizer.algorithms.attacks.motion import Motion, learn_motion
-from anonymizer.algorithms.attacks.observed import tangent_plane
+from anonymizer.algorithms.releases.observed import tangent_plane
+from anonymizer.audit.mathematics.motion import Motion, learn_motion
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.networks import load_network
 from experiments.noisy_tracking import NoisyPlaces, track_noisy

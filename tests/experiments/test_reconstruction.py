@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anonymizer.app.audit.tracking_attack import HeardRelease
+from anonymizer.audit.attacks.tracking import HeardRelease
 from anonymizer.networks import load_network
 from experiments import reconstruction
 from experiments.broken_releases import raw_release

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from anonymizer.app.audit.tracking_attack import ADVERSARIES
+from anonymizer.audit.attacks.tracking import ADVERSARIES
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import released

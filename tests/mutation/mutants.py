@@ -903,8 +903,8 @@ MODULES = (
         ),
     ),
     Module(
-        "algorithms/attacks/heavy_persons.py",
-        ("app/audit/test_table_people.py",),
+        "audit/mathematics/heavy_persons.py",
+        ("audit/test_table_people.py",),
         (
             ("times[who] > 1", "times[who] > 2"),
             ("there & ~is_heavy], who", "there], who"),

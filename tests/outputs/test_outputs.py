@@ -10,7 +10,7 @@ import pytest
 
 from anonymizer import cluster
 from anonymizer.app.contract import asyncapi, channels
-from anonymizer.app.evidence.outputs import kept, outputs_of
+from anonymizer.audit.evidence.outputs import kept, outputs_of
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import GuaranteeError

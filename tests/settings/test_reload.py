@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.app.evidence.live_sample import for_attacks
+from anonymizer.audit.evidence.live_sample import for_attacks
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings, load_settings
 from anonymizer.settings.base import Group

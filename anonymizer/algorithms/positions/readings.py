@@ -21,7 +21,7 @@ What is not hidden:
 - that some members have no reading: compare `count` with the number of pseudonyms.
 
 Individual values next to a pseudonym (`per_pseudonym`) hide none of this and can undo the
-anonymity altogether; `anonymizer.algorithms.attacks.value_linking` measures how far. A value that
+anonymity altogether; `anonymizer.audit.mathematics.value_linking` measures how far. A value that
 is no longer published also reveals which member fell silent.
 """
 

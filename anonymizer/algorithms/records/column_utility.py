@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
+from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute
 

@@ -9,13 +9,12 @@ from math import isfinite
 from typing import Literal
 
 from anonymizer import __version__
-from anonymizer.algorithms.attacks.linkability import Homogeneity, Leak, homogeneity, link
-from anonymizer.algorithms.attacks.released_classes import publish as as_seen
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.methods import Model, searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
 from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.releases.released_classes import publish as as_seen
 from anonymizer.app.anonymize.class_forming import COSTS, FormedClasses, form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.publication import Publication
@@ -30,6 +29,7 @@ from anonymizer.app.anonymize.release_report import (
     Sensitive,
     Source,
 )
+from anonymizer.audit.mathematics.linkability import Homogeneity, Leak, homogeneity, link
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema

@@ -18,16 +18,16 @@ from typing import BinaryIO
 
 import structlog
 
-from anonymizer.app.audit.findings import AuditReport
-from anonymizer.app.evidence.attack_process import NICE, AttackJob, AttackProcess
-from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
-from anonymizer.app.evidence.evidence import EvidenceReport, Result, evidence_from, evidence_of
-from anonymizer.app.evidence.evidence_page import page
-from anonymizer.app.evidence.evidence_words import best_of
-from anonymizer.app.evidence.live_sample import for_attacks
-from anonymizer.app.evidence.readings import Criterion
 from anonymizer.app.gateway.daemon_thread import in_daemon_thread
 from anonymizer.app.gateway.sides import GatewaySide, Service
+from anonymizer.audit.attack import Criterion
+from anonymizer.audit.evidence.attack_process import NICE, AttackJob, AttackProcess
+from anonymizer.audit.evidence.audit_files import audits_in, name_of_audit, names_of_day
+from anonymizer.audit.evidence.evidence import EvidenceReport, Result, evidence_from, evidence_of
+from anonymizer.audit.evidence.evidence_page import page
+from anonymizer.audit.evidence.evidence_words import best_of
+from anonymizer.audit.evidence.live_sample import for_attacks
+from anonymizer.audit.findings import AuditReport
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.files.atomic_write import FileToWrite, write_whole

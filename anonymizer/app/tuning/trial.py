@@ -7,17 +7,17 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.attacks.linkability import homogeneity, link
-from anonymizer.algorithms.attacks.released_classes import publish
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.methods import MODELS, Model
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.releases.released_classes import publish
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.cross_validation import Score, score_of_split
 from anonymizer.app.tuning.forming import FoldRecords, Former, bytes_of, verify
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Names
 from anonymizer.app.tuning.time_shares import RowTime
+from anonymizer.audit.mathematics.linkability import homogeneity, link
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records, Schema
 

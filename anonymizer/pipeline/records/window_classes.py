@@ -15,7 +15,7 @@ from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
 from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.content_verification import broken_contents
-from anonymizer.algorithms.records.measures import summarize
+from anonymizer.algorithms.records.measures import measure_briefly
 from anonymizer.algorithms.records.methods import share_of
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
@@ -249,7 +249,7 @@ def summary_of(portion: Portion, classes: Verified) -> dict[str, float]:
     """Return sizes and measures of the classes; no value of a record."""
     heard, cohorts = portion.heard, classes.kept.cohorts
     records, class_of = classes.kept.records, classes.class_of
-    said = summarize(heard.only(records), heard.schema, class_of, cost_of(portion.stream))
+    said = measure_briefly(heard.only(records), heard.schema, class_of, cost_of(portion.stream))
     gcp = said.gcp_published
     if portion.past is not None and cohorts is not None:
         gcp = portion.past.loss(records, class_of, cohorts)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.released_classes import ReleasedLabels, publish
 from anonymizer.algorithms.records.column_utility import (
     distance,
     mean_places,
     pair_distances,
     shares_of_codes,
 )
+from anonymizer.algorithms.releases.released_classes import ReleasedLabels, publish
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.records.made import SCHEMA, records

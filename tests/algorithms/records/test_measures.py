@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.measures import measure, modal_shares, summarize
+from anonymizer.algorithms.records.measures import measure, measure_briefly, modal_shares
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -164,7 +164,7 @@ def test_nothing_at_all_can_be_measured() -> None:
 
 @given(partitions(), st.sampled_from(Cost))
 def test_a_summary_says_what_all_measures_say(made: tuple[Records, Int32Array], cost: Cost) -> None:
-    said, found = summarize(made[0], SCHEMA, made[1], cost), measure(made[0], SCHEMA, made[1])
+    said, found = measure_briefly(made[0], SCHEMA, made[1], cost), measure(made[0], SCHEMA, made[1])
     assert said == tuple(
         found.gcp_published[cost] if name == "gcp_published" else getattr(found, name)
         for name in said._fields

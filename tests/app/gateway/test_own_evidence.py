@@ -13,17 +13,17 @@ import pytest
 import structlog
 from prometheus_client import generate_latest
 
-from anonymizer.app.audit import AuditReport
-from anonymizer.app.evidence.attack_process import AttackJob
-from anonymizer.app.evidence.audit_files import audits_in, name_of_audit, names_of_day
-from anonymizer.app.evidence.evidence import EvidenceReport
-from anonymizer.app.evidence.live_sample import attacked
 from anonymizer.app.gateway import own_evidence as own_evidence_module
 from anonymizer.app.gateway.own_evidence import OwnEvidence
+from anonymizer.audit import AuditReport
+from anonymizer.audit.evidence.attack_process import AttackJob
+from anonymizer.audit.evidence.audit_files import audits_in, name_of_audit, names_of_day
+from anonymizer.audit.evidence.evidence import EvidenceReport
+from anonymizer.audit.evidence.live_sample import attacked
 from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.app.evidence.test_live_sample import SESSION, traffic_of
+from tests.audit.evidence.test_live_sample import SESSION, traffic_of
 from tests.end_to_end import START_S, client, eventually, quick, send, serving
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
-from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.algorithms.releases.released_classes import ReleasedLabels
+from anonymizer.audit.mathematics.window_intersection import WindowIntersection
 from anonymizer.cluster.packed_state import pack_state, unpack_state
 from anonymizer.cluster.positions.raw_batches import RAW
 from anonymizer.cluster.records.joiner_stage import JoinerStage

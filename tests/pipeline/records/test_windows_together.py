@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from anonymizer.algorithms.attacks.known_company import KnownCompany, Shown
-from anonymizer.algorithms.attacks.released_classes import ReleasedLabels
-from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import lasting_columns, unpack
 from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.algorithms.releases.released_classes import ReleasedLabels
+from anonymizer.audit.mathematics.known_company import KnownCompany, Shown
+from anonymizer.audit.mathematics.window_intersection import Read, WindowIntersection
 from anonymizer.cluster.records.window_ranges import meeting
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome

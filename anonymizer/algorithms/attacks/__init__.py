@@ -1,7 +1,0 @@
-"""Attacks on releases: what an adversary learns from published regions, classes and readings.
-
-Pure functions from arrays to figures, one module for each attack or family of attacks. They share
-no code with the algorithms that form regions and classes: an auditor who counts with the author's
-code repeats the author's mistakes. The bars that an attack must stay below are set in
-`anonymizer.app.audit`.
-"""

@@ -1,0 +1,1 @@
+"""What an adversary tries: one attack a file, see `anonymizer.audit.attack`."""

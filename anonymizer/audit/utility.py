@@ -1,0 +1,208 @@
+"""Utility of a release beside that of other ways to publish the same traffic.
+
+The same measures are taken for the release, safe counts, raw positions, positions with noise
+(geo-indistinguishability), counts with a threshold, and counts with central differential privacy.
+Where an estimator can make more of a publication than it shows, both readings are measured.
+"""
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from anonymizer.algorithms.releases.observed import Observed
+from anonymizer.algorithms.utility import (
+    density_error,
+    divergence,
+    hotspot_gain,
+    popularity_tau,
+    query_error,
+    speed_error,
+)
+from anonymizer.audit.baselines import (
+    PlanarLaplace,
+    SafeCounts,
+    central_noise,
+    read_noisy,
+    read_shrunk,
+)
+from anonymizer.audit.case import Reports
+from anonymizer.audit.publications import (
+    NodeDivision,
+    PlaceReading,
+    RegionReader,
+    Traffic,
+    counting_times,
+    grid,
+    read_devices,
+    roads,
+    true_traffic,
+)
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+
+SIDES = (6, 18)
+"""Rows and columns of the grids."""
+N_QUERIES = 1000
+LAPLACE_EPSILON, LAPLACE_M = float(np.log(4.0)), 200.0
+"""Planar Laplace noise: e to the epsilon is how many times as likely a report may be from a place
+that is this many metres away."""
+LEAST_IN_CELL = 10
+"""Cells with fewer devices are left out by the threshold."""
+CENTRAL_EPSILON = 1.0
+"""Budget of a device for an hour of counts with central differential privacy."""
+GRACE_TICKS = 2
+"""A region holds for so many ticks beyond its time: the next one may be on its way."""
+
+
+class UtilityFigures(BaseModel):
+    """How close the counts made from one kind of publication are to the true ones.
+
+    Attributes
+    ----------
+    what
+        The release, or what it is compared with. `release`: devices are spread by the density that
+        all regions have in common, if regions are made of public pieces. `release, spread evenly`:
+        evenly over the nodes of their regions. `..., deconvolved` and `..., shrunk`: by an
+        estimator that knows the noise.
+    places
+        `6x6`, `18x18` or `roads`.
+    side
+        Rows and columns of the grid, 0 for roads.
+    density
+        Jensen-Shannon divergence of the distributions over the places, mean over time; 0 is best.
+        For roads all times count together, here and below.
+    query
+        Mean relative error of the number of devices in random boxes; 0 is best. None for roads.
+    hotspots
+        NDCG of the ten places with the most devices; 1 is best.
+    popularity
+        Kendall's tau of the places by their devices over all times; 1 is best.
+    flow
+        Jensen-Shannon divergence of the moves from cell to cell within a minute, all times
+        together; for roads, of those that arrive. None: it has no moves.
+    crossing, crossing_true
+        Share of devices that are in another cell (at another node) a minute later, as published and
+        true.
+    speed_mps
+        Mean absolute error of the mean speed at a place, weighted by the devices there, in metres a
+        second; None: it has no speeds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    what: str
+    places: str
+    side: int
+    density: float
+    query: float | None
+    hotspots: float
+    popularity: float
+    flow: float | None
+    crossing: float | None
+    crossing_true: float
+    speed_mps: float | None
+
+
+def utility(
+    observed: Observed,
+    reports: Reports,
+    network: RoadNetwork,
+    *,
+    present_s: float,
+    until: FloatArray,
+    tick_s: float,
+    seed: int,
+    piece_of: IntArray | None = None,
+    true_mps: FloatArray | None = None,
+    published_mps: FloatArray | None = None,
+) -> tuple[UtilityFigures, ...]:
+    """Return the utility of a release and of what it is compared with, for each kind of places.
+
+    `present_s`: how long a device counts as present at its last position; `until`: unix seconds
+    until which each record holds, if its pseudonym publishes no other, shape (records,); `tick_s`:
+    the next record may be so much later; `seed`: of the noise and the queries; `piece_of`: as in
+    `Case`; `true_mps`: speed that each report states, NaN for none, shape (reports,), by default
+    the distances between reports, divided by the time between them; `published_mps`: likewise of
+    each record. InputError if the network has no coordinates, or the release is shorter than two
+    minutes.
+    """
+    if not network.has_coordinates:
+        raise InputError("utility: the network has no coordinates")
+    times = counting_times(observed.time)
+    traffic = true_traffic(reports, network, times, present_s=present_s, speed_mps=true_mps)
+    divisions = [*(grid(network, side) for side in SIDES), roads(network)]
+    pieces = {"release": piece_of} | ({} if piece_of is None else {_EVENLY: None})
+    readers = {
+        what: RegionReader(
+            observed,
+            until=until + GRACE_TICKS * tick_s,
+            times=times,
+            n_nodes=network.n_nodes,
+            piece_of=each,
+            speed_mps=published_mps,
+        )
+        for what, each in pieces.items()
+    }
+    counts = SafeCounts(reports, network, times)
+    noise = PlanarLaplace(
+        traffic, network, scale_m=LAPLACE_M / LAPLACE_EPSILON, rng=np.random.default_rng(seed)
+    )
+    deconvolved = noise.deconvolved(divisions)
+    found: list[UtilityFigures] = []
+    for division, without_noise in zip(divisions, deconvolved, strict=True):
+        truth = read_devices(traffic, division)
+        read = {what: reader.read(division) for what, reader in readers.items()} | {
+            "safe counts": counts.read(division),
+            "raw": truth,
+            "planar Laplace": noise.read(division),
+            "planar Laplace, deconvolved": without_noise,
+            "threshold": read_devices(traffic, division, least=LEAST_IN_CELL),
+            **_central(traffic, division, np.random.default_rng(seed)),
+        }
+        found += [figures(what, division, truth, each, seed=seed) for what, each in read.items()]
+    return tuple(found)
+
+
+_EVENLY = "release, spread evenly"
+
+
+def _central(
+    traffic: Traffic, division: NodeDivision, rng: np.random.Generator
+) -> dict[str, PlaceReading]:
+    """Return readings of central differential privacy; of roads, so many counts are noise alone."""
+    if not division.side:
+        return {}
+    noisy, scale = central_noise(traffic, division, epsilon=CENTRAL_EPSILON, rng=rng)
+    return {
+        "central DP": read_noisy(noisy, division),
+        "central DP, shrunk": read_shrunk(noisy, scale, division),
+    }
+
+
+def figures(
+    what: str, division: NodeDivision, truth: PlaceReading, read: PlaceReading, *, seed: int
+) -> UtilityFigures:
+    """Return the figures of one reading; equal seeds ask the same queries."""
+    side, n_true, n_read = division.side, truth.n_at, read.n_at
+    flow, query = None, None
+    if read.moves is not None and truth.moves is not None:
+        flow = float(divergence(truth.moves.reshape(1, -1), read.moves.reshape(1, -1))[0])
+    if side:
+        rng = np.random.default_rng(seed)
+        query = query_error(n_true, n_read, sides=(side, side), n_queries=N_QUERIES, rng=rng)
+    speed = None
+    if read.speed_mps is not None and truth.speed_mps is not None:
+        speed = speed_error(truth.speed_mps, read.speed_mps, n_true.sum(axis=0))
+    return UtilityFigures(
+        what=what,
+        places=division.name,
+        side=side,
+        density=density_error(n_true, n_read),
+        query=query,
+        hotspots=hotspot_gain(n_true, n_read),
+        popularity=popularity_tau(n_true, n_read),
+        flow=flow,
+        crossing=read.crossing,
+        crossing_true=truth.crossing or 0.0,
+        speed_mps=speed,
+    )
