@@ -52,6 +52,11 @@ class AnonymizedTable:
             f"{report.n_classes} classes of {report.k} or more)"
         )
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_release  # noqa: PLC0415  only notebooks ask
+
+        return html_release(repr(self), self.frame)
+
 
 @takes_keywords(TableOptions)
 def anonymize(

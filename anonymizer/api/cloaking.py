@@ -6,7 +6,7 @@ They call what `anonymizer cloak` and `anonymizer audit stream` call, with the s
 import secrets
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from os import PathLike, fspath
 from pathlib import Path
@@ -83,6 +83,11 @@ class CloakReport:
     n_clamped: Mapping[str, int]
     n_left_out: Mapping[str, int]
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_report  # noqa: PLC0415  only notebooks ask
+
+        return html_report(type(self).__name__, asdict(self))
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CloakedTrace:
@@ -114,6 +119,11 @@ class CloakedTrace:
             f"CloakedTrace({published} of {report.n_received} positions published in "
             f"{report.n_ticks} ticks)"
         )
+
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_release  # noqa: PLC0415  only notebooks ask
+
+        return html_release(repr(self), self.frame) + self.report._repr_html_()
 
 
 def cloak(

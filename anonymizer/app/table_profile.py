@@ -56,6 +56,11 @@ Role = Literal["identifier", "quasi-identifier", "sensitive", "little", "nothing
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_report  # noqa: PLC0415  only notebooks ask
+
+        return html_report(type(self).__name__, self.model_dump())
+
 
 class ColumnProfile(_Part):
     """How far a column tells people apart.

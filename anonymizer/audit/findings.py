@@ -15,6 +15,11 @@ Figure: TypeAlias = int | float | None
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_report  # noqa: PLC0415  only notebooks ask
+
+        return html_report(type(self).__name__, self.model_dump())
+
 
 class Finding(_Part):
     """The result of one attack by one adversary.

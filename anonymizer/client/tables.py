@@ -51,6 +51,12 @@ class Table:
         """Return the number of rows and the names of the columns."""
         return f"{type(self).__name__}({len(self):,} rows: {', '.join(self.columns)})"
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_table  # noqa: PLC0415  only notebooks ask
+
+        columns = [self._columns[name] for name in self.columns]
+        return html_table(self.columns, zip(*columns, strict=True), n=len(self))
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column."""
         column = self._columns[name]

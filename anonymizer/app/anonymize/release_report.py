@@ -12,6 +12,11 @@ from anonymizer.files.meanings import Fold
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_report  # noqa: PLC0415  only notebooks ask
+
+        return html_report(type(self).__name__, self.model_dump())
+
 
 class Losses(_Part):
     """Information loss in the three forms, 0 to 1 (normalized certainty penalty)."""

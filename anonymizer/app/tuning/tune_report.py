@@ -110,6 +110,11 @@ class TuneReport(BaseModel):
         """The trials that the standard error leaves undecided, in order."""
         return tuple(trial for trial in self.trials if trial.undecided)
 
+    def _repr_html_(self) -> str:
+        from anonymizer.notebooks import html_report  # noqa: PLC0415  only notebooks ask
+
+        return html_report(type(self).__name__, self.model_dump())
+
 
 Figure = Literal["deletion", "gcp", "score", "linked", "homogeneous"]
 """What is measured of a trial."""
