@@ -112,6 +112,8 @@ def cloak(
         roads = network_for(settings.region.mode, load_network(network))
     for note in recorded.read_as:
         console.print(f"{trace}: {note}")
+    if roads.account:
+        console.print(f"{network}: {roads.account}")
     shown = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     began = time.monotonic()
     with Progress(*shown, console=console) as bar:

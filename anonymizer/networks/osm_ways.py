@@ -166,7 +166,7 @@ class OsmWays:
         place = at[kept]
         points = _Points(node_id[place], run, road[kept], lat[place], lon[place])
         network = _split(points, roads, max_spacing_m=max_spacing_m)
-        return replace(network, account=account(unit, become))
+        return replace(network, account=account(unit, {each: become[each] for each in _ORDER}))
 
     def _places(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return id, latitude and longitude of each node, sorted by id; NaN if it is deleted."""
@@ -190,7 +190,7 @@ class OsmWays:
 def account(unit: str, become: Mapping[str, int]) -> str:
     """Return one line that says what became of all ways (or edges): `9 ways: 8 used, 1 areas`."""
     n = sum(become.values())
-    said = [f"{become[what]:,} {what}" for what in _ORDER if become.get(what)]
+    said = [f"{n_of:,} {what}" for what, n_of in become.items() if n_of]
     return f"{n:,} {unit}{'' if n == 1 else 's'}: {', '.join(said)}" if n else ""
 
 

@@ -1,6 +1,7 @@
 """SUMO networks: the edges that are open to passenger cars."""
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from xml.sax import SAXException
 
@@ -21,6 +22,7 @@ from anonymizer.networks.drawn_roads import (
 )
 from anonymizer.networks.markup import check_markup
 from anonymizer.networks.node_ids import node_ids, text_ids
+from anonymizer.networks.osm_ways import account
 
 
 def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
@@ -36,14 +38,19 @@ def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwor
         If the file is not a SUMO network.
     """
     net = _read(path)
-    edges = [edge for edge in net.getEdges(withInternal=False) if edge.allows("passenger")]
+    every = net.getEdges(withInternal=False)
+    edges = [edge for edge in every if edge.allows("passenger")]
+    became = {
+        "open to passenger cars": len(edges),
+        "closed to them": len(every) - len(edges),
+    }
     ends = text_ids(
         [node.getID() for edge in edges for node in (edge.getFromNode(), edge.getToNode())]
     ).reshape(-1, 2)
     names, index = np.unique(ends, return_inverse=True)
     u, v = index.reshape(-1, 2).T
     nodes = Nodes(node_ids(names.tolist()), *_lat_lon(net, _junctions(net, names.tolist())))
-    return from_arrays(
+    network = from_arrays(
         node_id=nodes.node_id,
         lat=nodes.lat,
         lon=nodes.lon,
@@ -56,6 +63,7 @@ def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwor
         corners=_corners(net, edges, nodes, index.reshape(-1, 2)),
         max_spacing_m=max_spacing_m,
     )
+    return replace(network, account=account("edge", became))
 
 
 def lat_lon_of(path: Path, xy: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -66,6 +66,7 @@ def test_edges_for_cars_become_roads_by_direction(tmp_path: Path, name: str) -> 
         (2, 1, 70.5, False),
     ]
     assert set(network.speed_mps.tolist()) == {13.5}
+    assert network.account == "4 edges: 3 open to passenger cars, 1 closed to them"
 
 
 def test_junctions_lie_where_the_projection_puts_them(tmp_path: Path) -> None:
