@@ -449,6 +449,12 @@ def frontier(
     ] = 600,
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Settings of a gateway to compare, as with a region.cloak of your own; repeat it."
+        ),
+    ] = None,
     columns: Columns = None,
     formats: Formats = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
@@ -458,7 +464,8 @@ def frontier(
     Publishes one trace in the modes session, snapshot and adka, as safe counts, with planar Laplace
     noise, as counts with a threshold, and with central differential privacy. One attack tracks a
     device from one known position, another finds the name of a device by four; an analyst reads
-    the density. Writes points.csv, manifest.json and the picture, frontier.png.
+    the density. Writes points.csv, manifest.json and the picture, frontier.png, first of what is
+    found so far. A second run in the folder goes on where the first one ended.
 
     [bold]Examples[/bold]
 
@@ -470,8 +477,11 @@ def frontier(
     from anonymizer.files.trace_columns import named_columns
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
-    from experiments.frontier_experiment import run_frontier
+    from anonymizer.settings import load_settings
+    from experiments.frontier_experiment import Point, run_frontier
     from experiments.frontier_results import rows_of, write_results
+    from experiments.kept_steps import KeptSteps, PartialResults
+    from experiments.result_files import manifest
     from experiments.tracking_experiment import drive
 
     _make(out)
@@ -484,16 +494,28 @@ def frontier(
         moving = drive(roads, devices, seconds=seconds, seed=seed)
     else:
         moving = read_trace(trace, columns=named_columns(columns))
-    with _progress() as progress:
-        points = run_frontier(moving, roads, tick_s=tick, seed=seed, progress=progress)
-    rows = rows_of(points)
-    paths = write_results(
-        points,
-        options,
-        out,
-        inputs=[] if trace is None else [trace],
-        formats=_kinds(formats),
-    )
+    own = {path.stem: load_settings(path) for path in config or ()}
+    if len(own) < len(config or ()):
+        raise SettingsError("--config: two files have the same name")
+    inputs = [*([] if trace is None else [trace]), *(config or ())]
+
+    def write(points: list[Point]) -> list[Path]:
+        return write_results(points, options, out, inputs=inputs, formats=_kinds(formats))
+
+    of_files = manifest({}, inputs)["input"]
+    kept = KeptSteps(out, options | {"input": of_files, "columns": columns})
+    with _progress() as progress, PartialResults(write) as partial_results:
+        points = run_frontier(
+            moving,
+            roads,
+            tick_s=tick,
+            seed=seed,
+            own=own,
+            kept=kept,
+            progress=progress,
+            partial_results=partial_results,
+        )
+    rows, paths = rows_of(points), write(points)
     if as_json:
         typer.echo(json.dumps({**options, "points": rows}))
         return

@@ -7,6 +7,8 @@ estimator that is known for each publication.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +40,7 @@ from experiments.frontier_attacks import (
     link_noisy,
     link_regions,
 )
+from experiments.kept_steps import KeptSteps
 from experiments.tracking_experiment import released
 
 SIDES = (6, 18)
@@ -48,6 +51,7 @@ LAPLACE_AT_M = (50, 100, 200, 500, 1000, 2000)
 THRESHOLDS = (2, 5, 10, 20)
 CENTRAL_EPSILONS = (1, 10, 100, 1000)
 """Budget of a device for an hour of counts."""
+OWN = "own settings"
 _EXACT_M = 0.01
 """Scale of the noise of raw positions, so that one attack serves both."""
 
@@ -122,7 +126,10 @@ def run_frontier(
     *,
     tick_s: float = 1.0,
     seed: int = 1,
+    own: Mapping[str, Settings] = MappingProxyType({}),
+    kept: KeptSteps | None = None,
     progress: Callable[[float, str], None] = lambda _done, _what: None,
+    partial_results: Callable[[list[Point]], None] = lambda _points: None,
 ) -> list[Point]:
     """Publish a trace in every way; attack and measure each.
 
@@ -134,36 +141,64 @@ def run_frontier(
         Length of a tick of the gateway.
     seed
         Equal arguments and seed give equal points.
+    own
+        Further settings of a gateway to compare, by a name; their `region.cloak` may be a method
+        of the user's.
+    kept
+        Points of an earlier run; None: there was none.
     progress
         Called with the share that is done, and with what comes next.
+    partial_results
+        Called with the points so far after each.
 
     Raises
     ------
     InputError
         If the release is shorter than two minutes, or the network has no coordinates.
     """
-    choices: list[tuple[str, dict[str, int]]] = [
-        *(("session", {"place_devices": p}) for p in SESSIONS),
-        ("snapshot", {}),
-        ("adka", {}),
+    choices = [
+        *(("session", f"{p}", _settings("session", place_devices=p)) for p in SESSIONS),
+        ("snapshot", "", _settings("snapshot")),
+        ("adka", "", _settings("adka")),
+        *((OWN, name, settings) for name, settings in own.items()),
     ]
+    kept = KeptSteps(None, {}) if kept is None else kept
+
+    usual = _settings("session", place_devices=SESSIONS[1])
+
+    def release(settings: Settings) -> tuple[Case, Released]:
+        return released(trace, network, settings, tick_s=tick_s, seed=seed)
+
+    @cache
+    def common() -> tuple[_Scene, Case, Released]:
+        case, heard = release(usual)
+        return _scene(case, seed), case, heard
+
+    def point(kind: str, name: str, settings: Settings) -> Point:
+        scene, *_ = common()
+        case, heard = common()[1:] if settings == usual else release(settings)
+        return _release_point(scene, case, heard, kind, name, tick_s=tick_s)
+
     n_all = len(choices) + 2 + len(LAPLACE_AT_M) + len(THRESHOLDS) + len(CENTRAL_EPSILONS)
-    releases = []
-    for n_done, (mode, region) in enumerate(choices):
-        progress(n_done / n_all, mode)
-        settings = Settings.model_validate({"region": {"mode": mode, **region}})
-        releases.append(
-            (mode, region, *released(trace, network, settings, tick_s=tick_s, seed=seed))
-        )
-    scene = _scene(releases[1][2], seed)
-    points = [
-        _release_point(scene, case, release, mode, region, tick_s=tick_s)
-        for mode, region, case, release in releases
-    ]
-    for point in _baselines(scene, releases[1][2]):
-        progress((len(points) + 1) / n_all, point.kind)
-        points.append(point)
-    return points
+    points: list[Point] = []
+    for kind, name, settings in choices:
+        progress(len(points) / n_all, f"{kind} {name}".strip())
+        step = f"{kind} {name} {settings.model_dump_json()}"
+        points.append(kept.result(Point, step, partial(point, kind, name, settings)))
+        partial_results(points)
+
+    def baselines() -> list[Point]:
+        found: list[Point] = []
+        for each in _baselines(*common()[:2]):
+            found.append(each)
+            progress((len(points) + len(found)) / n_all, each.kind)
+        return found
+
+    return points + kept.result(list[Point], "baselines", baselines)
+
+
+def _settings(mode: str, **region: int) -> Settings:
+    return Settings.model_validate({"region": {"mode": mode, **region}})
 
 
 def _scene(case: Case, seed: int) -> _Scene:
@@ -183,13 +218,7 @@ def _scene(case: Case, seed: int) -> _Scene:
 
 
 def _release_point(
-    scene: _Scene,
-    case: Case,
-    release: Released,
-    mode: str,
-    region: Mapping[str, float],
-    *,
-    tick_s: float,
+    scene: _Scene, case: Case, release: Released, kind: str, name: str, *, tick_s: float
 ) -> Point:
     times, until = scene.traffic.times, release.until + GRACE_TICKS * tick_s
     n_nodes = scene.network.n_nodes
@@ -214,8 +243,8 @@ def _release_point(
         }
 
     return scene.point(
-        mode,
-        ", ".join(f"{value:g}" for value in region.values()),
+        kind,
+        name,
         [reader.read(division) for division in scene.divisions],
         believed(tuple(found.near)),
         believed(("none",)),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
-from experiments.frontier_experiment import Point
+from experiments.frontier_experiment import OWN, Point
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 
 _SIDE = 18
@@ -27,6 +27,7 @@ _LOOKS = {
     "session": _Look(BLUE, "o", "session: place_devices"),
     "snapshot": _Look(RED, "s", "snapshot"),
     "adka": _Look(ORANGE, "^", "adka"),
+    OWN: _Look("#117733", "P", OWN),
     "safe counts": _Look(TEAL, "D", "safe counts, k = 10"),
     "raw": _Look(INK, "X", "raw, with names"),
     "planar Laplace": _Look(_MAGENTA, "v", "planar Laplace with names: ε = ln 4 at"),

@@ -4,6 +4,7 @@ import csv
 import json
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from typer.testing import CliRunner
 from anonymizer.audit.attacks.tracking import beliefs
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
+from anonymizer.settings import Settings
 from experiments import frontier_experiment
 from experiments.commands import app
-from experiments.frontier_experiment import Point, run_frontier
+from experiments.frontier_experiment import OWN, Point, run_frontier
 from experiments.frontier_results import write_results
+from experiments.kept_steps import KeptSteps
 from experiments.tracking_experiment import drive
 
 CITY = load_network("city:300")
@@ -30,8 +33,16 @@ def sparse(trace: Trace, every_s: int) -> Trace:
     )
 
 
+class Found(NamedTuple):
+    """What was found, and on the way."""
+
+    points: list[Point]
+    partial: list[int]
+    again: list[Point]
+
+
 @pytest.fixture(scope="module")
-def points() -> list[Point]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     with pytest.MonkeyPatch.context() as few:
         few.setattr(frontier_experiment, "beliefs", partial(beliefs, n_starts=2))
         few.setattr(frontier_experiment, "SESSIONS", (2, 2))
@@ -39,7 +50,20 @@ def points() -> list[Point]:
         few.setattr(frontier_experiment, "THRESHOLDS", (2,))
         few.setattr(frontier_experiment, "CENTRAL_EPSILONS", (1, 1000))
         trace = sparse(drive(CITY, 40, seconds=500, seed=1), 20)
-        return run_frontier(trace, CITY, tick_s=20.0, seed=1)
+        own = {"mine": Settings.model_validate({"region": {"place_devices": 2, "min_nodes": 9}})}
+        folder, partial_sizes = tmp_path_factory.mktemp("frontier"), list[int]()
+        run = partial(run_frontier, trace, CITY, tick_s=20.0, seed=1, own=own)
+        points = run(
+            kept=KeptSteps(folder, {}),
+            partial_results=lambda points: partial_sizes.append(len(points)),
+        )
+        few.setattr(frontier_experiment, "released", None)  # what is kept is not made again
+        return Found(points, partial_sizes, run(kept=KeptSteps(folder, {})))
+
+
+@pytest.fixture(scope="module")
+def points(found: Found) -> list[Point]:
+    return found.points
 
 
 def of(points: list[Point], kind: str, setting: str = "") -> Point:
@@ -49,12 +73,20 @@ def of(points: list[Point], kind: str, setting: str = "") -> Point:
 def test_every_way_to_publish_is_a_point(points: list[Point]) -> None:
     assert {point.kind for point in points} == {
         *("session", "snapshot", "adka", "raw", "safe counts", "planar Laplace", "threshold"),
-        "central DP",
-    }
+        "central DP", OWN,
+    }  # fmt: skip
     for point in points:
         assert set(point.belief) == {1, 3, 5}
         assert all(point.belief[minute] >= point.none[minute] for minute in (1, 3, 5))
         assert set(point.density) == set(point.query) == {6, 18}
+
+
+def test_what_was_interrupted_goes_on_and_shows_what_it_has(found: Found, tmp_path: Path) -> None:
+    assert found.partial == [1, 2, 3, 4, 5]
+    assert found.again == found.points
+    assert of(found.points, OWN, "mine").density[18] > 0
+    for path in write_results(found.points[:1], {}, tmp_path, formats=["svg"]):
+        assert path.stat().st_size
 
 
 def test_who_publishes_all_is_followed_and_found(points: list[Point]) -> None:
@@ -100,5 +132,5 @@ def test_the_command_publishes_a_simulated_city_in_every_way(tmp_path: Path) -> 
     assert result.exit_code == 0
     assert "planar Laplace" in result.stdout
     assert {path.name for path in tmp_path.iterdir()} == {
-        "points.csv", "manifest.json", "frontier.svg"
+        "points.csv", "manifest.json", "frontier.svg", "steps.jsonl"
     }  # fmt: skip
