@@ -164,6 +164,7 @@ TUNE = ("tune", "t.csv", "--qi", "age", "--out", "o")
 AUDIT = ("t.csv", "o.csv", "--auditor-map", "m.csv", "--qi", "age")
 CASES = [
     ("demo", "anonymizer", ("demo", "--broker", "embedded", "--headless")),
+    ("learn", "anonymizer", ("demo", "--headless")),
     ("h3", "anonymizer", ("check", "-c", "h3.toml")),
     ("learn", "anonymizer", (*ANONYMIZE, "--model", "cells")),
     ("learn", "anonymizer", (*ANONYMIZE, "--model", "kaca", "--method", "kmeans")),

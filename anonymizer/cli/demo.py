@@ -49,8 +49,12 @@ def demo(
 
         anonymizer demo --duration 20 --headless --devices 500
     """
-    if broker is Broker.EMBEDDED:
-        require("demo")
+    require("learn")  # before anything is loaded or compiled
+    if broker is not Broker.MOSQUITTO:
+        from anonymizer.transport.local_brokers import find_mosquitto
+
+        if broker is Broker.EMBEDDED or find_mosquitto() is None:
+            require("demo")
     if headless:
         typer.echo("loading ...", err=True)
     from anonymizer.app.demo import DemoPlan
