@@ -27,8 +27,8 @@ _NOBODY = -(2**63)
 the ids of the file are known."""
 
 _USED, _CUT, _WITHOUT, _TWICE = "used", "cut at the border", "without nodes", "drawn twice"
-_AREA, _OTHER = "areas", "of other classes"
-_ORDER = (_USED, _CUT, _WITHOUT, _TWICE, _AREA, _OTHER)
+_LOOP, _AREA, _OTHER = "from a node to itself", "areas", "of other classes"
+_ORDER = (_USED, _CUT, _WITHOUT, _LOOP, _TWICE, _AREA, _OTHER)
 
 
 class _Road(NamedTuple):
@@ -157,13 +157,16 @@ class OsmWays:
         road = np.repeat(np.arange(len(roads)), [len(each.ref) for each in roads])
         kept = np.flatnonzero(known)
         run = _runs(road[kept], kept)
-        cut = np.bincount(road[~known], minlength=len(roads)) > 0
-        without = np.ones(len(roads), np.bool_)
-        without[road[kept[1:][run[1:] == run[:-1]]]] = False
-        become[_WITHOUT], become[_CUT] = int(without.sum()), int((cut & ~without).sum())
-        become[_USED] = len(roads) - become[_WITHOUT] - become[_CUT]
-        node_id = self._numbered(node_id)
         place = at[kept]
+        cut = np.bincount(road[~known], minlength=len(roads)) > 0
+        drawn_at, leads = np.zeros(len(roads), np.bool_), np.zeros(len(roads), np.bool_)
+        on = run[1:] == run[:-1]
+        drawn_at[road[kept[1:][on]]] = True
+        leads[road[kept[1:][on & (place[1:] != place[:-1])]]] = True
+        become[_WITHOUT] = int((~drawn_at).sum())
+        become[_LOOP], become[_CUT] = int((drawn_at & ~leads).sum()), int((cut & leads).sum())
+        become[_USED] = int(leads.sum()) - become[_CUT]
+        node_id = self._numbered(node_id)
         points = _Points(node_id[place], run, road[kept], lat[place], lon[place])
         network = _split(points, roads, max_spacing_m=max_spacing_m)
         return replace(network, account=account(unit, {each: become[each] for each in _ORDER}))

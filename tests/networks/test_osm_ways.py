@@ -255,8 +255,11 @@ def test_ways_of_one_node_and_nodes_that_come_twice_in_a_row_do_no_harm(tmp_path
     found.ways.append((200, [1], tags))
     found.ways.append((201, [], tags))
     found.ways.append((202, [1, 1, 6, 6, 6], tags))
+    found.ways.append((203, [1, 1], tags))
+    found.ways.append((204, [6, 6, 6], tags))
     network = load_network(written(tmp_path / "a.osm", xml(elements(found))), max_spacing_m=0)
-    assert network.account == "11 ways: 9 used, 2 without nodes"
+    told = "13 ways: 9 used, 2 without nodes, 2 from a node to itself"
+    assert network.account == told
     assert network.n_roads == 2 * SIDE * (SIDE - 1) + 1
 
 
