@@ -394,7 +394,7 @@ MODULES = (
         "store/sqlite_file.py",
         ("store",),
         (
-            ("AND w.closed_at < ?)", "AND w.closed_at <= ?)"),
+            ("closed_at < ?)", "closed_at <= ?)"),
             ('connection.execute("ROLLBACK")', 'connection.execute("COMMIT")'),
             ('"synchronous=FULL",', '"synchronous=NORMAL",'),
             ('"journal_mode=WAL",', ""),
