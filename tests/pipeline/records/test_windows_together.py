@@ -442,7 +442,9 @@ def test_over_fifty_windows_cohorts_cost_little_and_let_newcomers_in(n: int, chu
     found = run("enforce", n=n, n_windows=50, presence=0.9, churn=churn, method="best", budget=600)
     print([round(g, 3) for g in found.gcp], np.mean(found.published), found.waited)  # noqa: T201
     assert unsafe(found) == []
-    assert max(found.gcp) <= 0.42
+    # A value beside a missing one loses 1, and newcomers miss what their sources have not told yet:
+    # before that was charged, .42 held with churn, too.
+    assert max(found.gcp) <= (0.46 if churn else 0.42)
     assert np.mean(found.gcp[-10:]) <= 1.25 * np.mean(found.gcp[:10])
     assert np.mean(found.published) >= 0.95
     assert min(found.published[1:]) >= 0.95
