@@ -9,27 +9,11 @@ MOST_ROWS = 20
 """Of a table; a line says how many there are."""
 
 
-def html_table(
-    head: Sequence[str], rows: Iterable[Sequence[object]], *, n: int | None = None
-) -> str:
-    """Return a table.
-
-    Parameters
-    ----------
-    head
-        Names of the columns.
-    rows
-        Only the first `MOST_ROWS` are shown.
-    n
-        How many rows there are; None: those that are passed.
-    """
-    every = iter(rows)
-    shown = list(islice(every, MOST_ROWS))
-    n = len(shown) + sum(1 for _ in every) if n is None else n
-    heading = f"<thead>{_row('th', head)}</thead>" if head else ""
-    body = "".join(_row("td", row) for row in shown)
+def html_table(head: Sequence[str], rows: Iterable[Sequence[object]], *, n: int) -> str:
+    """Return the first `MOST_ROWS` of `n` rows below the names of their columns."""
+    shown = list(islice(rows, MOST_ROWS))
     more = f"<p>{len(shown):,} of {n:,} rows</p>" if n > len(shown) else ""
-    return f"<table>{heading}<tbody>{body}</tbody></table>{more}"
+    return _whole(head, shown) + more
 
 
 def html_release(words: str, frame: Any) -> str:  # noqa: ANN401  of several libraries
