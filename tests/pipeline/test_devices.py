@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.domain.arrays import distinct
+from anonymizer.pipeline.devices import NO_ROW, NO_SLOT, DeviceTable, KeyRows
 
 SECRET = b"of this test"
 
@@ -88,3 +89,33 @@ def test_a_device_that_returns_within_an_version_bears_the_same_pseudonym_in_any
 def test_a_device_id_of_broken_text_still_has_a_pseudonym() -> None:
     devices = table()
     assert devices.pseudonyms([devices.slot("\ud800")], [0])[0]
+
+
+@given(
+    st.integers(1, 5), st.lists(st.tuples(st.lists(st.integers(0, 7)), st.sets(st.integers(0, 7))))
+)
+def test_many_devices_get_the_rows_that_they_would_get_one_by_one(
+    most: int, steps: list[tuple[list[int], set[int]]]
+) -> None:
+    """With repetitions, rows that were given back, and no more room."""
+    together, one_by_one = KeyRows(most), KeyRows(most)
+    for come, go in steps:
+        rows = together.of(np.array(come, np.uint64))
+        assert rows.tolist() == [int(one_by_one.of(np.array([k], np.uint64))[0]) for k in come]
+        gone = together.find(np.array(sorted(go), np.uint64))
+        for table_ in (together, one_by_one):
+            table_.drop(gone[gone != NO_ROW])
+            assert len(table_) <= most
+        assert together.used().tolist() == one_by_one.used().tolist()
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_distinct_items_are_those_of_a_set_in_order(items: list[int]) -> None:
+    assert distinct(np.array(items, np.int32)).tolist() == sorted(set(items))
+
+
+def test_a_slot_that_is_named_twice_is_freed_once() -> None:
+    devices = table()
+    slot = devices.slot("a")
+    free(devices, slot, slot, 7)
+    assert devices.slots(["b", "c"]).tolist() == [slot, slot + 1]

@@ -23,7 +23,7 @@ import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray, distinct
 
 MOST_SPEED_MPS = 40.0
 """Faster passages count as this fast, so that one of them cannot move a mean by much."""
@@ -243,8 +243,7 @@ def _starts(passages: Passages, n_roads: int, k: int, thresholds: SecretThreshol
     # Each device once in each area: the area, and which device it is, in one number.
     seen = road * n + number
     for level in range(n_roads.bit_length() - 1):
-        seen.sort()  # `np.unique` of one array hashes, which takes twenty times as long
-        seen = seen[np.append(np.True_, seen[1:] != seen[:-1])]
+        seen = distinct(seen)
         area, n_devices = np.unique(seen // n, return_counts=True)
         area, n_devices = area[n_devices >= k], n_devices[n_devices >= k]
         keys = [(_AREA, level, each) for each in area.tolist()] if not thresholds.are_sharp else []

@@ -14,8 +14,7 @@ from anonymizer.algorithms.positions.district_routing import NOWHERE, Router
 from anonymizer.cluster.positions.stage_messages import Readings
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.devices import NO_SLOT
-from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, KeyRows
+from anonymizer.pipeline.devices import NO_ROW, NO_SLOT, KeyRows
 from anonymizer.pipeline.positions.tick.group_readings import (
     GroupReadings,
     GroupValues,

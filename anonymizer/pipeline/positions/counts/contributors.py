@@ -13,10 +13,10 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array, with_room
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.devices import NO_ROW, NO_SLOT, DeviceTable
 from anonymizer.pipeline.positions.decode.decoded import device_of
 from anonymizer.pipeline.positions.decode.senders import Senders
-from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
+from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 
 if TYPE_CHECKING:
     from anonymizer.pipeline.positions.tick.intake import LocatedPositions

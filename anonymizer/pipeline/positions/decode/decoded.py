@@ -90,7 +90,7 @@ class Decoded:
         new = np.flatnonzero(slots == NO_SLOT)
         if len(new):
             said = self.senders.devices(sender[new].tolist(), self.names)
-            slots[new] = list(map(devices.slot, said))
+            slots[new] = devices.slots(said)
             self.senders.remember(sender[new], slots[new], devices)
         return slots
 

@@ -30,8 +30,8 @@ from anonymizer.pipeline.positions.decode.decoded import (
 )
 from anonymizer.pipeline.positions.decode.halves import Halves
 from anonymizer.pipeline.positions.decode.headings import accuracies, headings, with_motion
-from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
-from anonymizer.pipeline.positions.decode.topics import Route, TopicRouter, Treatment
+from anonymizer.pipeline.positions.decode.senders import OF_PAYLOAD, UNKNOWN, Senders
+from anonymizer.pipeline.positions.decode.topics import NO_INPUT, Route, TopicRouter, Treatment
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ What has to be known of a sender is found out once and then looked up by its num
 length of the id, the slot of the device. A position of a known device needs no Python object.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +14,7 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArra
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.name_hashes import KEY, Bytes, hash_all, hash_span
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
-from anonymizer.pipeline.positions.decode.topics import TopicRouter
+from anonymizer.pipeline.positions.decode.topics import NO_INPUT, TopicRouter
 
 UNKNOWN = -1
 """In place of a number: the table does not have the name."""
@@ -78,12 +78,16 @@ class NameTable:
         """Return the kind of a name."""
         return int(self._kind[number])
 
-    def since(self, first: int) -> Iterator[tuple[bytes, int]]:
-        """Return the names from a number on, and their kinds."""
+    def since(self, first: int) -> tuple[list[str], Int32Array]:
+        """Return the names from a number on, and their kinds, shape (names,)."""
         end = self._end[first : self._n + 1]
-        text, ends = self._bytes[end[0] : end[-1]].tobytes(), (end - end[0]).tolist()
-        names = (text[a:b] for a, b in pairwise(ends))
-        return zip(names, self._kind[first : self._n].tolist(), strict=True)
+        data, ends = self._bytes[end[0] : end[-1]].tobytes(), (end - end[0]).tolist()
+        if data.isascii():
+            text = data.decode()
+            names = [text[a:b] for a, b in pairwise(ends)]
+        else:
+            names = [_text(data[a:b]) for a, b in pairwise(ends)]
+        return names, self._kind[first : self._n]
 
     def find(self, stream: Bytes, spans: Int32Array, kind: Int32Array) -> IntArray:
         """Return the number of each name or `UNKNOWN`, shape (n,).
@@ -262,8 +266,6 @@ def _move(old: Bytes, old_end: IntArray, kept: IntArray, new: Bytes, new_end: In
         new_end[number + 1] = at
 
 
-NO_INPUT = -1
-"""In place of the index of an input: none has this topic."""
 OF_PAYLOAD = -1
 """In place of the length of an id: the payloads of the topic name devices."""
 _TOPIC = 0
@@ -290,7 +292,7 @@ class Senders:
         self._router = router
         self._names = NameTable(max_bytes=max_bytes)
         self._of: RecordArray = np.zeros(1, _SENDER)
-        self._newest: tuple[int, list[str]] = 0, []
+        self._newest: tuple[int, list[str | None]] = 0, []
         """Devices of the senders that were added last, and the first of their numbers."""
 
     def __len__(self) -> int:
@@ -325,20 +327,20 @@ class Senders:
             first = len(self)
             senders[new] = self._names.add(stream, spans[new], kind[new])
             self._of = with_room(self._of, len(self))
-            found = [self._stated(*each) for each in self._names.since(first)]
-            of = self._of[first : len(self)]
-            of["input"], of["n_chars"] = [each[0] for each in found], [each[1] for each in found]
-            of["slot"], of["named_by"], of["n_freed"] = NO_SLOT, UNKNOWN, 0
-            self._newest = first, [each[2] for each in found]
+            self._state(first)
         return senders
 
-    def _stated(self, name: bytes, kind: int) -> tuple[int, int, str]:
-        """Return the input of a sender, the length of its id, and the id; see `device`."""
-        text = _text(name)
-        if kind != _TOPIC:
-            return kind - 1, len(name), text
-        index, device = self._router.match(text) or (NO_INPUT, "")
-        return index, OF_PAYLOAD if device is None else len(device), device or ""
+    def _state(self, first: int) -> None:
+        """Find out what is asked of senders from a number on, all topics or all ids."""
+        names, kinds = self._names.since(first)
+        of = self._of[first : len(self)]
+        if len(kinds) and kinds[0] == _TOPIC:
+            of["input"], devices = self._router.match_all(names)
+        else:
+            of["input"], devices = kinds - 1, list(names)
+        of["n_chars"] = [OF_PAYLOAD if each is None else len(each) for each in devices]
+        of["slot"], of["named_by"], of["n_freed"] = NO_SLOT, UNKNOWN, 0
+        self._newest = first, devices
 
     def found(self, topic: str) -> tuple[int, int]:
         """Return the input of a topic, or `NO_INPUT`, and the length of its device id."""
@@ -376,7 +378,7 @@ class Senders:
         first, newest = self._newest
         n = len(newest)
         return [
-            newest[each - first]
+            newest[each - first] or ""
             if 0 <= each - first < n
             else (self.device(each) if each >= 0 else names[-1 - each])
             for each in senders

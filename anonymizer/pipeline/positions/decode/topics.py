@@ -1,5 +1,6 @@
 """Routing of topics: which device sent a message, and which codec decodes it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -15,6 +16,9 @@ from anonymizer.settings.base import is_field
 
 if TYPE_CHECKING:
     from anonymizer.settings import InputSettings
+
+NO_INPUT = -1
+"""In place of the index of an input: none has this topic."""
 
 
 class Treatment(IntEnum):
@@ -118,16 +122,36 @@ class TopicRouter:
 
         About 1 µs.
         """
+        [index], [device] = self.match_all([topic])
+        return None if index == NO_INPUT else (index, device)
+
+    def match_all(self, topics: Sequence[str]) -> tuple[list[int], list[str | None]]:
+        """Return the index of each topic's input and the device as in `Route`, each of shape (n,).
+
+        `NO_INPUT` and no device where none matches. About 0.5 µs each.
+        """
+        index, device = [NO_INPUT] * len(topics), list[str | None]([""]) * len(topics)
+        left: Sequence[int] = range(len(topics))
         for i, (pattern, device_from) in enumerate(self._patterns):
-            found = pattern.fullmatch(topic)
-            if found is None:
-                continue
-            if device_from == "payload":
-                return i, None
-            named = found.groups()
-            # If one of several levels is empty, two devices could get the same id.
-            return i, "/".join(named) if all(named) else ""
+            fullmatch, others = pattern.fullmatch, []
+            is_one_level = device_from == "topic" and pattern.groups == 1
+            for at in left:
+                found = fullmatch(topics[at])
+                if found is None:
+                    others.append(at)
+                    continue
+                index[at] = i
+                device[at] = found[1] if is_one_level else _device(found, device_from)
+            left = others
+        return index, device
+
+
+def _device(found: re.Match[str], device_from: str) -> str | None:
+    if device_from == "payload":
         return None
+    named = found.groups()
+    # If one of several levels is empty, two devices could get the same id.
+    return "/".join(named) if all(named) else ""
 
 
 def _route(

@@ -7,7 +7,8 @@ import numpy as np
 
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int8Array, Int32Array, with_room
-from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows
+from anonymizer.pipeline.devices import NO_ROW
+from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 
 _NONE = np.int8(-1)
 

@@ -10,74 +10,8 @@ from typing import Any
 import numpy as np
 
 from anonymizer.algorithms.positions.device_keys import KeyArray, Keys
-from anonymizer.domain.arrays import BoolArray, Int32Array, with_room
-
-NO_ROW = -1
-
-
-class KeyRows:
-    """Assigns a row, a small integer, to each device by its key.
-
-    Attributes
-    ----------
-    key, is_used
-        Of the device in each row, and whether the row has one, shape (rows or more,).
-    """
-
-    def __init__(self) -> None:
-        self.key: KeyArray = np.zeros(0, np.uint64)
-        self.is_used: BoolArray = np.zeros(0, bool)
-        self._row_of: dict[int, int] = {}
-        self._free: list[int] = []
-
-    def __len__(self) -> int:
-        """Return the number of devices that have a row."""
-        return len(self._row_of)
-
-    def of(self, keys: KeyArray) -> Int32Array:
-        """Return the row of each device, shape (n,); new devices get one."""
-        return np.array([self._row(key) for key in keys.tolist()], np.int32)
-
-    def find(self, keys: KeyArray) -> Int32Array:
-        """Return the row of each device, shape (n,); `NO_ROW` if it has none."""
-        return np.array([self._row_of.get(key, NO_ROW) for key in keys.tolist()], np.int32)
-
-    def used(self) -> Int32Array:
-        """Return the rows of all devices."""
-        return np.flatnonzero(self.is_used).astype(np.int32)
-
-    def drop(self, rows: Int32Array) -> None:
-        """Forget the devices in these rows, which may pass to others."""
-        for row, key in zip(rows.tolist(), self.key[rows].tolist(), strict=True):
-            del self._row_of[key]
-            self._free.append(row)
-        self.is_used[rows] = False
-
-    def _row(self, key: int) -> int:
-        row = self._row_of.get(key)
-        if row is None:
-            row = self._free.pop() if self._free else len(self._row_of)
-            self._row_of[key] = row
-            if row >= len(self.key):
-                self.key = with_room(self.key, row + 1)
-                self.is_used = with_room(self.is_used, row + 1)
-            self.key[row], self.is_used[row] = key, True
-        return row
-
-    def state(self) -> dict[str, Any]:
-        """Return which devices have which rows."""
-        return {
-            "key": self.key,
-            "is_used": self.is_used,
-            "free": np.array(self._free, np.int32),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state."""
-        self.key, self.is_used = state["key"], state["is_used"]
-        self._free = state["free"].tolist()
-        rows = np.flatnonzero(self.is_used)
-        self._row_of = dict(zip(self.key[rows].tolist(), rows.tolist(), strict=True))
+from anonymizer.domain.arrays import Int32Array, distinct, with_room
+from anonymizer.pipeline.devices import NO_ROW, KeyRows
 
 
 class DeviceRows:
@@ -109,7 +43,7 @@ class DeviceRows:
         self._make_room(slot)
         after = self._after_row_of_slot[slot]
         if after.min(initial=1) <= 0:
-            unknown = np.unique(slot[after <= 0])
+            unknown = distinct(slot[after <= 0])
             self._after_row_of_slot[unknown] = self._rows.of(self._keys(unknown)) + np.int32(1)
             after = self._after_row_of_slot[slot]
         rows: Int32Array = after - np.int32(1)
@@ -118,7 +52,7 @@ class DeviceRows:
     def find(self, slot: Int32Array) -> Int32Array:
         """Return the row of the device in each slot, shape (n,); `NO_ROW` if it has none."""
         self._make_room(slot)
-        unknown = np.unique(slot[self._after_row_of_slot[slot] == 0])
+        unknown = distinct(slot[self._after_row_of_slot[slot] == 0])
         found = self._rows.find(self._keys(unknown))
         self._after_row_of_slot[unknown] = np.where(found == NO_ROW, NO_ROW, found + 1)
         after = self._after_row_of_slot[slot]

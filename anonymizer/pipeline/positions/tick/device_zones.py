@@ -14,7 +14,7 @@ from anonymizer.algorithms.positions.demands import Demand
 from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, OwnedZones, Polygon, Zones
 from anonymizer.codecs.device_zones import StatedZones, decode
-from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, Int32Array, distinct
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
@@ -459,7 +459,7 @@ class DeviceZones:
         if more > 0:
             room = np.full(max(more, len(self._owner_of_slot)), _UNKNOWN, np.int32)
             self._owner_of_slot = np.concatenate([self._owner_of_slot, room])
-        unknown = np.unique(slot[self._owner_of_slot[slot] == _UNKNOWN])
+        unknown = distinct(slot[self._owner_of_slot[slot] == _UNKNOWN])
         keys = self._devices.keys(unknown).tolist()
         publishers = self._devices.publishers(unknown).tolist()
         found = [self._owner(*each) for each in zip(publishers, keys, strict=True)]

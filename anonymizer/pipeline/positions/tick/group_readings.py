@@ -10,8 +10,8 @@ from anonymizer.algorithms.positions.device_keys import Keys, slots_as_keys
 from anonymizer.algorithms.positions.readings import ReadingsState, summarize
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.devices import NO_SLOT
-from anonymizer.pipeline.positions.tick.device_rows import NO_ROW, DeviceRows, KeyRows
+from anonymizer.pipeline.devices import NO_ROW, NO_SLOT, KeyRows
+from anonymizer.pipeline.positions.tick.device_rows import DeviceRows
 
 if TYPE_CHECKING:
     from anonymizer.settings import ReadingSettings

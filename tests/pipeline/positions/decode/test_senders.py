@@ -9,8 +9,8 @@ from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decode.decoding import Decoder
-from anonymizer.pipeline.positions.decode.senders import NO_INPUT, OF_PAYLOAD, UNKNOWN, Senders
-from anonymizer.pipeline.positions.decode.topics import TopicRouter
+from anonymizer.pipeline.positions.decode.senders import OF_PAYLOAD, UNKNOWN, Senders
+from anonymizer.pipeline.positions.decode.topics import NO_INPUT, TopicRouter
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import InputSettings, LimitSettings
 
@@ -48,7 +48,7 @@ def test_a_device_has_one_slot_whatever_names_it_and_never_that_of_another(
         rows = np.arange(len(decoded.sender))
         slots = decoded.slots(rows, devices).tolist()
         assert slots == [expected.slot(decoded.device(row)) for row in rows.tolist()]
-        free = np.array([slot for slot in freed if slot < expected._n_slots], np.int32)
+        free = np.array([slot for slot in freed if slot < len(expected._rows.key)], np.int32)
         devices.free(free)
         expected.free(free)
 
