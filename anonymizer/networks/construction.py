@@ -13,6 +13,7 @@ from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork, Shapes
 from anonymizer.errors import InputError
 from anonymizer.networks.drawn_roads import (
+    TWIN_M,
     Arcs,
     Corners,
     Nodes,
@@ -57,6 +58,7 @@ def from_arrays(
     backward: BoolArray,
     corners: Corners | None = None,
     max_spacing_m: float = 0.0,
+    twin_m: float = TWIN_M,
     way: IntArray | None = None,
     load: FloatArray | None = None,
 ) -> RoadNetwork:
@@ -69,7 +71,7 @@ def from_arrays(
     u, v
         Ends of each road as indices of nodes, shape (m,). A pair may occur again, in either
         direction: of parallel roads the shortest drivable one is kept for each direction of
-        travel. Loops are dropped.
+        travel. Loops are dropped. Of drawn roads that get nodes, none is left out.
     length_m
         Shape (m,); NaN if unknown: then the great-circle distance between the ends is used, or
         `UNKNOWN_LENGTH_M` in a network without coordinates.
@@ -82,6 +84,8 @@ def from_arrays(
         added to them.
     max_spacing_m
         Drawn roads that are longer get nodes in between; 0: none (see `with_nodes_between`).
+    twin_m
+        See `TWIN_M`.
     way
         Way of OpenStreetMap of each road, 0 for none, shape (m,); None: the source has no ways.
     load
@@ -110,6 +114,7 @@ def from_arrays(
         along=np.tile([True, False], len(u)),
         corners=corners,
         max_spacing_m=max_spacing_m,
+        twin_m=twin_m,
         way=None if way is None else np.repeat(way, 2),
         load=load,
     )
@@ -129,6 +134,7 @@ def from_arcs(
     along: BoolArray | None = None,
     corners: Corners | None = None,
     max_spacing_m: float = 0.0,
+    twin_m: float = TWIN_M,
     way: IntArray | None = None,
     load: FloatArray | None = None,
 ) -> RoadNetwork:
@@ -148,7 +154,9 @@ def from_arcs(
     ways = np.zeros(len(tail), np.int64) if way is None else way
     arcs = Arcs(tail, head, length_m, speed_mps, drivable, road_of, along, ways)
     if corners is not None:
-        nodes, arcs, corners = with_nodes_between(nodes, arcs, corners, max_spacing_m=max_spacing_m)
+        nodes, arcs, corners = with_nodes_between(
+            nodes, arcs, corners, max_spacing_m=max_spacing_m, twin_m=twin_m
+        )
     arcs = arcs._replace(length_m=_complete_lengths(nodes, arcs))
     if not (np.isfinite(speed_mps) & (speed_mps > 0)).all():
         raise InputError("a road has no speed above 0")

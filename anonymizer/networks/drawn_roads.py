@@ -18,8 +18,11 @@ MAX_SPACING_M = 100.0
 """Metres of drawn road between nodes, at most, unless a caller says otherwise."""
 
 TWIN_M = 25.0
-"""Two drawings between the same nodes whose middles are no farther apart are one road: the two
-directions of a street, as SUMO and directed graphs draw them."""
+"""Two drawings between the same nodes whose middles are no farther apart are one road, unless a
+caller says otherwise: the two directions of a street, as SUMO and directed graphs draw them."""
+
+_LEAST_PIECE_M = 5.0
+"""No road is cut in shorter pieces only because it would be parallel to another, or a loop."""
 
 _SAME_DEG = 1e-6
 """A decimetre: corners as close to the end of their road are that end."""
@@ -148,7 +151,7 @@ _LINE = re.compile(r"\s*LINESTRING(?: ?Z| ?M| ?ZM)?\s*\((.*)\)\s*", re.IGNORECAS
 
 
 def with_nodes_between(
-    nodes: Nodes, arcs: Arcs, corners: Corners, *, max_spacing_m: float
+    nodes: Nodes, arcs: Arcs, corners: Corners, *, max_spacing_m: float, twin_m: float = TWIN_M
 ) -> tuple[Nodes, Arcs, Corners]:
     """Return the nodes and arcs after cutting roads into pieces of equal length.
 
@@ -158,6 +161,8 @@ def with_nodes_between(
         The network as drawn. Each road is listed as an arc from both of its ends.
     max_spacing_m
         Length of a piece along the drawn road, at most; 0: roads stay whole.
+    twin_m
+        As `TWIN_M`.
 
     Returns
     -------
@@ -171,13 +176,14 @@ def with_nodes_between(
 
     Notes
     -----
-    A loop that is longer than a piece is cut in three at least, because a network has neither
-    loops nor parallel roads. O(arcs log arcs + corners), vectorized.
+    A network has neither loops nor parallel roads. So a loop is cut in three at least, and a road
+    in two where a shorter one joins its ends, unless a piece would be shorter than
+    `_LEAST_PIECE_M`. O(arcs log arcs + corners), vectorized.
     """
     ends = np.zeros((len(corners.first_corner_of) - 1, 2), np.int64)
     ends[arcs.road_of[arcs.along]] = np.stack((arcs.tail, arcs.head), axis=1)[arcs.along]
     line = _Line.of(nodes, ends, corners)
-    arcs = _with_twins_joined(arcs, ends, line)
+    arcs = _with_twins_joined(arcs, ends, line, twin_m)
     arcs = arcs._replace(
         length_m=np.where(np.isnan(arcs.length_m), line.length_m[arcs.road_of], arcs.length_m)
     )
@@ -185,8 +191,7 @@ def with_nodes_between(
     if max_spacing_m:
         used = np.unique(arcs.road_of)
         n_pieces[used] = np.maximum(np.ceil(line.length_m[used] / max_spacing_m - 1e-9), 1)
-        loop = (ends[:, 0] == ends[:, 1]) & (n_pieces > 1)
-        n_pieces[loop] = np.maximum(n_pieces[loop], 3)
+        n_pieces = np.maximum(n_pieces, _fewest_pieces(arcs, ends, n_pieces, line.length_m))
     road = np.repeat(np.arange(len(ends)), n_pieces - 1)
     before = np.cumsum(n_pieces - 1) - (n_pieces - 1)
     place = np.arange(len(road)) - before[road] + 1
@@ -198,6 +203,26 @@ def with_nodes_between(
     )
     first_new = len(nodes.node_id) + before
     return whole, _cut(arcs, n_pieces, first_new), line.cut(n_pieces)
+
+
+def _fewest_pieces(
+    arcs: Arcs, ends: IntArray, n_pieces: IntArray, length_m: FloatArray
+) -> IntArray:
+    """Return in how many pieces each road must be cut at least, or it would be left out."""
+    low, high = np.sort(ends, axis=1).T
+    pair = low * (int(ends.max(initial=-1)) + 1) + high
+    is_used, is_driven = np.zeros((2, len(ends)), np.bool_)
+    is_used[arcs.road_of] = True
+    is_driven[arcs.road_of[arcs.drivable]] = True
+    # One road stays whole between two nodes: the shortest that may be driven.
+    whole = np.flatnonzero(is_used & (n_pieces == 1))
+    whole = whole[np.lexsort((length_m[whole], ~is_driven[whole], pair[whole]))]
+    stays = n_pieces > 1
+    stays[whole[np.flatnonzero(np.diff(pair[whole], prepend=-1))]] = True
+    fewest = np.where(stays, 1, 2)
+    fewest[ends[:, 0] == ends[:, 1]] = 3
+    fewest[length_m < fewest * _LEAST_PIECE_M] = 1
+    return np.where(is_used, fewest, 1)
 
 
 def corners_of_arcs(corners: Corners, arcs: Arcs, kept: IntArray) -> Corners:
@@ -279,7 +304,7 @@ class _Line(NamedTuple):
         return Corners(first, self.lat[inner], self.lon[inner])
 
 
-def _with_twins_joined(arcs: Arcs, ends: IntArray, line: _Line) -> Arcs:
+def _with_twins_joined(arcs: Arcs, ends: IntArray, line: _Line, twin_m: float) -> Arcs:
     """Return the arcs, in which drawings of one road refer to one of these (see `TWIN_M`)."""
     n_roads = len(ends)
     pair = np.sort(ends, axis=1)
@@ -288,7 +313,7 @@ def _with_twins_joined(arcs: Arcs, ends: IntArray, line: _Line) -> Arcs:
     a, b = order[:-1], order[1:]
     joined = np.zeros(n_roads, np.bool_)
     joined[1:] = (pair[a] == pair[b]).all(axis=1)
-    joined[1:] &= haversine_m(lat[a], lon[a], lat[b], lon[b]) <= TWIN_M
+    joined[1:] &= haversine_m(lat[a], lon[a], lat[b], lon[b]) <= twin_m
     leader = np.empty(n_roads, np.int64)
     leader[order] = order[np.maximum.accumulate(np.where(joined, 0, np.arange(n_roads)))]
     turned = ends[:, 0] != ends[leader, 0]

@@ -26,6 +26,9 @@ _NOBODY = -(2**63)
 """Stands for a point that is nowhere; points without ids are numbered from the next one on, until
 the ids of the file are known."""
 
+_SAME_M = 0.5
+"""Ways draw each road once: two between the same nodes are one only where they are drawn alike."""
+
 _USED, _CUT, _WITHOUT, _TWICE = "used", "cut at the border", "without nodes", "drawn twice"
 _LOOP, _AREA, _OTHER = "from a node to itself", "areas", "of other classes"
 _ORDER = (_USED, _CUT, _WITHOUT, _LOOP, _TWICE, _AREA, _OTHER)
@@ -264,5 +267,6 @@ def _split(points: _Points, roads: Sequence[_Road], *, max_spacing_m: float) -> 
         backward=np.array([each.backward for each in roads], np.bool_)[of],
         corners=Corners(n_before, lat[corner], lon[corner]),
         max_spacing_m=max_spacing_m,
+        twin_m=_SAME_M,
         way=np.array([each.way for each in roads], np.int64)[of],
     )

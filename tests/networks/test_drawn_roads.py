@@ -80,10 +80,8 @@ def test_new_nodes_join_the_same_nodes_and_stand_on_the_drawn_roads(
     assert {after.degree(v) for v in range(6, cut.n_nodes)} <= {2}
 
 
-@pytest.mark.parametrize(("spacing_m", "n_roads"), [(1000.0, 1), (100.0, 6 + 8 + 3)])
-def test_loops_and_parallel_roads_that_are_longer_than_the_spacing_are_roads_of_their_own(
-    spacing_m: float, n_roads: int
-) -> None:
+@pytest.mark.parametrize(("spacing_m", "n_roads"), [(1000.0, 1 + 2 + 3), (100.0, 6 + 8 + 3)])
+def test_loops_and_parallel_roads_are_roads_of_their_own(spacing_m: float, n_roads: int) -> None:
     # A straight road of 556 m, one of 713 m with a bend, and a loop of 291 m.
     network = from_arrays(
         node_id=np.array(["a", "b"]),
@@ -103,6 +101,34 @@ def test_loops_and_parallel_roads_that_are_longer_than_the_spacing_are_roads_of_
         max_spacing_m=spacing_m,
     )
     assert network.n_roads == n_roads
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-9, 9)), max_size=9))
+def test_no_drawn_road_is_left_out(roads: list[tuple[int, int, int]]) -> None:
+    """Loops, and several roads between the same corners, each with a bend of its own."""
+    corner = np.array([[60.0, 24.0], [60.0, 24.001], [60.001, 24.0], [60.001, 24.001]])
+    u, v, bend = np.array(roads, np.int64).reshape(-1, 3).T
+    off = np.where(u == v, 4 * bend + 2, bend) * 2e-4
+    middle = corner[[u, v]].mean(axis=0) + np.stack((off, off), axis=1)
+    one_way = np.ones(len(u), np.bool_)
+    network = from_arrays(
+        node_id=np.arange(4),
+        lat=corner[:, 0],
+        lon=corner[:, 1],
+        u=u,
+        v=v,
+        length_m=np.full(len(u), np.nan),
+        speed_mps=np.ones(len(u)),
+        forward=one_way,
+        backward=~one_way,
+        corners=Corners(np.arange(len(u) + 1), middle[:, 0], middle[:, 1]),
+        max_spacing_m=100.0,
+        twin_m=0.5,
+    )
+    ends = corner[np.stack((u, v))]
+    drawn_m = haversine_m(*ends[0].T, *middle.T) + haversine_m(*middle.T, *ends[1].T)
+    alike = {(min(a, b), max(a, b), c): m for (a, b, c), m in zip(roads, drawn_m, strict=True)}
+    assert network.length_m.sum() / 2 == pytest.approx(sum(alike.values()), rel=1e-6)
 
 
 def test_the_two_directions_of_a_street_share_its_nodes() -> None:
