@@ -178,7 +178,7 @@ check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, docume
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m tests.dependencies
+	$(BIN)/python -m tools.dependencies
 	$(BIN)/deptry anonymizer experiments simulator
 	@echo "$(BIN)/vulture, without variables"; found=$$($(BIN)/vulture); case $$? in 0|3) ! printf '%s' "$$found" | grep -v 'unused variable';; *) false;; esac
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

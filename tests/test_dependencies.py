@@ -1,6 +1,6 @@
 import pytest
 
-from tests.dependencies import allowed, faults, pins
+from tools.dependencies import allowed, faults, pins
 
 HASH = f"    --hash=sha256:{'0' * 64}"
 

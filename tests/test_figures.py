@@ -10,6 +10,7 @@ from tests.console import ROOT
 from tools import reach
 from tools.figures import (
     files_entered,
+    n_bytes_of_notes,
     n_bytes_of_pages,
     n_keys,
     n_lines_loaded,
@@ -40,6 +41,11 @@ def test_settings_are_no_more_than_they_were() -> None:
 def test_pages_are_no_longer_than_they_were() -> None:
     """Whoever adds to a page takes as much away; the laboratory is in notes."""
     assert n_bytes_of_pages() <= 220_000
+
+
+def test_notes_keep_what_a_decision_rests_on() -> None:
+    """What is superseded goes when its successor comes: git keeps it."""
+    assert n_bytes_of_notes() <= 120_000
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:

@@ -8,11 +8,13 @@ as plain Python, or from the machine code in the wheel: an empty environment wou
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PathDistribution
 from pathlib import Path
@@ -62,18 +64,24 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return install(tmp_path_factory.mktemp("wheel"))
 
 
-def install(folder: Path, **variables: str) -> Installed:
-    """Build a wheel with variables, and install it below a folder."""
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
+def build(folder: Path, variables: Mapping[str, str], *, root: Path = ROOT) -> Path:
+    """Build a wheel of a tree into a folder, with variables."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
     subprocess.run(
-        [*build, str(folder)],
-        cwd=ROOT,
+        [*command, str(folder)],
+        cwd=root,
         env=os.environ | variables,
         check=True,
         capture_output=True,
         timeout=DEADLINE_S,
     )
     [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def install(folder: Path, **variables: str) -> Installed:
+    """Build a wheel with variables, and install it below a folder."""
+    wheel = build(folder, variables)
     venv.create(folder / "env", symlinks=True)
     python = folder / "env" / "bin" / "python"
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -102,6 +110,30 @@ def test_the_wheel_has_every_file_of_the_packages_and_no_other(installed: Instal
     }
     assert names == sources
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
+
+
+def test_a_wheel_of_another_copy_of_the_tree_has_the_same_bytes(
+    tmp_path: Path, installed: Installed
+) -> None:
+    """Whatever the folder, the times and modes of the files, and the order in which they lie."""
+    copy = tmp_path / "copy"
+    files = ["pyproject.toml", "README.md", "LICENSE", "NOTICE", "tools", *PACKAGES]
+    for name in reversed(files):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, copy / name)
+    for path in copy.rglob("*"):
+        path.chmod(path.stat().st_mode & ~0o077)
+        os.utime(path, (1e9, 1e9))
+    moment = {"SOURCE_DATE_EPOCH": "1796000000"}
+    first, second = (
+        build(tmp_path / name, moment, root=root).read_bytes()
+        for name, root in (("first", ROOT), ("second", copy))
+    )
+    assert first == second
+    assert first != installed.wheel.read_bytes(), "it has the moment that is stated"
 
 
 def test_the_metadata_has_the_version_the_licences_and_the_extras(installed: Installed) -> None:

@@ -83,6 +83,7 @@ def figures() -> Iterator[tuple[str, str]]:
     families = metrics_page().partition("## Outcomes and reasons")[0].count("\n| `anonymizer_")
     yield "families of metrics", str(families)
     yield "pages", f"{len(pages())} files, {n_bytes_of_pages() / 1e3:.0f} kB"
+    yield "notes", f"{n_bytes_of_notes() / 1e3:.0f} kB"
 
 
 def pages() -> list[Path]:
@@ -94,6 +95,11 @@ def pages() -> list[Path]:
 def n_bytes_of_pages() -> int:
     """Return the size of all pages."""
     return sum(page.stat().st_size for page in pages())
+
+
+def n_bytes_of_notes() -> int:
+    """Return the size of all notes, pictures included."""
+    return sum(note.stat().st_size for note in (ROOT / "notes").rglob("*") if note.is_file())
 
 
 def files_entered() -> list[Path]:

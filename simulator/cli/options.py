@@ -5,8 +5,10 @@ import os
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial, wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -16,7 +18,6 @@ from anonymizer.extras import require
 if TYPE_CHECKING:
     from anonymizer.domain.arrays import FloatArray
     from anonymizer.pipeline.ports import Outgoing
-    from anonymizer.settings import BrokerSettings
     from simulator.faults import Faults
     from simulator.playing import Outlet
     from simulator.reports import Due, Playable, Source
@@ -156,6 +157,8 @@ Duration = Annotated[
     typer.Option(callback=above_zero, metavar="S", help="End after this many seconds of playing."),
 ]
 
+MakeOutlet: TypeAlias = Callable[[], "Outlet"]
+
 
 def play_reports(
     source: "Source",
@@ -198,27 +201,38 @@ def play_source(
     typer.echo(summary(tally, requested_per_s=source.rate_per_s))
 
 
-def broker_settings(
-    url: str,
-    version: Version,
-    username: str | None,
-    password_file: Path | None,
-    ca_file: Path | None,
+def outlet_of(
     *,
-    allow_plaintext: bool,
-) -> "BrokerSettings":
-    """Return the settings of the broker; a password comes from a file or the environment."""
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    qos: Qos = 0,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    wait_for: WaitFor = None,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+) -> "Outlet":
+    """Return where these options publish to; a password comes from a file or the environment.
+
+    Raises
+    ------
+    SettingsError
+        If the broker cannot be used so.
+    """
     from pydantic import ValidationError
 
     from anonymizer.settings import BrokerSettings
+    from simulator.playing import Outlet
 
-    if url.startswith(("ws://", "wss://")):
+    if broker.startswith(("ws://", "wss://")):
         require("websockets")
     try:
-        return BrokerSettings.model_validate(
+        settings = BrokerSettings.model_validate(
             {
-                "url": url,
-                "version": version.value,
+                "url": broker,
+                "version": mqtt.value,
                 "username": username,
                 "password": os.environ.get("SIMULATOR_PASSWORD"),
                 "password_file": password_file,
@@ -231,3 +245,37 @@ def broker_settings(
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         what = "--broker: " if first["loc"] else ""
         raise SettingsError(what + first["msg"].removeprefix("Value error, ")) from None
+    return Outlet(
+        broker=settings,
+        qos=qos,
+        connections=connections,
+        wait_for=wait_for,
+        connect_timeout_s=connect_timeout,
+    )
+
+
+def publishes(*, qos: int = 0) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `outlet_of`, in place of its parameter `outlet`.
+
+    The command gets a function without arguments, which returns the `Outlet`: of a broker that
+    cannot be used is told only who wants to publish.
+    """
+
+    def derived(command: Callable[..., None]) -> Callable[..., None]:
+        own = {each.name: each for each in signature(command).parameters.values()}
+        del own["outlet"]
+        shared = dict(signature(outlet_of).parameters)
+        shared["qos"] = shared["qos"].replace(default=qos)
+
+        @wraps(command)
+        def parsed(**given: Any) -> None:  # noqa: ANN401  of any option
+            where = {name: given.pop(name) for name in shared}
+            command(**given, outlet=partial(outlet_of, **where))
+
+        # What typer reads.
+        parameters = [*own.values(), *shared.values()]
+        parsed.__dict__["__signature__"] = signature(command).replace(parameters=parameters)
+        parsed.__annotations__ = {each.name: each.annotation for each in parameters}
+        return parsed
+
+    return derived

@@ -1,5 +1,6 @@
 """The command `simulator replay`."""
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,23 +10,13 @@ import typer
 from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
 from simulator.cli.options import (
-    AllowPlaintext,
-    Broker,
-    CaFile,
-    Connections,
-    ConnectTimeout,
     Duration,
-    MqttVersion,
-    PasswordFile,
-    Qos,
+    MakeOutlet,
     Quiet,
     Topic,
-    Username,
-    Version,
-    WaitFor,
     above_zero,
-    broker_settings,
     play_reports,
+    publishes,
 )
 
 EXAMPLES = """Examples:
@@ -45,6 +36,7 @@ class StatedTime(StrEnum):
     RECORDED = "recorded"
 
 
+@publishes()
 def replay(
     trace: Annotated[
         Path,
@@ -57,7 +49,6 @@ def replay(
     speed: Annotated[
         float, typer.Option(callback=above_zero, metavar="X", help="60 plays an hour in a minute.")
     ] = 1.0,
-    broker: Broker = "mqtt://127.0.0.1:1883",
     network: Annotated[
         str | None,
         typer.Option(
@@ -78,20 +69,11 @@ def replay(
     ] = StatedTime.NOW,
     loop: Annotated[bool, typer.Option("--loop", help="Start again at the end.")] = False,
     topic: Topic = "positions/{device}",
-    qos: Qos = 0,
-    connections: Connections = 1,
-    connect_timeout: ConnectTimeout = 5.0,
-    wait_for: WaitFor = None,
-    mqtt: MqttVersion = Version.V5,
-    username: Username = None,
-    password_file: PasswordFile = None,
-    ca_file: CaFile = None,
-    allow_plaintext: AllowPlaintext = False,
     quiet: Quiet = False,
+    outlet: MakeOutlet,
 ) -> None:
     """Publish a recorded trace at a multiple of its speed."""
     from anonymizer.networks import load_network
-    from simulator.playing import Outlet
     from simulator.trace_replay import ReplaySource, locate_nodes
 
     with extra("tables"):
@@ -99,16 +81,7 @@ def replay(
         from anonymizer.files.traces import read_trace
         from simulator.fcd_traces import is_fcd, read_fcd
 
-    outlet = Outlet(
-        broker=broker_settings(
-            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
-        ),
-        topic=topic,
-        qos=qos,
-        connections=connections,
-        connect_timeout_s=connect_timeout,
-        wait_for=wait_for,
-    )
+    where = replace(outlet(), topic=topic)
     if is_fcd(trace):
         recorded = read_fcd(trace, None if network is None else Path(network))
     else:
@@ -127,4 +100,4 @@ def replay(
     )
     if recorded.n_unusable:
         typer.echo(f"{recorded.n_unusable:,} rows of the trace are unusable and left out", err=True)
-    play_reports(source, outlet, quiet=quiet)
+    play_reports(source, where, quiet=quiet)

@@ -1,6 +1,7 @@
 """The commands `simulator run` and `simulator trace`."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,34 +10,24 @@ import typer
 from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
 from simulator.cli.options import (
-    AllowPlaintext,
     Batch,
     Begins,
-    Broker,
-    CaFile,
-    Connections,
-    ConnectTimeout,
     Devices,
     Duration,
     FaultShares,
     GpsNoise,
-    MqttVersion,
+    MakeOutlet,
     Network,
     Parked,
-    PasswordFile,
-    Qos,
     Queues,
     Quiet,
     Rate,
     Seed,
     Topic,
-    Username,
-    Version,
-    WaitFor,
     above_zero,
-    broker_settings,
     play_reports,
     play_source,
+    publishes,
 )
 
 RUN_EXAMPLES = """Examples:
@@ -56,12 +47,12 @@ _MAX_BATCH = 100_000
 _TOPIC = "positions/{device}"
 
 
+@publishes()
 def run(
     *,
     network: Network,
     devices: Devices = 1000,
     rate: Rate = 1.0,
-    broker: Broker = "mqtt://127.0.0.1:1883",
     seed: Seed = 0,
     duration: Duration = None,
     parked: Parked = 0.1,
@@ -88,17 +79,9 @@ def run(
         typer.Option(metavar="TRACE", help="Also write a trace (csv, csv.gz, parquet); ts from 0."),
     ] = None,
     topic: Topic = _TOPIC,
-    qos: Qos = 0,
     batch: Batch = 1,
-    connections: Connections = 1,
-    connect_timeout: ConnectTimeout = 5.0,
-    wait_for: WaitFor = None,
-    mqtt: MqttVersion = Version.V5,
-    username: Username = None,
-    password_file: PasswordFile = None,
-    ca_file: CaFile = None,
-    allow_plaintext: AllowPlaintext = False,
     quiet: Quiet = False,
+    outlet: MakeOutlet,
 ) -> None:
     """Simulate devices that drive over a road network and report their positions.
 
@@ -110,7 +93,6 @@ def run(
     from anonymizer.networks import load_network
     from simulator.faults import Faults
     from simulator.fleet import FleetSource
-    from simulator.playing import Outlet
     from simulator.reports import Recording
     from simulator.scenario import Scenario
     from simulator.traffic import Traffic
@@ -119,17 +101,7 @@ def run(
         with extra("tables"):
             from simulator.trace_writer import TraceWriter
 
-    outlet = Outlet(
-        broker=broker_settings(
-            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
-        ),
-        topic=topic,
-        qos=qos,
-        per_message=batch,
-        connections=connections,
-        connect_timeout_s=connect_timeout,
-        wait_for=wait_for,
-    )
+    where = replace(outlet(), topic=topic, per_message=batch)
     wrong = None
     if faults is not None:
         if batch > 1 or everything:
@@ -155,7 +127,7 @@ def run(
                 begins_s=begins,
                 queues=queues,
             )
-            play_source(scenario, outlet, encode=scenario.encode, quiet=quiet)
+            play_source(scenario, where, encode=scenario.encode, quiet=quiet)
             return
         traffic = Traffic(
             roads, devices, seed=seed, parked_share=parked, begins_s=begins, queues=queues
@@ -170,11 +142,11 @@ def run(
         )
 
         if record is None:
-            play_reports(source, outlet, quiet=quiet, faults=wrong, seed=seed)
+            play_reports(source, where, quiet=quiet, faults=wrong, seed=seed)
         else:
             with TraceWriter(record, device_id=source.device_id) as writer:
                 recording = Recording(source, writer)
-                play_reports(recording, outlet, quiet=quiet, faults=wrong, seed=seed)
+                play_reports(recording, where, quiet=quiet, faults=wrong, seed=seed)
 
 
 def trace(

@@ -6,25 +6,15 @@ from typing import Annotated
 import typer
 
 from simulator.cli.options import (
-    AllowPlaintext,
-    Broker,
-    CaFile,
-    Connections,
-    ConnectTimeout,
     Duration,
-    MqttVersion,
+    MakeOutlet,
     Network,
-    PasswordFile,
-    Qos,
     Quiet,
     Seed,
     Topic,
-    Username,
-    Version,
-    WaitFor,
     above_zero,
-    broker_settings,
     play_source,
+    publishes,
 )
 
 EXAMPLES = """Examples:
@@ -37,6 +27,7 @@ EXAMPLES = """Examples:
     """
 
 
+@publishes()
 def sensors(
     *,
     network: Network,
@@ -53,24 +44,15 @@ def sensors(
             metavar="CSV", help="Write the positions to this file, and readings alone to MQTT."
         ),
     ] = None,
-    broker: Broker = "mqtt://127.0.0.1:1883",
     seed: Seed = 0,
     duration: Duration = None,
     topic: Topic = "sensors/{device}",
-    qos: Qos = 0,
-    connections: Connections = 1,
-    connect_timeout: ConnectTimeout = 5.0,
-    wait_for: WaitFor = None,
-    mqtt: MqttVersion = Version.V5,
-    username: Username = None,
-    password_file: PasswordFile = None,
-    ca_file: CaFile = None,
-    allow_plaintext: AllowPlaintext = False,
     print_settings: Annotated[
         bool,
         typer.Option("--print-settings", help="Print matching gateway settings; send nothing."),
     ] = False,
     quiet: Quiet = False,
+    outlet: MakeOutlet,
 ) -> None:
     """Simulate sensors that stand still and report nitrogen dioxide and temperature.
 
@@ -78,7 +60,6 @@ def sensors(
     positions from the file. The readings depend only on the seed and the time of day.
     """
     from anonymizer.networks import load_network
-    from simulator.playing import Outlet
     from simulator.sensors import SensorNetwork, settings_text
 
     source = SensorNetwork(
@@ -95,13 +76,5 @@ def sensors(
     if print_settings:
         typer.echo(settings_text(network, topic, registry), nl=False)
         return
-    outlet = Outlet(
-        broker=broker_settings(
-            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
-        ),
-        qos=qos,
-        connections=connections,
-        connect_timeout_s=connect_timeout,
-        wait_for=wait_for,
-    )
-    play_source(source, outlet, encode=source.encode, quiet=quiet)
+    where = outlet()
+    play_source(source, where, encode=source.encode, quiet=quiet)

@@ -7,21 +7,11 @@ from typing import Annotated
 import typer
 
 from simulator.cli.options import (
-    AllowPlaintext,
-    Broker,
-    CaFile,
-    Connections,
-    ConnectTimeout,
-    MqttVersion,
-    PasswordFile,
-    Qos,
+    MakeOutlet,
     Quiet,
     Seed,
-    Username,
-    Version,
-    WaitFor,
     above_zero,
-    broker_settings,
+    publishes,
 )
 
 EXAMPLES = """Examples:
@@ -44,6 +34,7 @@ def _truck_topic(value: str) -> str:
     return value
 
 
+@publishes(qos=1)
 def tolls(
     *,
     days: Annotated[int, typer.Option(min=1, max=3660)] = 1,
@@ -66,25 +57,16 @@ def tolls(
     rate: Annotated[
         float, typer.Option(callback=above_zero, metavar="HZ", help="Exits per second.")
     ] = 200.0,
-    broker: Broker = "mqtt://127.0.0.1:1883",
     seed: Seed = 0,
     topic: Annotated[
         str, typer.Option(callback=_truck_topic, help="{vehicle} is replaced by the truck's id.")
     ] = "toll/exit/{vehicle}",
-    qos: Qos = 1,
-    connections: Connections = 1,
-    connect_timeout: ConnectTimeout = 5.0,
-    wait_for: WaitFor = None,
-    mqtt: MqttVersion = Version.V5,
-    username: Username = None,
-    password_file: PasswordFile = None,
-    ca_file: CaFile = None,
-    allow_plaintext: AllowPlaintext = False,
     print_settings: Annotated[
         bool,
         typer.Option("--print-settings", help="Print matching gateway settings; send nothing."),
     ] = False,
     quiet: Quiet = False,
+    outlet: MakeOutlet,
 ) -> None:
     """Simulate trucks that leave motorways and pay toll, by the hour and the day of the week.
 
@@ -96,7 +78,7 @@ def tolls(
     import numpy as np
 
     from simulator.displays import summary
-    from simulator.playing import Outlet, play
+    from simulator.playing import play
     from simulator.publishing import Tally
     from simulator.toll_exits import (
         MADE,
@@ -130,16 +112,8 @@ def tolls(
     if out is not None:
         typer.echo(f"{out}: {write_exits(out, exits):,} exits")
         return
-    outlet = Outlet(
-        broker=broker_settings(
-            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
-        ),
-        qos=qos,
-        connections=connections,
-        connect_timeout_s=connect_timeout,
-        wait_for=wait_for,
-    )
+    where = outlet()
     source = TollSource(exits, n_total=n_exits, rate_per_s=rate)
     tally = Tally(was_heard=np.zeros(max(n_exits, 1), np.bool_))
-    asyncio.run(play(source, outlet, tally, encode=encoder(topic), quiet=quiet))
+    asyncio.run(play(source, where, tally, encode=encoder(topic), quiet=quiet))
     typer.echo(summary(tally, requested_per_s=rate))

@@ -20,7 +20,7 @@ from anonymizer.app.demo import (
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.settings import BrokerSettings, Settings
-from tests.app.test_contract import Contract, channels_of
+from tests.app.contracts import Contract, channels_of
 from tests.end_to_end import ANONYMIZER, START_S, witness
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)

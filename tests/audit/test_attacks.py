@@ -19,9 +19,9 @@ from experiments.audited import RAW, run_audit
 from experiments.broken_releases import raw_release
 from experiments.tracking_experiment import attacked, drive
 from tests.audit import parked_alone
+from tests.audit.evidence.sampled import WATCH
 from tests.audit.evidence.test_every_configuration import JOINT, sample_of
-from tests.audit.evidence.test_evidence import MADE, written
-from tests.audit.evidence.test_live_sample import WATCH
+from tests.audit.evidence.written import MADE, written
 from tests.audit.questions import every_question
 from tests.pipeline.positions.support import NETWORK, flow_settings
 from tools import manual

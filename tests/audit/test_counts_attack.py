@@ -16,7 +16,7 @@ from anonymizer.errors import InputError
 from anonymizer.networks import load_network
 from anonymizer.settings import CountSettings, Settings
 from tests.app.worlds import Paper, World, ideal_sessions
-from tests.audit.test_stream_audit import WORLD, audit_of, audited
+from tests.audit.audited import WORLD, audit_of, audited
 
 NETWORK = load_network("grid:12x12")
 SETTINGS = CountSettings(cells=64, k=10, every_s=60.0)

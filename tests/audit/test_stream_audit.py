@@ -9,25 +9,20 @@ import polars as pl
 import pytest
 
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.audit import AuditReport, Finding
 from anonymizer.audit.attacks.subtraction import COVERED_EVERY_S, subtraction
 from anonymizer.audit.case import Case, Reports
 from anonymizer.audit.stream_audit import promised_by
 from anonymizer.audit.stream_case import case_of
-from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.release_lines import Released, read_auditor_map, read_release
+from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
-from tests.app.worlds import CONTROLS, SIDE, TTL_S, Paper, World, ideal_sessions, wandering
+from tests.app.worlds import CONTROLS, SIDE, Paper, World, ideal_sessions, wandering
+from tests.audit.audited import SETTINGS, WORLD, audit_of, audited
 from tests.audit.mathematics.made import random_release
 
-SETTINGS = Settings.model_validate(
-    {"presence": {"ttl_s": TTL_S, "max_behind_s": 1.0}, "region": {"mode": "adka"}}
-)
-WORLD = wandering(n_devices=150, n_ticks=40, seed=1)
 FINDINGS = {
     (finding, None)
     for finding in (
@@ -39,44 +34,6 @@ FINDINGS = {
     for finding in ("intersection", "matching", "re-identification")
     for adversary in ("on_air", "off_air")
 }  # fmt: skip
-
-
-def audited(
-    folder: Path,
-    trace: Trace,
-    network: RoadNetwork,
-    *,
-    mode: Mode = "session",
-    with_map: bool = True,
-    sample: int = 0,
-    seed: int = 0,
-    settings: Settings = SETTINGS,
-    placebo: Released | None = None,
-) -> AuditReport:
-    """Audit the release and the map that lie in a folder."""
-    released = read_release(folder / "PUB.jsonl", network)
-    device_of = read_auditor_map(
-        folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
-    )
-    return audit_release(
-        trace,
-        released,
-        network,
-        settings,
-        device_of=device_of if with_map else None,
-        mode=mode,
-        tick_s=1.0,
-        sample=sample,
-        seed=seed,
-        placebo=placebo,
-    )
-
-
-def audit_of(
-    paper: Paper, folder: Path, *, world: World = WORLD, mode: Mode = "session"
-) -> AuditReport:
-    paper.write(folder)
-    return audited(folder, world.trace(), world.network, mode=mode)
 
 
 def the(report: AuditReport, attack: str, adversary: str | None = None) -> Finding:

@@ -19,7 +19,7 @@ from anonymizer.files.traces import trace_of
 from anonymizer.outputs.streets.street_hours import HourPassages, hour_passages
 from anonymizer.settings import Settings
 from tests.cli.support import in_process
-from tests.outputs.test_street_hours import HOUR, NETWORK, drives
+from tests.outputs.drives import HOUR, NETWORK, drives
 
 K = 5
 

@@ -12,7 +12,7 @@ from anonymizer.audit.table_audit import audit_table
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import SettingsError
 from anonymizer.files.tables import TextTable, read_table
-from tests.audit.test_table_audit import DECLARED, JOBS, Release, finding
+from tests.audit.released import DECLARED, JOBS, Release, finding
 
 MARKERS = {"", "?", None}
 

@@ -11,12 +11,12 @@ from anonymizer.cluster.dropping import Dropped, decode_dropped
 from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of
 from anonymizer.cluster.transactions import consumer_options
+from tests.cluster.clusters import cluster, recorded
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import DEADLINE_S, Committed, answer, processes, wait_until
 from tests.cluster.recorded import N_LANES, TOKEN
 from tests.cluster.run_sums import N_STAGES
 from tests.cluster.stages import FAILS, UNREADABLE, Sums
-from tests.cluster.test_cluster import cluster, recorded
 from tests.cluster.test_runner import Feed, make_topics, n_assigned, start
 
 pytestmark = pytest.mark.timeout(900)

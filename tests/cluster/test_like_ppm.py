@@ -19,9 +19,9 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.networks import load_network
 from tests.cli.support import anonymizer
 from tests.cluster.bsm import MESSAGE, bsm
+from tests.cluster.gateways import accounts
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Processes, processes, wait_until
-from tests.cluster.test_gateway import accounts
 
 REGIONS = "topic.CloakedPositions"
 """As the file of settings names it."""

@@ -18,6 +18,7 @@ from anonymizer.cluster.records import window_messages
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from anonymizer.outputs import output
 from tests.cluster.test_unreadable_inputs import KINDS, makers
+from tests.console import ROOT
 
 KNOWN = {
     "source": "cbca581fdef894fb",
@@ -55,6 +56,11 @@ def messages() -> Any:  # noqa: ANN401  likewise
         for name, each in sorted(vars(module).items())
         if hasattr(each, "_fields") and each.__module__ == module.__name__
     }
+
+
+def test_the_page_states_the_format_of_today() -> None:
+    page = (ROOT / "docs" / "scaling.md").read_text()
+    assert f"**format** (this version: {SNAPSHOT_FORMAT};" in page
 
 
 @pytest.mark.parametrize("kind", KNOWN)

@@ -16,9 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from anonymizer.codecs.coarse import short_id
 from tests.cluster.bsm import MESSAGE, bsm
+from tests.cluster.gateways import Bus, accounts, all_committed, start
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Processes, processes, wait_until
-from tests.cluster.test_gateway import Bus, accounts, all_committed, start
 
 DATA = Path(os.environ.get("ANONYMIZER_DATA", ""))
 TRACE = "traces/cabspotting_sf_2008-05-24_30.parquet"

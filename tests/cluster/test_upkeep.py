@@ -12,10 +12,10 @@ from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.positions.raw_batches import decode_raw, encode_raw
 from anonymizer.cluster.topics import topic_by_kind
 from anonymizer.settings import load_settings
+from tests.cluster.clusters import cluster, recorded
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import answer, wait_until
 from tests.cluster.recorded import N_LANES, TOKEN, Raws, config_of
-from tests.cluster.test_cluster import cluster, recorded
 from tests.preloaded import ran
 
 pytestmark = pytest.mark.timeout(900)

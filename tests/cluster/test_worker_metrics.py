@@ -7,7 +7,7 @@ from anonymizer.cluster.worker_metrics import Deletions, StageAccounts, WorkDone
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.ledger import Ledger
-from tests.cluster.test_resident import resident_of
+from tests.cluster.residents import resident_of
 
 
 def parts() -> Ledger:

@@ -14,8 +14,8 @@ from anonymizer.cluster.worker import written_with
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
+from tests.cluster.residents import Inputs, said
 from tests.cluster.stages import Sums
-from tests.cluster.test_resident import Inputs, said
 
 NETWORK = load_network("grid:12x12")
 SECRET, OTHER_SECRET = bytes(range(1, 33)), bytes(range(32))

@@ -7,7 +7,7 @@ from anonymizer.outputs.streets.street_hours import hour_passages
 from anonymizer.settings import Settings
 from experiments.morning_experiment import Morning
 from experiments.streets_experiment import TwoExports, beside, two_exports
-from tests.outputs.test_street_hours import HOUR, NETWORK, drives
+from tests.outputs.drives import HOUR, NETWORK, drives
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import math
 from collections.abc import Iterable
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import exposition
 from prometheus_client.openmetrics.parser import (
@@ -10,29 +10,12 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from anonymizer.observe.metrics import FlowCollector, new_registry, public_registry
+from anonymizer.observe.metrics import FlowCollector, public_registry
 from anonymizer.pipeline.ledger import FINAL
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.flow_stats import GROUP, N_PARTS, STAGES, TICK
+from tests.observe.collected import busy_rig, registry_of
 from tests.pipeline.positions.support import NOW, Rig, delivery
-
-
-def busy_rig() -> Rig:
-    """Return a rig that has published, suppressed and refused, and holds something everywhere."""
-    rig = Rig()
-    rig.publish(*(delivery(f"secret-{i}", 12, NOW) for i in range(3)))
-    rig.publish(delivery("secret-4", 0, NOW), delivery("", 12, NOW), delivery("secret-1", 12, NOW))
-    rig.put(delivery("secret-1", 12, NOW + 1))
-    rig.tick(now=NOW + 1)
-    rig.put(delivery("secret-2", 12, NOW + 2), delivery("secret-3", 12, NOW + 2))
-    return rig
-
-
-def registry_of(rig: Rig, *, connected: bool = True) -> CollectorRegistry:
-    collector = FlowCollector(
-        rig.flow, rig.inbox, n_queued_ticks=lambda: 1, connected=lambda: connected
-    )
-    return new_registry(collector)
 
 
 def ours(families: Iterable[Metric]) -> dict[str, Metric]:

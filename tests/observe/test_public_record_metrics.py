@@ -12,7 +12,7 @@ from anonymizer.observe.public_record_metrics import PublicRecordCollector
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.settings.streams import MOST_OF_A_VEHICLE
-from tests.observe.test_record_metrics import Watched, samples
+from tests.observe.samples import Watched, samples
 from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, traffic
 from tests.pipeline.records.support import Rig
 

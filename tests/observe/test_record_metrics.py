@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,24 +9,10 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.observe.record_metrics import RecordCollector
 from anonymizer.pipeline.ledger import FINAL
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
+from tests.observe.samples import Watched, samples
 from tests.pipeline.records.made import traffic
 from tests.pipeline.records.support import Rig
-
-LABELS = ("stream", "outcome", "reason", "figure", "le")
-
-
-@dataclass
-class Watched:
-    """A records side as it is exported."""
-
-    flow: RecordFlow
-    inbox: RecordInbox
-    connected: bool = True
-    store_bytes: int = 4096
-    free_bytes: int = 10**9
-    usable: bool = True
 
 
 def records_registry(rig: Rig) -> CollectorRegistry:
@@ -46,15 +31,6 @@ def exposition(tmp_path: Path) -> Iterator[str]:
     rig = Rig(tmp_path)
     yield generate_latest(records_registry(rig)).decode()
     rig.store.close()
-
-
-def samples(exposition: str) -> dict[tuple[str, ...], float]:
-    return {
-        (sample.name, *(sample.labels[n] for n in LABELS if n in sample.labels)): sample.value
-        for family in text_string_to_metric_families(exposition)
-        for sample in family.samples
-        if sample.name.startswith("anonymizer_record")
-    }
 
 
 def test_what_is_out_of_date_is_not_exported_while_the_store_cannot_be_used(

@@ -34,7 +34,7 @@ from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker, free_port
-from tests.app.gateway.test_gateway import running
+from tests.app.gateway.started import running
 from tests.brokers import Certificates, broker, certificates
 from tests.chromium import arguments, find_chromium
 from tests.console import ROOT, blocks

@@ -15,7 +15,7 @@ from anonymizer.app.contract import asyncapi, channels
 from anonymizer.codecs import ENCODERS, CoarsePoint
 from anonymizer.codecs.coarse import short_id
 from anonymizer.settings import Settings
-from tests.app.test_contract import ECHOES, EVERYTHING, KAFKA
+from tests.app.contracts import ECHOES, EVERYTHING, KAFKA
 
 FOLDER = os.environ["ANONYMIZER_READERS"]
 POINT = CoarsePoint(60.16991, 24.93841, 412, 1_800_000_000.25, "3nG0cQ9kPqAz", "t")

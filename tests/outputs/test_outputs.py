@@ -40,8 +40,8 @@ from tests.cluster.positions.test_stage_outputs import (
     some_trips,
 )
 from tests.outputs.occupancy import TOPIC
+from tests.outputs.private import NoNoise
 from tests.outputs.short_copies import TOPIC as SIZES
-from tests.outputs.test_private_counts import NoNoise
 from tests.pipeline.positions.support import Rig, delivery
 
 NETWORK = load_network("grid:12x12")

@@ -1,7 +1,6 @@
 """Counts with differential privacy: what a device adds is bounded, and what it costs is charged."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import SettingsError, StoreError
 from anonymizer.outputs.counts.gaussian_noise import GaussianNoise
 from anonymizer.outputs.counts.private_counts import (
-    BoundedCounts,
-    Budget,
     Noise,
-    PrivateCounts,
     PrivateCountsMessage,
     Spent,
     held_s_of,
@@ -30,6 +25,7 @@ from anonymizer.outputs.counts.private_counts import (
 )
 from anonymizer.settings import CountSettings
 from anonymizer.store.budget_file import BudgetFile
+from tests.outputs.private import Counts, NoNoise, numbers
 
 EVERY_S, PERIOD_S = 10.0, 80.0
 
@@ -43,18 +39,6 @@ def dp_settings(**keys: Any) -> CountSettings:  # noqa: ANN401  settings of any 
         "trip_areas": 4,
     }
     return CountSettings.model_validate(tables | keys)
-
-
-class NoNoise:
-    """Stands in for the noise, so that a test sees what it hides."""
-
-    scale = 0.0
-
-    def epsilon_of(self, n_releases: int) -> float:
-        return n_releases / 100
-
-    def added_to(self, numbers: Sequence[int]) -> list[int]:
-        return list(numbers)
 
 
 class Purse:
@@ -84,22 +68,6 @@ def purse() -> Purse:
     return Purse()
 
 
-class Counts:
-    """One source and the publisher."""
-
-    def __init__(
-        self, settings: CountSettings, budget: Budget, noise: Noise, *, most_devices: int
-    ) -> None:
-        self._bounded = BoundedCounts(settings, most_devices=most_devices)
-        self._made = PrivateCounts(settings, budget, noise, version="abc")
-
-    def message(
-        self, cell: IntArray, before: IntArray, key: KeyArray, *, end_s: float
-    ) -> PrivateCountsMessage:
-        numbers = self._bounded.of(cell, before, key, end_s=end_s)
-        return self._made.of_numbers(numbers, end_s=end_s, ahead_s=0.0)
-
-
 def counts(
     purse: Purse,
     noise: Noise | None = None,
@@ -119,14 +87,6 @@ def interval(
     was = at if before is None else np.array(before, np.int64)
     keys = np.arange(len(at)).astype(np.uint64)
     return made.message(at, was, keys, end_s=(number + 1) * EVERY_S)
-
-
-def numbers(message: PrivateCountsMessage) -> IntArray:
-    """Return all numbers of a message."""
-    if isinstance(message.devices, msgspec.UnsetType):
-        return np.zeros(0, np.int64)
-    assert not isinstance(message.trips, msgspec.UnsetType)
-    return np.concatenate([message.devices, np.ravel(message.trips)])
 
 
 there = st.integers(-1, 15)

@@ -22,7 +22,7 @@ from anonymizer.outputs.streets.street_watch import StatedPassages
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
 from anonymizer.web.network_file import file_router
-from tests.outputs.test_street_hours import HOUR, NETWORK, drives
+from tests.outputs.drives import HOUR, NETWORK, drives
 from tests.pipeline.positions.support import Rig, flow_settings
 
 COUNTS = {"streets_s": HOUR, "k": 5}

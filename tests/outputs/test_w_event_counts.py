@@ -27,7 +27,7 @@ from anonymizer.outputs.counts.private_counts import (
 )
 from anonymizer.settings import CountSettings
 from anonymizer.store.budget_file import BudgetFile
-from tests.outputs.test_private_counts import Counts
+from tests.outputs.private import Counts
 
 EVERY_S, W, CELLS, AREAS = 10.0, 4, 16, 4
 

@@ -16,7 +16,7 @@ from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.store import RecordStore, ReleaseReader
 from anonymizer.store.parts_log import tables_of_parts
 from anonymizer.store.sqlite_file import APPLICATION_ID
-from tests.store.test_record_store import CAR, VAN, closed, part, recall, taken
+from tests.store.kept import CAR, VAN, closed, part, recall, taken
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_no_trace_of_a_closed_window_is_left_among_the_parts_of_open_windows(
 def test_erased_parts_are_not_in_the_log_of_a_gateway_that_was_killed(path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from anonymizer.store import record_store\n"
-        "from tests.store.test_record_store import closed, part, recall, taken\n"
+        "from tests.store.kept import closed, part, recall, taken\n"
         "store = record_store.RecordStore(Path(sys.argv[1]), keep_published_s=1); recall(store)\n"
         "store.take([taken(part(1))])\n"
         "record_store.erase_log = lambda _: os.kill(os.getpid(), 9)\n"

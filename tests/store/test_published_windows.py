@@ -11,7 +11,7 @@ import pytest
 
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.store import RecordStore, ReleaseReader, back_up
-from tests.store.test_record_store import closed, part, recall, taken
+from tests.store.kept import closed, part, recall, taken
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.store import RecordStore
-from tests.store.test_record_store import closed, part, taken
+from tests.store.kept import closed, part, taken
 
 _STEPS = 10
 """Of SQLite's machine, between two looks."""

@@ -16,7 +16,7 @@ from anonymizer.store import RecordStore, back_up
 from anonymizer.store.budget_file import BudgetFile
 from anonymizer.store.row_seals import SEALED, seal_of
 from anonymizer.store.sqlite_file import SCHEMA, VERSION
-from tests.store.test_record_store import CAR, VAN, closed, part, recall, taken
+from tests.store.kept import CAR, VAN, closed, part, recall, taken
 
 SIDES = ("", "-mark", "-wal", "-shm", "-lock")
 

@@ -12,7 +12,7 @@ import pytest
 from anonymizer.errors import SettingsError
 from anonymizer.store import RecordStore, ReleaseReader, back_up
 from anonymizer.store.sqlite_file import READABLE, VERSION
-from tests.store.test_record_store import CAR, VAN, part
+from tests.store.kept import CAR, VAN, part
 
 DUMPS = sorted((Path(__file__).parent / "versions").glob("*.sql"))
 

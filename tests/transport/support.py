@@ -5,12 +5,15 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
+import pytest
+
 from anonymizer.pipeline.ports import Delivery, Link
 from anonymizer.settings import BrokerSettings
 from tests.brokers import QuickBrokerSettings
 
 DEADLINE_S = 60.0
 """For anything to happen at all, on a machine with ten times more work than cores."""
+VERSIONS = pytest.mark.parametrize("version", ["5", "3.1.1"])
 
 
 class RunningLink(Link, Protocol):

@@ -15,8 +15,7 @@ from anonymizer.transport.unsettled import Receipts
 from tests.end_to_end import client
 from tests.examples import many
 from tests.transport.peers import Server, served
-from tests.transport.support import Inbox, running, settings
-from tests.transport.test_mqtt import VERSIONS
+from tests.transport.support import VERSIONS, Inbox, running, settings
 from tests.transport.unchanged import Alter, UnchangedBroker
 
 PUBACK, PUBREC, PUBCOMP = 4, 5, 7

@@ -15,9 +15,8 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.brokers import PASSWORD, USER, Certificates
-from tests.transport.support import DEADLINE_S, Inbox, running, settings
+from tests.transport.support import DEADLINE_S, VERSIONS, Inbox, running, settings
 
-VERSIONS = pytest.mark.parametrize("version", ["5", "3.1.1"])
 WITNESS_VERSION = {"5": aiomqtt.ProtocolVersion.V5, "3.1.1": aiomqtt.ProtocolVersion.V311}
 
 

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from anonymizer import __version__
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.web import create_application
-from tests.observe.test_metrics import busy_rig, registry_of
+from tests.observe.collected import busy_rig, registry_of
 
 
 class Site:

@@ -19,7 +19,7 @@ from anonymizer.web.map import KOfDensity, LastWindow, Notice, Shown, map_router
 from anonymizer.web.network_outline import Outline
 from anonymizer.web.server import create_application
 from anonymizer.web.token import read_token
-from tests.observe.test_metrics import busy_rig, registry_of
+from tests.observe.collected import busy_rig, registry_of
 
 ROOT = Path(__file__).parents[2]
 BOX = "south=0&west=0&north=1&east=1"

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.transport.local_brokers import LocalBroker, find_mosquitto
 from tests.app.gateway.ordeal import VERSION_OF
-from tests.app.gateway.test_recorder import serving_records
+from tests.app.gateway.recording import serving_records
 from tests.end_to_end import Gateway, client, eventually
 from tests.pipeline.records.made import Sent
 

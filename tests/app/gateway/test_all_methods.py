@@ -15,8 +15,8 @@ import pytest
 
 import anonymizer
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import counted, printed
 from tests.app.gateway.records import assert_each_window_has_one_partition
-from tests.app.gateway.test_recorder import counted, printed
 from tests.end_to_end import (
     ANONYMIZER,
     AS_OPERATOR,

@@ -20,8 +20,8 @@ from anonymizer.networks.publication import geojson, parts
 from anonymizer.pipeline.positions.counts.public_ledger import public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
-from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
-from tests.app.test_contract import Contract
+from tests.app.contracts import Contract
+from tests.app.gateway.started import NETWORK, gateway_for, running, say, settled
 from tests.end_to_end import DEADLINE_S, Witness, client, eventually, quick, send, witness
 
 VERSION = network_version(NETWORK)

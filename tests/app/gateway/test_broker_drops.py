@@ -10,8 +10,8 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import mosquitto
+from tests.app.gateway.recording import publish, serving_records
 from tests.app.gateway.records import compiled
-from tests.app.gateway.test_recorder import publish, serving_records
 from tests.end_to_end import DEADLINE_S, Gateway, eventually, quick, serving
 from tests.pipeline.records.made import traffic
 from tests.transport.support import running as connected

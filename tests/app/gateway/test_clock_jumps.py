@@ -14,7 +14,7 @@ from anonymizer.outputs.trips.trip_windows import TripWindows
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.store.budget_file import BudgetFile
-from tests.outputs.test_street_hours import HOUR, NETWORK
+from tests.outputs.drives import HOUR, NETWORK
 from tests.pipeline.positions.support import Rig, flow_settings
 
 DAY, YEAR = 86_400.0, 365.25 * 86_400.0

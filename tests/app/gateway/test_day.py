@@ -21,8 +21,8 @@ from anonymizer.pipeline.records.flow import MOST_RECENT
 from anonymizer.settings import BrokerSettings, Settings, zones_of
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import mosquitto
+from tests.app.gateway.recording import serving_records
 from tests.app.gateway.records import compiled
-from tests.app.gateway.test_recorder import serving_records
 from tests.end_to_end import DEADLINE_S
 from tests.pipeline.positions.support import NOW, SECRET
 from tests.pipeline.records.made import LENGTH_S, Sent, traffic

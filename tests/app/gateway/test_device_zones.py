@@ -7,8 +7,8 @@ from pathlib import Path
 
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import in_window, publish, serving_records
 from tests.app.gateway.records import compiled, stored_accounts, stored_parts
-from tests.app.gateway.test_recorder import in_window, publish, serving_records
 from tests.end_to_end import client, eventually, quick, send, serving, witness
 from tests.pipeline.records.made import traffic
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import counted, publish, serving_records
 from tests.app.gateway.records import assert_each_window_has_one_partition, compiled
-from tests.app.gateway.test_recorder import counted, publish, serving_records
 from tests.end_to_end import eventually, witness
 from tests.pipeline.records.made import Sent
 

@@ -11,7 +11,7 @@ from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.app.gateway.test_gateway import NETWORK, running
+from tests.app.gateway.started import NETWORK, running
 from tests.console import ROOT, blocks
 from tests.end_to_end import client, eventually, quick, send, witness
 

@@ -12,7 +12,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.app.gateway.test_gateway import NETWORK, running, say, settled
+from tests.app.gateway.started import NETWORK, running, say, settled
 from tests.end_to_end import client, quick, send, witness
 
 LISTED = [f"air-{i}" for i in range(6)]

@@ -10,8 +10,8 @@ import pytest
 
 from anonymizer.app.gateway.kept_session import SHOWN_S, KeptSession
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from tests.app.gateway.recording import publish, serving_records
 from tests.app.gateway.records import compiled, stored_accounts
-from tests.app.gateway.test_recorder import publish, serving_records
 from tests.app.gateway.test_takeover import ids_of
 from tests.end_to_end import DEADLINE_S, Gateway, client, eventually
 from tests.pipeline.records.made import traffic

@@ -14,8 +14,8 @@ import pytest
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.quota import cpu_s
+from tests.app.gateway.recording import publish
 from tests.app.gateway.records import compiled, write_records_settings
-from tests.app.gateway.test_recorder import publish
 from tests.end_to_end import ANONYMIZER, eventually, running, witness
 
 __all__ = ["compiled"]

@@ -23,7 +23,7 @@ from anonymizer.audit.evidence.live_sample import attacked
 from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.audit.evidence.test_live_sample import SESSION, traffic_of
+from tests.audit.evidence.sampled import SESSION, traffic_of
 from tests.end_to_end import START_S, client, eventually, quick, send, serving
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 

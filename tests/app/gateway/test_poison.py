@@ -5,7 +5,7 @@ from pathlib import Path
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.poison import assert_it_costs_nobody_else, default_mosquitto
 from tests.app.gateway.records import compiled
-from tests.transport.test_mqtt import VERSIONS
+from tests.transport.support import VERSIONS
 from tests.transport.unchanged import UnchangedBroker
 
 __all__ = ["compiled"]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import counted, publish, seen_classes, serving_records
 from tests.app.gateway.records import compiled
-from tests.app.gateway.test_recorder import counted, publish, seen_classes, serving_records
 from tests.end_to_end import eventually, witness
 from tests.pipeline.records.made import SOURCES, Sent, traffic
 

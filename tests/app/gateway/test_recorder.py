@@ -1,10 +1,7 @@
 """`anonymizer serve` with a stream of records, on a Mosquitto."""
 
-import asyncio
-import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +11,20 @@ import pytest
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import SettingsError
-from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
-from anonymizer.settings import BrokerSettings, load_settings
-from anonymizer.transport import MqttLink
+from anonymizer.settings import load_settings
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import (
+    LAST,
+    counted,
+    in_window,
+    printed,
+    publish,
+    seen_classes,
+    serving_records,
+    until_held,
+)
 from tests.app.gateway.records import (
     assert_classes_keep,
     assert_each_window_has_one_partition,
@@ -27,7 +32,6 @@ from tests.app.gateway.records import (
     stored_accounts,
     stored_parts,
     waiting_parts,
-    write_records_settings,
 )
 from tests.end_to_end import (
     ANONYMIZER,
@@ -36,54 +40,16 @@ from tests.end_to_end import (
     SIMULATOR,
     TOKEN,
     Gateway,
-    Witness,
     client,
     eventually,
     running,
     send,
     witness,
 )
-from tests.observe.test_record_metrics import samples
-from tests.pipeline.records.made import LENGTH_S, SOURCES, Sent, traffic
+from tests.observe.samples import samples
+from tests.pipeline.records.made import traffic
 
 __all__ = ["compiled"]
-
-
-@asynccontextmanager
-async def serving_records(folder: Path, url: str, **more: Any) -> AsyncIterator[Gateway]:  # noqa: ANN401
-    config = write_records_settings(
-        folder / "gateway.toml", url, store=folder / "records.sqlite", **more
-    )
-    token = {"ANONYMIZER__HTTP__TOKEN": TOKEN}
-    async with running(ANONYMIZER, "serve", "-c", config, environment=token) as program:
-        url = (await program.logged("listening"))["url"]
-        await program.logged("broker connected for records")
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
-            yield Gateway(program, http)
-
-
-async def publish(url: str, parts: Sequence[Sent | Delivery]) -> None:
-    """Publish parts at QoS 1, in order, until the broker has them all."""
-    link = MqttLink(BrokerSettings(url=url), client_id="vehicles", deliver=lambda _: None)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(link.run(), name="link")
-        await link.until_connected()
-        messages = [Outgoing(part.topic, part.payload) for part in parts]
-        assert all(await link.publish(messages, qos=1, timeout_s=DEADLINE_S))
-        await link.close()
-
-
-LAST = [Sent("the-last", source, 1e4, {}) for source in SOURCES]
-"""Parts so late that every other window closes, however slowly those before them came."""
-
-
-def in_window(parts: Sequence[Sent], window: int) -> list[Sent]:
-    return [part for part in parts if part.ts // LENGTH_S == window]
-
-
-async def counted(gateway: Gateway) -> dict[tuple[str, ...], float]:
-    """Return all samples of the records flow by name and labels."""
-    return samples((await gateway.get("/metrics")).text)
 
 
 async def anonymously(gateway: Gateway) -> httpx.Response:
@@ -91,10 +57,6 @@ async def anonymously(gateway: Gateway) -> httpx.Response:
     url = gateway.program.events("listening")[0]["url"]
     async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
         return await http.get("/metrics")
-
-
-def seen_classes(watching: Witness) -> list[bytes]:
-    return [m.payload for m in watching.seen if m.topic == "anonymized/fleet"]
 
 
 CELLS = {
@@ -216,16 +178,6 @@ async def test_the_settings_that_the_simulator_prints_take_what_it_sends(
     assert stored_parts(store) + waiting_parts(store) == accounts["received"] - settled
 
 
-async def printed(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a program that ends well writes to standard output."""
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, env=os.environ | (environment or {})
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    return out.decode()
-
-
 async def test_positions_and_records_are_served_by_one_gateway(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
@@ -241,14 +193,6 @@ async def test_positions_and_records_are_served_by_one_gateway(
         await until_held(gateway, 15)
         gateway.signal(signal.SIGTERM)
         assert await gateway.program.ended() == 0
-
-
-async def until_held(gateway: Gateway, n: int) -> dict[tuple[str, ...], float]:
-    """Wait until exactly so many parts are held; return what is exported then."""
-    return await eventually(
-        lambda: counted(gateway),
-        lambda now: now.get(("anonymizer_record_parts_held", "fleet")) == n,
-    )
 
 
 def test_what_ends_the_gateway_while_it_runs_is_one_error_where_it_is_the_operators() -> None:

@@ -13,7 +13,7 @@ import pytest
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.app.gateway.test_recorder import printed
+from tests.app.gateway.recording import printed
 from tests.end_to_end import SIMULATOR, Witness, quick, serving, witness
 from tests.promises import (
     Truth,

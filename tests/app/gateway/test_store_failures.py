@@ -14,13 +14,13 @@ from anonymizer.app.gateway.recorder import Recorder
 from anonymizer.settings import load_settings
 from anonymizer.store import RecordStore
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import publish, serving_records, until_held
 from tests.app.gateway.records import (
     compiled,
     stored_accounts,
     stored_parts,
     write_records_settings,
 )
-from tests.app.gateway.test_recorder import publish, serving_records, until_held
 from tests.end_to_end import ANONYMIZER, Gateway, client, send
 from tests.pipeline.records.made import traffic
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.recording import LAST, counted, publish, serving_records
 from tests.app.gateway.records import compiled, stored_accounts
-from tests.app.gateway.test_recorder import LAST, counted, publish, serving_records
 from tests.end_to_end import client, eventually
 from tests.pipeline.records.made import Sent, traffic
 

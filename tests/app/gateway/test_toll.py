@@ -17,8 +17,8 @@ from anonymizer.settings import Settings
 from anonymizer.store import ReleaseReader
 from anonymizer.transport.local_brokers import LocalBroker
 from simulator.toll_exits import MADE, read_exits
+from tests.app.gateway.recording import publish, serving_records
 from tests.app.gateway.records import compiled, stored_parts
-from tests.app.gateway.test_recorder import publish, serving_records
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, SIMULATOR, eventually, running
 from tests.pipeline.records.tolls import TOLL, Exit
 

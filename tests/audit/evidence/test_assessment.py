@@ -12,7 +12,7 @@ from anonymizer.audit.findings import Finding
 from anonymizer.settings import Settings
 from anonymizer.settings.all_methods import all_methods
 from anonymizer.settings.toml_file import validated
-from tests.audit.evidence.test_evidence import of
+from tests.audit.evidence.written import of
 
 SOUND = Finding(attack="soundness", figures={}, bar="all", holds=True, required=True)
 BROKEN = Finding(attack="k", figures={"share_below_k": 0.5}, holds=False, required=True)

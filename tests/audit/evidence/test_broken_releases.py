@@ -10,11 +10,11 @@ from anonymizer.audit.evidence import Conclusion, Criterion, EvidenceReport, evi
 from anonymizer.audit.findings import AuditReport, TableAuditReport
 from anonymizer.domain.promises import Promise
 from tests.app.worlds import CONTROLS, Paper, ideal_sessions, wandering
-from tests.audit.evidence.test_evidence import MADE, of
+from tests.audit.audited import WORLD, audit_of
 from tests.audit.evidence.test_evidence_page import first_screen
+from tests.audit.evidence.written import MADE, of
+from tests.audit.released import Release
 from tests.audit.test_counts_attack import gathered
-from tests.audit.test_stream_audit import WORLD, audit_of
-from tests.audit.test_table_audit import Release
 
 ONE, LINK, LEARN, TRUE = Criterion
 

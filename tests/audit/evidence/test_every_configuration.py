@@ -13,7 +13,7 @@ from anonymizer.audit.registry import attacks_on
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
-from tests.audit.evidence.test_live_sample import WATCH
+from tests.audit.evidence.sampled import WATCH
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 
 TABLES = ("adka", "counts", "presence", "region", "session", "trips", "trips_out")

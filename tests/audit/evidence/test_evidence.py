@@ -9,34 +9,13 @@ from scipy.stats import binomtest
 
 from anonymizer import audit
 from anonymizer.algorithms.records.verification import PromisePart
-from anonymizer.audit.evidence import Conclusion, Criterion, EvidenceReport, evidence_of, page
-from anonymizer.audit.findings import AuditReport, Figure, Finding, RegionStatistics
+from anonymizer.audit.evidence import Conclusion, Criterion, evidence_of, page
+from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.registry import question_of
 from anonymizer.audit.stream_summary import wilson
 from anonymizer.errors import InputError
+from tests.audit.evidence.written import MADE, of, written
 from tests.audit.questions import every_question
-
-MADE = "2026-01-01T00:00:00+00:00"
-
-
-def written(folder: Path, *findings: Finding) -> Path:
-    """Write a report on positions with these findings."""
-    regions = RegionStatistics(
-        nodes_mean=9, nodes_median=8, nodes_max=20,
-        extent_m_mean=None, extent_m_median=None, extent_m_max=None,
-    )  # fmt: skip
-    report = AuditReport(
-        mode="session", holds=not any(each.fails for each in findings), n_records=10,
-        n_suppressed=0, suppressed_share=0, n_pseudonyms=5, n_devices=5, n_ticks=2, n_sampled=5,
-        regions=regions, findings=findings, left_out=(),
-    )  # fmt: skip
-    path = folder / "audit.json"
-    path.write_text(report.model_dump_json())
-    return path
-
-
-def of(folder: Path, *findings: Finding) -> EvidenceReport:
-    return evidence_of([written(folder, *findings)], made=MADE)
 
 
 def attacks_in_the_code() -> set[str]:

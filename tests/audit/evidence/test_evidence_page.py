@@ -13,8 +13,8 @@ from anonymizer.audit.evidence.evidence_plot import drawing, gauge, lanes
 from anonymizer.audit.evidence.evidence_words import ASKS, gained, percent
 from anonymizer.audit.findings import Figure, Finding
 from tests.app.worlds import CONTROLS
-from tests.audit.evidence.test_evidence import MADE, of
-from tests.audit.test_stream_audit import WORLD, audit_of
+from tests.audit.audited import WORLD, audit_of
+from tests.audit.evidence.written import MADE, of
 from tests.web.browsing import opened_browser
 
 GUESSED: dict[str, Figure] = {"success": 0.3, "expected": 0.1, "n": 100}

@@ -1,4 +1,4 @@
-"""What the project is made of: `python -m tests.dependencies`, run by `make check`.
+"""What the project is made of: `python -m tools.dependencies`, run by `make check`.
 
 Every requirement is pinned to one version and to hashes, what is installed is what is pinned, and
 the licence that each states is one that a user of a service can live with. Nothing is asked of the
