@@ -12,7 +12,9 @@ import typer
 from anonymizer import __version__
 from anonymizer.cli import (
     anonymize,
+    attack,
     audit,
+    audit_release,
     cloak,
     cluster,
     connect,
@@ -80,7 +82,9 @@ app.command("backup")(releases.backup)
 app.command("clock")(releases.clock)
 app.command("bridge")(cluster.bridge)
 app.command("worker")(cluster.worker)
+app.command("attack")(attack.attack)
 app.command("report")(report.report)
+audit.app.command("release")(audit_release.release)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
 app.add_typer(cluster.app, name="cluster")
