@@ -80,22 +80,22 @@ def attack(
     out = [each for each in (page, json_out) if each is not None and each != Path("-")]
     check_distinct(out, read=[*release, truth])
     roads = None if network is None else load_network(network)
-    stated = _stated(columns)
+    stated = stated_columns(columns)
     asked = _ask if sys.stdin.isatty() else None
     found = read_foreign(release, stated=stated, network=roads, answer=asked)
     true = None if truth is None else read_trace(truth)
     report = attacked(ForeignCase(found, true, roads, near, seed))
     files = {}
     if page is not None:
-        files[page] = _file(page_of(report))
+        files[page] = content_of(page_of(report))
     as_json = json.dumps(report.json(), indent=2) + "\n"
     if json_out is not None and json_out != Path("-"):
-        files[json_out] = _file(as_json)
+        files[json_out] = content_of(as_json)
     write_whole(files)
     typer.echo(as_json if json_out == Path("-") else printable(text(report)), nl=False)
 
 
-def _stated(columns: str | None) -> dict[str, str]:
+def stated_columns(columns: str | None) -> dict[str, str]:
     """Return what `--columns` names: what a trace has, and columns of cells, areas and counts."""
     own, others = {}, []
     for each in (columns or "").split(","):
@@ -116,7 +116,8 @@ def _ask(question: "OpenQuestion") -> str:
     return answer
 
 
-def _file(content: str) -> "FileToWrite":
+def content_of(content: str) -> "FileToWrite":
+    """Return a text as the content of a file."""
     from anonymizer.files.atomic_write import FileToWrite
 
     data = content.encode()

@@ -23,6 +23,7 @@ from anonymizer.cli import (
     init,
     network,
     profile,
+    protect,
     report,
     serve,
     traffic,
@@ -71,6 +72,7 @@ app.command("init")(init.init)
 app.command("connect")(connect.connect)
 app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
+app.command("protect")(protect.protect)
 app.command("trips")(trips.trips)
 app.command("traffic")(traffic.traffic)
 app.command("anonymize")(anonymize.anonymize)

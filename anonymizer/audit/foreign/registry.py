@@ -8,7 +8,7 @@ import polars as pl
 
 from anonymizer.audit.foreign.attack import ForeignAttack
 from anonymizer.audit.foreign.forms.form import OpenQuestion, ReleaseForm
-from anonymizer.audit.foreign.readers.reader import HEAD_BYTES, ReleaseReader
+from anonymizer.audit.foreign.readers.reader import HEAD_BYTES, FileKind
 from anonymizer.audit.foreign.release import CountRelease, PointRelease
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -41,7 +41,7 @@ ATTACKS = (
 )
 
 
-def readers() -> list[ReleaseReader]:
+def readers() -> list[FileKind]:
     """Return the kinds of files."""
     return [resolve_name(f"{_ROOM}.{each}") for each in READERS]
 
@@ -77,7 +77,7 @@ def read_files(paths: Sequence[Path]) -> pl.DataFrame:
     return frame
 
 
-def _reader_of(path: Path) -> ReleaseReader:
+def _reader_of(path: Path) -> FileKind:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)

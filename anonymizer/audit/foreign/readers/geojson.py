@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import ReleaseReader, frame_of, json_of
+from anonymizer.audit.foreign.readers.reader import FileKind, frame_of, json_of
 from anonymizer.errors import InputError
 
 _TIMES = ("coordTimes", "coordinateProperties", "times", "timestamps")
@@ -66,4 +66,4 @@ def _recognizes(path: Path, head: bytes) -> bool:
     )
 
 
-READER = ReleaseReader("GeoJSON", _recognizes, read)
+READER = FileKind("GeoJSON", _recognizes, read)

@@ -5,7 +5,7 @@ from xml.parsers import expat
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import ReleaseReader
+from anonymizer.audit.foreign.readers.reader import FileKind
 from anonymizer.errors import InputError
 from anonymizer.networks.markup import parse
 
@@ -72,4 +72,4 @@ def _recognizes(path: Path, head: bytes) -> bool:
     return path.suffix.lower() == ".gpx" or b"<gpx" in head
 
 
-READER = ReleaseReader("GPX", _recognizes, read)
+READER = FileKind("GPX", _recognizes, read)

@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseReader:
+class FileKind:
     """A kind of file.
 
     Attributes

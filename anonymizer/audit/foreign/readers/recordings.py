@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import ReleaseReader, frame_of, json_of
+from anonymizer.audit.foreign.readers.reader import FileKind, frame_of, json_of
 from anonymizer.errors import InputError
 
 
@@ -54,4 +54,4 @@ def _recognizes(path: Path, head: bytes) -> bool:
     )
 
 
-READER = ReleaseReader("JSON lines", _recognizes, read)
+READER = FileKind("JSON lines", _recognizes, read)

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import ReleaseReader, frame_of, json_of
+from anonymizer.audit.foreign.readers.reader import FileKind, frame_of, json_of
 from anonymizer.codecs import gtfs_rt, gtfs_rt_json
 from anonymizer.domain.fixes import Fix
 from anonymizer.errors import InputError
@@ -63,5 +63,5 @@ def _is_gbfs(_path: Path, head: bytes) -> bool:
     return b'"data"' in head and any(f'"{name}"'.encode() in head for name in _LISTS)
 
 
-GTFS = ReleaseReader("GTFS-realtime", _is_gtfs, read_gtfs)
-GBFS = ReleaseReader("GBFS", _is_gbfs, read_gbfs)
+GTFS = FileKind("GTFS-realtime", _is_gtfs, read_gtfs)
+GBFS = FileKind("GBFS", _is_gbfs, read_gbfs)
