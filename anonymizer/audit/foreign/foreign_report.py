@@ -1,7 +1,7 @@
 """What was found in a release of others: for a terminal, as a page, and as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 
 from anonymizer.audit.evidence.evidence_page import framed
@@ -64,7 +64,9 @@ def attacked(case: ForeignCase) -> ForeignReport:
         if isinstance(trials, NotMounted):
             not_mounted[attack.name] = trials.reason
         else:
-            verdicts.append(judged(attack, trials, seed=case.seed))
+            of_ids = case.truth is None and attack.who == "people"  # nobody knows who is who
+            named = replace(attack, who="ids") if of_ids else attack
+            verdicts.append(judged(named, trials, seed=case.seed))
     verdicts.sort(key=lambda each: not each.broken)
     return ForeignReport(_read(case), tuple(verdicts), not_mounted)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.protection.hidden_cells import (
-    Cell,
+    HiddenCell,
     cells_of,
     end_rows,
     inside,
@@ -42,11 +42,15 @@ def test_a_place_lies_in_its_cell_and_nothing_near_it_is_shown(
     near = 0.98 * margin_m / 111_195.1
     around_lat = lat + near * np.sin(angle)
     around_lon = lon + 0.98 * near * np.cos(angle) / np.cos(np.radians(np.abs(lat) + 0.02))
-    around = inside(around_lat, around_lon, Cell(*cell.tolist()), cell_m=cell_m, margin_m=margin_m)
-    assert inside(lat, lon, Cell(*cell.tolist()), cell_m=cell_m, margin_m=margin_m).all()
+    around = inside(
+        around_lat, around_lon, HiddenCell(*cell.tolist()), cell_m=cell_m, margin_m=margin_m
+    )
+    assert inside(lat, lon, HiddenCell(*cell.tolist()), cell_m=cell_m, margin_m=margin_m).all()
     assert around.all()
     far_lat = lat + (cell_m + margin_m) * 1.5 / 111_195.1
-    assert not inside(far_lat, lon, Cell(*cell.tolist()), cell_m=cell_m, margin_m=margin_m).any()
+    assert not inside(
+        far_lat, lon, HiddenCell(*cell.tolist()), cell_m=cell_m, margin_m=margin_m
+    ).any()
 
 
 @given(st.integers(0, 10**6), st.integers(1, 6))

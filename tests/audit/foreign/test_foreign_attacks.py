@@ -114,7 +114,7 @@ def test_without_the_truth_a_release_is_judged_by_what_it_says_twice() -> None:
     )
     assert not any(each.broken for each in noise.verdicts), noise.verdicts
     assert {"homes", "histories"} <= {each.attack for each in much.verdicts if each.broken}
-    assert much.headline.startswith("Of 24 people, ")
+    assert much.headline.startswith("Of 24 ids, ")
     assert "may be their home" in much.headline
     assert "no proof" in noise.headline
     assert not {"four known places", "tracking"} - set(much.not_mounted)

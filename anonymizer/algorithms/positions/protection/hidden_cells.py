@@ -25,7 +25,7 @@ _POLE = 89.0
 """Degrees of latitude up to which a cell has a width."""
 
 
-class Cell(NamedTuple):
+class HiddenCell(NamedTuple):
     """A cell: its row from the equator to the north, and its column from Greenwich to the east."""
 
     row: int
@@ -49,7 +49,7 @@ def _width(row: FloatArray, cell_m: float) -> FloatArray:
 def inside(
     lat: FloatArray,
     lon: FloatArray,
-    cell: Cell,
+    cell: HiddenCell,
     *,
     cell_m: float = CELL_M,
     margin_m: float = MARGIN_M,
@@ -105,7 +105,11 @@ def shown_rows(
         own = np.unique(cell[trace.device_of[ends] == device], axis=0)
         for each in np.concatenate([own, everywhere]).tolist():
             hidden = inside(
-                trace.lat[rows], trace.lon[rows], Cell(*each), cell_m=cell_m, margin_m=margin_m
+                trace.lat[rows],
+                trace.lon[rows],
+                HiddenCell(*each),
+                cell_m=cell_m,
+                margin_m=margin_m,
             )
             shown[rows[hidden]] = False
     return shown
