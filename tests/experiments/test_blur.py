@@ -23,6 +23,7 @@ def found() -> list[Blurred]:
     return list(run_blur(PEOPLE, TOWN, tick_s=30.0, seed=2))
 
 
+@pytest.mark.soak
 def test_public_schemes_are_broken_and_ours_is_not(found: list[Blurred]) -> None:
     broken = {each.scheme for each in found if each.broken}
     assert len(broken - {OURS}) >= 8, broken
@@ -31,6 +32,7 @@ def test_public_schemes_are_broken_and_ours_is_not(found: list[Blurred]) -> None
     assert {"tracking", "linking"} <= {each.attack for each in ours.verdicts}
 
 
+@pytest.mark.soak
 def test_the_page_says_of_each_scheme_what_was_found(found: list[Blurred], tmp_path: Path) -> None:
     paths = write_results(found, {"seed": 2}, tmp_path)
     text = page(msgspec.json.decode(kept(found), type=list[Blurred]), folder="")

@@ -21,6 +21,8 @@ from anonymizer.domain.trace import Trace
 CELL_M, MARGIN_M = 1000.0, 400.0
 _DEGREE_M = EARTH_RADIUS_M * np.pi / 180
 _RULE = TripRule(gap_s=300.0, dwell_m=100.0, dwell_s=300.0)
+_ROUNDING_M = 0.01
+"""Of the margin, so that a border belongs to both of its cells however it is rounded."""
 _POLE = 89.0
 """Degrees of latitude up to which a cell has a width."""
 
@@ -56,6 +58,7 @@ def inside(
 ) -> BoolArray:
     """Return whether positions are in a cell or in the margin around it, shape (n,)."""
     height, width = cell_m / _DEGREE_M, float(_width(np.array(float(cell.row)), cell_m))
+    margin_m += _ROUNDING_M
     up, aside = margin_m / _DEGREE_M, margin_m / cell_m * width
     east = lon - cell.column * width + aside
     east = east % 360.0  # the date line is no border
