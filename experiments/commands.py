@@ -586,6 +586,67 @@ def adversaries(
 
 
 @app.command()
+def blur(
+    out: Annotated[Path, typer.Option(help="Folder for the page and pictures; made if missing.")],
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="csv or parquet with device_id, ts, lat, lon.", show_default="simulated commuters"
+        ),
+    ] = None,
+    network: Annotated[str, typer.Option(help="As in `adka`; it needs coordinates.")] = "city:2000",
+    people: Annotated[
+        int, typer.Option(min=20, max=10_000, help="Simulated people, without --trace.")
+    ] = 100,
+    days: Annotated[int, typer.Option(min=2, max=100, help="Simulated days.")] = 14,
+    tick: Annotated[
+        float, typer.Option(min=1, help="Seconds of a tick, and between simulated reports.")
+    ] = 10.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    columns: Columns = None,
+    formats: Formats = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Attack ten public ways to blur positions, and this project's regions.
+
+    Writes blur.md with a picture of each, blur.csv, blur.json and manifest.json. Some five minutes
+    of CPU.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment blur --out blur
+    """
+    require("plots", "tables")
+    from anonymizer.files.trace_columns import named_columns
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+    from experiments.blur_experiment import run_blur
+    from experiments.blur_results import PICTURES, rows_of, write_results
+    from experiments.commuter_weeks import commuter_weeks
+
+    _make(out)
+    roads = load_network(network)
+    if not roads.has_coordinates:
+        raise InputError(f"{network}: has no coordinates")
+    options: Row = {"network": network, "tick_s": tick, "seed": seed}
+    if trace is None:
+        options |= {"people": people, "days": days}
+        moving = commuter_weeks(roads, people, n_days=days, every_s=tick, seed=seed).trace
+    else:
+        moving = read_trace(trace, columns=named_columns(columns))
+    with _progress() as progress:
+        found = list(run_blur(moving, roads, tick_s=tick, seed=seed, progress=progress))
+    kinds = _kinds(formats) if formats else (PICTURES,)
+    paths = write_results(found, options, out, formats=kinds)
+    if as_json:
+        typer.echo(json.dumps({**options, "rows": list(rows_of(found))}))
+        return
+    for each in found:
+        typer.echo(f"{each.scheme}: {each.headline}")
+    typer.echo("Written: " + ", ".join(str(path) for path in paths))
+
+
+@app.command()
 def rivals(
     out: Annotated[Path, typer.Option(help="Folder for the table and plots; made if missing.")],
     trace: Annotated[

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml  # type: ignore[import-untyped]
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
@@ -37,6 +38,8 @@ from anonymizer.pipeline.ledger import Ledger
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
 from anonymizer.settings.tiers import ESSENTIAL
+from experiments.blur_experiment import Blurred
+from experiments.blur_results import page as blur_page
 
 _STREAM: Mapping[str, Any] = {
     "name": "STREAM",
@@ -122,7 +125,9 @@ What to do when an alert fires: the `description` of the rules in `deploy/alerts
 [How to report a defect](security.md#report-a-weakness).
 """
 _DEPLOY = Path(__file__).parents[1] / "deploy"
-GENERATED = frozenset({"settings.md", "metrics.md", "alerts.md", "attacks.md"})
+_BLUR = Path(__file__).parents[1] / "docs" / "blur.json"
+"""What `anonymizer experiment blur` found."""
+GENERATED = frozenset({"settings.md", "metrics.md", "alerts.md", "attacks.md", "blur.md"})
 """The pages of `docs` that nobody writes by hand."""
 
 
@@ -142,6 +147,9 @@ def pages() -> dict[str, str]:
         "metrics": metrics_page(),
         "alerts": alerts_page(),
         "attacks": attacks_page(),
+        "blur": blur_page(
+            msgspec.json.decode(_BLUR.read_bytes(), type=list[Blurred]), folder="images/"
+        ),
     }
 
 

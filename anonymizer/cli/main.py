@@ -12,7 +12,9 @@ import typer
 from anonymizer import __version__
 from anonymizer.cli import (
     anonymize,
+    attack,
     audit,
+    audit_release,
     cloak,
     cluster,
     connect,
@@ -21,6 +23,7 @@ from anonymizer.cli import (
     init,
     network,
     profile,
+    protect,
     report,
     serve,
     traffic,
@@ -69,6 +72,7 @@ app.command("init")(init.init)
 app.command("connect")(connect.connect)
 app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
+app.command("protect")(protect.protect)
 app.command("trips")(trips.trips)
 app.command("traffic")(traffic.traffic)
 app.command("anonymize")(anonymize.anonymize)
@@ -80,7 +84,9 @@ app.command("backup")(releases.backup)
 app.command("clock")(releases.clock)
 app.command("bridge")(cluster.bridge)
 app.command("worker")(cluster.worker)
+app.command("attack")(attack.attack)
 app.command("report")(report.report)
+audit.app.command("release")(audit_release.release)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
 app.add_typer(cluster.app, name="cluster")

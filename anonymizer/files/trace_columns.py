@@ -24,7 +24,7 @@ _ZONE = "zone"
 _EXAMPLE = "id=MMSI,time=BaseDateTime,lat=LAT,lon=LON"
 _LIKELY = {
     "id": "deviceid id vehicleid taxiid mmsi userid uid individuallocalidentifier imei trackid "
-    "objectid driverid tripid vehicle device user taxi bus",
+    "objectid driverid tripid vehicle device user taxi bus pseudonym person",
     "time": "ts time timestamp datetime basedatetime timesteptime date datetimeutc fixtime t utc "
     "gpstime recordedat",
     "lat": "lat latitude locationlat vehicley gpslat y",
@@ -135,11 +135,8 @@ def wanted_of(columns: Mapping[str, str]) -> list[str]:
 
 def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError:
     """Return the error of a trace that lacks a column, with what to state."""
-    plain = {re.sub(r"[^a-z]", "", name.lower()): name for name in reversed(there)}
-    found = {
-        key: next((plain[name] for name in likely.split() if name in plain), "")
-        for key, likely in _LIKELY.items()
-    }
+    found = likely_columns(there)
+    plain = {_plain(name) for name in there}
     if any(re.search(_VALUE, name.strip()) for name in there):
         both = [i for i, name in enumerate(there, start=1) if "POINT" in name.upper()]
         place = f"lonlat={both[0]} (or latlon)" if both else "lat=4,lon=3"
@@ -156,6 +153,19 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
         f"{path}: no column {missing}: state which of {has} are id, time, lat and lon, as "
         f"--columns {_EXAMPLE} (a trace has device_id, ts, and lat and lon, or node)"
     )
+
+
+def likely_columns(there: Sequence[str]) -> dict[str, str]:
+    """Return which columns are probably id, time, lat and lon, by these; empty where none is."""
+    plain = {_plain(name): name for name in reversed(there)}
+    return {
+        key: next((plain[name] for name in likely.split() if name in plain), "")
+        for key, likely in _LIKELY.items()
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
 
 
 def unread_form(path: Path) -> str:

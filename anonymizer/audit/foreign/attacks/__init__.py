@@ -1,0 +1,1 @@
+"""Attacks on releases of others, each with its control."""

@@ -1,0 +1,124 @@
+"""A form of a release: how it is recognized, what it asks where it must, how it is read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from anonymizer.audit.foreign.release import CountRelease, PointRelease
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.files.trace_columns import checked_columns, likely_columns
+from anonymizer.files.traces import trace_of
+
+OWN_COLUMNS = "_file", "_track"
+"""Which file and track a row was in."""
+_MOST_CHOICES = 8
+_OF_FORMS = ("cell", "area", "count")
+"""Keys of `--columns` that a trace has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """What a file does not tell.
+
+    Attributes
+    ----------
+    words
+        The question.
+    choices
+        Possible answers, by what they mean.
+    key
+        Key of `--columns` that states the answer.
+    """
+
+    words: str
+    choices: Mapping[str, str]
+    key: str = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseForm:
+    """A form of a release.
+
+    Attributes
+    ----------
+    name
+        In words.
+    recognizes
+        Whether a table has it, if its columns are called as stated.
+    asks
+        What must be answered first.
+    read
+        Return the release in a table.
+    """
+
+    name: str
+    recognizes: Callable[[pl.DataFrame, Mapping[str, str]], bool]
+    asks: Callable[[pl.DataFrame, Mapping[str, str]], OpenQuestion | None]
+    read: Callable[
+        [Path, pl.DataFrame, Mapping[str, str], RoadNetwork | None], PointRelease | CountRelease
+    ]
+
+
+def columns_stated(frame: pl.DataFrame, stated: Mapping[str, str]) -> dict[str, str]:
+    """Return which columns are id, time, lat and lon: as stated, else by their names."""
+    likely = {key: name for key, name in likely_columns(frame.columns).items() if name}
+    if {"latlon", "lonlat"} & stated.keys():
+        likely = {key: name for key, name in likely.items() if key not in {"lat", "lon"}}
+    return {**likely, **stated}
+
+
+def who_is_who(
+    frame: pl.DataFrame, stated: Mapping[str, str], *, other: Sequence[str] = ()
+) -> OpenQuestion | str | None:
+    """Return the column that says who each row is about, a question, or None: all are about one.
+
+    `other`: columns that say something else.
+    """
+    columns = columns_stated(frame, stated)
+    if "id" in columns:
+        return columns["id"]
+    told = {*columns.values(), *other}
+    perhaps = [
+        name
+        for name in frame.columns
+        if name not in told and frame[name].dtype == pl.String and frame[name].n_unique() > 1
+    ]
+    if "_track" in perhaps and "_file" in frame.columns and "_file" not in perhaps:
+        perhaps.append("_file")
+    if len(perhaps) < 2:
+        return perhaps[0] if perhaps else None
+    meaning = {"_file": "each file is one person's", "_track": "each track is somebody else's"}
+    choices = {name: meaning.get(name, f"column {name}") for name in perhaps[:_MOST_CHOICES]}
+    return OpenQuestion("Which column says whose a row is?", choices)
+
+
+def asks_who(frame: pl.DataFrame, stated: Mapping[str, str]) -> OpenQuestion | None:
+    """Return the question whose the rows are, if no column says it by its name."""
+    found = who_is_who(frame, stated)
+    return found if isinstance(found, OpenQuestion) else None
+
+
+def points(path: Path, frame: pl.DataFrame, stated: Mapping[str, str], form: str) -> PointRelease:
+    """Return the positions in a table.
+
+    Raises
+    ------
+    InputError
+        If it lacks a time or a place, or none can be used.
+    """
+    columns = columns_stated(frame, stated)
+    who = who_is_who(frame, stated)
+    if isinstance(who, OpenQuestion):
+        raise InputError(f"{path}: {who.words} State --columns id=... ({', '.join(who.choices)})")
+    if who is None:
+        who, frame = "_who", frame.with_columns(pl.lit("all").alias("_who"))
+    if not frame[who].dtype.is_integer():
+        frame = frame.with_columns(frame[who].cast(pl.String, strict=False))
+    named = {key: name for key, name in {**columns, "id": who}.items() if key not in _OF_FORMS}
+    trace = trace_of(frame, path=path, columns=checked_columns(named))
+    if not trace.n_rows:
+        raise InputError(f"{path}: no row has an id, a time and a place")
+    return PointRelease(trace, form)

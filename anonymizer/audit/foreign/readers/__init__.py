@@ -1,0 +1,1 @@
+"""Kinds of files that releases of others come in: each becomes one table."""

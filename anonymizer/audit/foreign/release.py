@@ -1,0 +1,126 @@
+"""Releases of others, as arrays: points of ids, and counts by area and time."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
+
+_TURN = 360.0
+
+
+class Plane(NamedTuple):
+    """A plane that touches the earth: metres to the east and north of `lat`, `lon` in degrees."""
+
+    lat: float
+    lon: float
+
+    def of(self, lat: FloatArray, lon: FloatArray) -> FloatArray:
+        """Return positions in metres, shape (n, 2)."""
+        east = (lon - self.lon + _TURN / 2) % _TURN - _TURN / 2
+        shrunk = np.cos(np.radians(self.lat))
+        metres: FloatArray = EARTH_RADIUS_M * np.radians(
+            np.stack([east * shrunk, lat - self.lat], axis=-1)
+        )
+        return metres
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PointRelease:
+    """Positions with ids.
+
+    Attributes
+    ----------
+    trace
+        Who was published where and when; of cells, their centres.
+    form
+        What it was read as, in words.
+    """
+
+    trace: Trace
+    form: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CountRelease:
+    """Counts by area and time.
+
+    Attributes
+    ----------
+    area_of, time_of
+        Index of the area and of the time of each count, shape (n,); -1 is the total over all.
+    count
+        NaN where it is struck out, shape (n,).
+    n_areas, n_times
+        Numbers of both.
+    struck
+        Least and greatest count that is struck out.
+    """
+
+    area_of: IntArray
+    time_of: IntArray
+    count: FloatArray
+    n_areas: int
+    n_times: int
+    struck: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ForeignCase:
+    """What attacks are mounted on.
+
+    Attributes
+    ----------
+    release
+        What was published.
+    truth
+        Where its persons were; None: nobody knows.
+    network
+        The roads; None: nobody knows.
+    near_m
+        A place is found if the guess is no farther from it.
+    seed
+        Equal cases give equal findings.
+    owner
+        Person of the truth of each id, -1 for none, as the publisher knows it, shape (ids,); None:
+        it is found by where they were.
+    """
+
+    release: PointRelease | CountRelease
+    truth: Trace | None
+    network: RoadNetwork | None
+    near_m: float = 200.0
+    seed: int = 0
+    owner: IntArray | None = None
+
+    @property
+    def points(self) -> Trace:
+        """Who was published where and when, of a release of points."""
+        if isinstance(self.release, PointRelease):
+            return self.release.trace
+        raise TypeError("a release of counts has no points")
+
+    @property
+    def counts(self) -> CountRelease:
+        """The release, if it is one of counts."""
+        if isinstance(self.release, CountRelease):
+            return self.release
+        raise TypeError("a release of points has no counts")
+
+    @property
+    def people(self) -> Trace:
+        """Where the persons were, where that is known."""
+        if self.truth is None:
+            raise TypeError("nobody knows the truth")
+        return self.truth
+
+
+def plane_of(trace: Trace) -> Plane:
+    """Return the plane that touches the earth in the middle of a trace."""
+    lon = np.radians(trace.lon)
+    middle = np.degrees(np.arctan2(np.sin(lon).mean(), np.cos(lon).mean()))
+    return Plane(float(np.median(trace.lat)), float(middle))

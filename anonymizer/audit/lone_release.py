@@ -1,0 +1,200 @@
+"""A release of a table by itself, made by anybody: which k, l and t it has, without its original.
+
+Rows whose quasi-identifiers read alike are a class, whatever form the labels have: `*`, ranges,
+sets, nodes of a hierarchy. A row of which every quasi-identifier is suppressed hides nobody and
+reveals nobody; it is left out and counted, unless all are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.errors import InputError
+from anonymizer.files.tables import TextTable, no_column
+
+SUPPRESSED = frozenset({"", "*", "**", "***", "?", "na", "n/a", "nan", "null", "none", "<na>", "."})
+"""What programs write for a cell that they suppressed, in small letters."""
+_MOST_ROWS = 100_000_000
+_MOST_PATTERNS = 20_000
+"""Different classes with a suppressed cell up to which wildcards are compared with all classes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensitiveFigures:
+    """What the classes tell of a sensitive attribute.
+
+    Attributes
+    ----------
+    distinct_l
+        Fewest different values in a class.
+    entropy_l
+        Exponential of the least entropy of a class.
+    t
+        Greatest earth mover's distance of a class to the whole [1]_: each two categories are as far
+        apart as any; numbers as far as their ranks.
+    share
+        Greatest share of one value in a class: how surely it is guessed.
+    ordered
+        Whether its values are numbers.
+
+    References
+    ----------
+    .. [1] N. Li et al., "t-closeness", ICDE 2007, sections 3 and 4.
+    """
+
+    distinct_l: int
+    entropy_l: float
+    t: float
+    share: float
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoneRelease:
+    """What a release has by itself.
+
+    Attributes
+    ----------
+    n_rows, n_suppressed
+        Rows, and those of which all quasi-identifiers are suppressed.
+    n_classes
+        Classes of the others.
+    k
+        Rows of the smallest class; 0 if there is none.
+    k_by_wildcards
+        The same if a suppressed cell may be any value, as sdcMicro counts; None: too many classes.
+    n_alone, n_below
+        Rows that are alone in their class, and those in classes of fewer than `k_asked`.
+    sensitive
+        By name of the attribute.
+    """
+
+    n_rows: int
+    n_suppressed: int
+    n_classes: int
+    k: int
+    k_by_wildcards: int | None
+    n_alone: int
+    n_below: int
+    sensitive: dict[str, SensitiveFigures]
+
+
+def judge_release(
+    table: TextTable,
+    qis: Sequence[str],
+    sensitive: Sequence[str],
+    *,
+    k_asked: int = 2,
+    count: str | None = None,
+) -> LoneRelease:
+    """Return the k, l and t of a release. O(n log n), and classes squared if cells are suppressed.
+
+    `count`: column that says how many rows each row stands for, as anonypy writes; None: for one.
+
+    Raises
+    ------
+    InputError
+        If it lacks a column, none is a quasi-identifier, or counts are none or too many.
+    """
+    if count is not None:
+        table = _counted_out(table, count)
+    for name in (*qis, *sensitive):
+        if name not in table.frame.columns:
+            raise no_column(table.path, name, table.frame.columns)
+    if not qis:
+        raise InputError(f"{table.path}: state its quasi-identifiers with --qi")
+    cells = table.frame.select(
+        pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in (*qis, *sensitive)
+    )
+    hidden = _suppressed(cells.select(qis))
+    kept = ~hidden.all(axis=1)
+    if not kept.any():  # nothing is left to be told apart by: all are one class
+        kept = ~kept
+    shown, hidden = cells.filter(pl.Series(kept)), hidden[kept]
+    class_of, labels, is_hidden = _classes(shown.select(qis), hidden)
+    size = np.bincount(class_of, minlength=len(labels))
+    of_row = size[class_of]
+    return LoneRelease(
+        n_rows=len(cells),
+        n_suppressed=int((~kept).sum()),
+        n_classes=len(size),
+        k=int(size.min(initial=len(shown))),
+        k_by_wildcards=_k_by_wildcards(labels, is_hidden, size),
+        n_alone=int((of_row == 1).sum()),
+        n_below=int((of_row < k_asked).sum()),
+        sensitive={name: _figures(shown[name], class_of, len(size)) for name in sensitive},
+    )
+
+
+def _counted_out(table: TextTable, count: str) -> TextTable:
+    """Return each row as often as it counts."""
+    if count not in table.frame.columns:
+        raise no_column(table.path, count, table.frame.columns)
+    n = table.frame[count].cast(pl.String).cast(pl.Int64, strict=False)
+    if n.null_count() or not n.is_between(0, _MOST_ROWS).all() or n.sum() > _MOST_ROWS:
+        raise InputError(f"{table.path}: column {count}: must hold counts, {_MOST_ROWS:,} in all")
+    return replace(table, frame=table.frame[np.repeat(np.arange(len(n)), n.to_numpy())])
+
+
+def _suppressed(cells: pl.DataFrame) -> BoolArray:
+    lower = cells.select(pl.all().str.to_lowercase().is_in(sorted(SUPPRESSED)))
+    found: BoolArray = lower.to_numpy().astype(bool)
+    return found
+
+
+def _classes(cells: pl.DataFrame, hidden: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return the class of each row, and of each class its labels as codes and which are hidden."""
+    codes = np.zeros(cells.shape, np.int64)
+    for i, column in enumerate(cells):
+        codes[:, i] = np.unique(column.to_numpy().astype(str), return_inverse=True)[1].ravel()
+    codes[hidden] = -1
+    labels, class_of = np.unique(codes, axis=0, return_inverse=True)
+    return class_of.ravel(), labels, labels < 0
+
+
+def _k_by_wildcards(labels: IntArray, hidden: BoolArray, size: IntArray) -> int | None:
+    """Return the fewest rows that may be meant by a row, if what is suppressed is any value."""
+    if not len(size):
+        return 0
+    if not hidden.any():
+        return int(size.min())
+    if len(labels) > _MOST_PATTERNS:
+        return None
+    least = int(size.sum())
+    for label, own in zip(labels, hidden, strict=True):
+        matches = (labels == label) | hidden | own
+        least = min(least, int(size[matches.all(axis=1)].sum()))
+    return least
+
+
+def _figures(column: pl.Series, class_of: IntArray, n_classes: int) -> SensitiveFigures:
+    number = column.cast(pl.Float64, strict=False)
+    ordered = bool(len(column)) and not number.null_count()
+    values = number.to_numpy() if ordered else column.to_numpy().astype(str)
+    distinct, code = np.unique(values, return_inverse=True)
+    if not n_classes:
+        return SensitiveFigures(0, 0.0, 0.0, 0.0, ordered)
+    order = np.lexsort((code.ravel(), class_of))
+    whole = np.bincount(code.ravel(), minlength=len(distinct)) / len(code)
+    fewest, entropy, t, share = len(distinct), np.inf, 0.0, 0.0
+    starts = np.searchsorted(class_of[order], np.arange(n_classes + 1))
+    for begin, end in pairwise(starts):
+        n = np.bincount(code.ravel()[order[begin:end]], minlength=len(distinct))
+        p: FloatArray = n / (end - begin)
+        there = p[p > 0]
+        fewest, share = min(fewest, len(there)), max(share, float(p.max()))
+        entropy = min(entropy, float(-(there * np.log(there)).sum()))
+        t = max(t, _distance(p - whole, ordered=ordered))
+    return SensitiveFigures(fewest, float(np.exp(entropy)), t, share, ordered)
+
+
+def _distance(difference: FloatArray, *, ordered: bool) -> float:
+    if not ordered:
+        return float(np.abs(difference).sum() / 2)
+    if len(difference) == 1:
+        return 0.0
+    return float(np.abs(np.cumsum(difference)).sum() / (len(difference) - 1))

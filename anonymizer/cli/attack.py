@@ -1,0 +1,128 @@
+"""Command `anonymizer attack`: whether somebody's blur holds."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from anonymizer.cli.terminal import printable
+from anonymizer.cli.trace_options import columns_of
+from anonymizer.extras import require
+
+if TYPE_CHECKING:
+    from anonymizer.audit.foreign.forms.form import OpenQuestion
+    from anonymizer.files.atomic_write import FileToWrite
+
+_OWN_KEYS = ("cell", "area", "count")
+"""Of `--columns`, besides those of a trace."""
+
+
+def attack(
+    release: Annotated[
+        list[Path],
+        typer.Argument(
+            help="What was published, in one or more files of a kind: csv or parquet, GeoJSON, GPX,"
+            " JSON lines (as of MQTT), snapshots of GTFS-realtime or GBFS.",
+        ),
+    ],
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRACE",
+            help="Where its people really were: a trace as of `anonymizer cloak`. Without it, the "
+            "release is judged by what it betrays about itself.",
+        ),
+    ] = None,
+    network: Annotated[
+        str | None, typer.Option(metavar="NET", help="The roads; see `anonymizer cloak`.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="What its columns are, where their names do not say it: id=user,time=at,lat=y,"
+            "lon=x; cell= of geohashes; area= and count= of counts.",
+        ),
+    ] = None,
+    near: Annotated[
+        float, typer.Option(min=1, help="A place is found within so many metres.")
+    ] = 200.0,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal findings.")] = 0,
+    page: Annotated[
+        Path | None, typer.Option(metavar="PAGE.html", help="Also write a page with a picture.")
+    ] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="File for the findings as JSON; -: print them.")
+    ] = None,
+) -> None:
+    """Attack a release of anybody's, and say what it gives away.
+
+    Its form is recognized: points with ids, also rounded; geohashes, H3 cells or regions with ids;
+    counts by area and time. What applies is mounted, each attack beside what chance would find.
+
+    [bold]Examples[/bold]
+
+        anonymizer attack blurred.csv
+
+        anonymizer attack rides/*.gpx --columns id=_track --truth true.csv --page found.html
+    """
+    require("tables")
+    from anonymizer.audit.foreign.foreign_report import attacked, text
+    from anonymizer.audit.foreign.foreign_report import page as page_of
+    from anonymizer.audit.foreign.registry import read_foreign
+    from anonymizer.audit.foreign.release import ForeignCase
+    from anonymizer.files.atomic_write import check_distinct, write_whole
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+
+    out = [each for each in (page, json_out) if each is not None and each != Path("-")]
+    check_distinct(out, read=[*release, truth])
+    roads = None if network is None else load_network(network)
+    stated = stated_columns(columns)
+    asked = _ask if sys.stdin.isatty() else None
+    found = read_foreign(release, stated=stated, network=roads, answer=asked)
+    true = None if truth is None else read_trace(truth)
+    report = attacked(ForeignCase(found, true, roads, near, seed))
+    files = {}
+    if page is not None:
+        files[page] = content_of(page_of(report))
+    as_json = json.dumps(report.json(), indent=2) + "\n"
+    if json_out is not None and json_out != Path("-"):
+        files[json_out] = content_of(as_json)
+    write_whole(files)
+    typer.echo(as_json if json_out == Path("-") else printable(text(report)), nl=False)
+
+
+def stated_columns(columns: str | None) -> dict[str, str]:
+    """Return what `--columns` names: what a trace has, and columns of cells, areas and counts."""
+    own, others = {}, []
+    for each in (columns or "").split(","):
+        key, _, name = each.partition("=")
+        if key.strip() in _OWN_KEYS and name.strip():
+            own[key.strip()] = name.strip()
+        elif each.strip():
+            others.append(each)
+    return {**own, **columns_of(",".join(others) or None)}
+
+
+def _ask(question: "OpenQuestion") -> str:
+    typer.echo(question.words, err=True)
+    for name, means in question.choices.items():
+        typer.echo(printable(f"  {name}: {means}"), err=True)
+    while (answer := str(typer.prompt("", err=True))) not in question.choices:
+        typer.echo("one of these, please", err=True)
+    return answer
+
+
+def content_of(content: str) -> "FileToWrite":
+    """Return a text as the content of a file."""
+    from anonymizer.files.atomic_write import FileToWrite
+
+    data = content.encode()
+
+    def write(file: BinaryIO) -> None:
+        file.write(data)
+
+    return FileToWrite(write)

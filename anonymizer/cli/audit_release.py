@@ -1,0 +1,84 @@
+"""Command `anonymizer audit release`: k, l and t of a table that anybody released."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anonymizer.cli.terminal import printable
+from anonymizer.errors import GuaranteeError
+from anonymizer.extras import require
+
+
+def release(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RELEASE", help="csv or parquet, as of ARX, sdcMicro, anonypy or anjana."
+        ),
+    ],
+    qi: Annotated[str, typer.Option("--qi", metavar="A,B", help="The quasi-identifiers.")],
+    sa: Annotated[
+        str | None, typer.Option("--sa", metavar="S,T", help="The sensitive attributes.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Rows that each class must have.")] = 1,
+    l: Annotated[  # noqa: E741  the field's name for it
+        int, typer.Option("-l", min=1, help="Sensitive values that each class must have.")
+    ] = 1,
+    t: Annotated[
+        float, typer.Option("-t", min=0, max=1, help="Most that a class may differ from the whole.")
+    ] = 1.0,
+    count: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="How many rows a row stands for, as anonypy writes them."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Judge a release by itself, without its original: who made it does not matter.
+
+    Rows that read alike in all quasi-identifiers are a class, whatever its labels look like. Rows
+    that are suppressed as a whole are left out and counted. Exit 1 if it lacks what is asked.
+
+    [bold]Example[/bold]
+
+        anonymizer audit release published.csv --qi age,zip --sa disease -k 5 -l 2
+    """
+    require("tables")
+    from anonymizer.audit.lone_release import judge_release
+    from anonymizer.files.tables import read_table
+
+    qis, sensitive = _names(qi), _names(sa)
+    found = judge_release(read_table(table), qis, sensitive, k_asked=max(k, 2), count=count)
+    shown = found.n_rows - found.n_suppressed
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+    else:
+        alone = f"{found.n_alone:,} of {shown:,} rows" if found.n_alone else "no row"
+        lines = [
+            f"{alone} can be told apart from all others by {', '.join(qis)}.",
+            f"The smallest of {found.n_classes:,} classes has {found.k:,} rows.",
+            f"Suppressed as a whole: {found.n_suppressed:,} of {found.n_rows:,} rows.",
+        ]
+        if found.k_by_wildcards is not None and found.k_by_wildcards != found.k:
+            lines.append(f"k is {found.k_by_wildcards:,} if a suppressed cell may be any value.")
+        for name, each in found.sensitive.items():
+            lines.append(
+                f"{name}: at least {each.distinct_l} values in a class (entropy "
+                f"{each.entropy_l:.2f}), one is guessed with {each.share:.0%} at most, t is "
+                f"{each.t:.3f}{' of ranks' if each.ordered else ''}."
+            )
+        typer.echo(printable("\n".join(lines)))
+    lacks = [f"k is {found.k}, not {k}"] * (found.k < k)
+    for name, each in found.sensitive.items():
+        lacks += [f"{name}: l is {each.distinct_l}, not {l}"] * (each.distinct_l < l)
+        lacks += [f"{name}: t is {each.t:.3f}, above {t:g}"] * (each.t > t)
+    if lacks:
+        raise GuaranteeError(f"{table}: {'; '.join(lacks)}")
+
+
+def _names(text: str | None) -> list[str]:
+    return list(dict.fromkeys(each.strip() for each in (text or "").split(",") if each.strip()))

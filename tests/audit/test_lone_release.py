@@ -1,0 +1,102 @@
+"""A release of anybody's: its k, l and t are those that a naive count finds."""
+
+from collections import defaultdict
+from math import exp, log
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.audit.lone_release import judge_release
+from anonymizer.errors import InputError
+from anonymizer.files.tables import TextTable
+from tests.cli.support import anonymizer
+
+LABELS = ["*", "[20, 30[", "[30, 40[", "20-29", "(29.5, 40.0]", "{a|b}", "Western", "", "NA"]
+
+
+def _table(rows: list[tuple[str, str, str]]) -> TextTable:
+    frame = pl.DataFrame(rows, schema=["age", "zip", "illness"], orient="row")
+    return TextTable(Path("release.csv"), frame)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(LABELS), st.sampled_from(LABELS[:4]), st.sampled_from(["a", "b", "c"])
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_figures_are_those_of_a_naive_count(rows: list[tuple[str, str, str]]) -> None:
+    found = judge_release(_table(rows), ["age", "zip"], ["illness"], k_asked=3)
+    gone = {"*", "", "NA"}
+    kept = [row for row in rows if not (row[0] in gone and row[1] in gone)] or rows
+    classes = defaultdict(list)
+    for age, postal, illness in kept:
+        classes["*" if age in gone else age, "*" if postal in gone else postal].append(illness)
+    assert found.n_suppressed == len(rows) - len(kept)
+    assert found.n_classes == len(classes)
+    assert found.k == min(map(len, classes.values()), default=0)
+    assert found.n_alone == sum(len(each) == 1 for each in classes.values())
+    assert found.n_below == sum(len(each) for each in classes.values() if len(each) < 3)
+    whole = [row[2] for row in kept]
+    ls, ts, entropies = [], [], []
+    for each in classes.values():
+        p = {x: each.count(x) / len(each) for x in "abc"}
+        ls.append(len(set(each)))
+        ts.append(sum(abs(p[x] - whole.count(x) / len(whole)) for x in "abc") / 2)
+        entropies.append(-sum(q * log(q) for q in p.values() if q))
+    told = found.sensitive["illness"]
+    assert told.distinct_l == min(ls)
+    assert told.t == pytest.approx(max(ts))
+    assert told.entropy_l == pytest.approx(exp(min(entropies)))
+    matching = [
+        sum(
+            all(x in gone or y in gone or x == y for x, y in zip(one[:2], other[:2], strict=True))
+            for other in kept
+        )
+        for one in kept
+    ]
+    assert found.k_by_wildcards == min(matching)
+
+
+def test_numbers_lie_as_far_apart_as_their_ranks() -> None:
+    """The salaries of Li et al., example 3: 3k, 4k, 5k of 3k ... 11k are .375 from the whole."""
+    rows = [("x" if i < 3 else "y", "1", str(3 + i)) for i in range(9)]
+    found = judge_release(_table(rows), ["age"], ["illness"])
+    assert found.sensitive["illness"].ordered
+    assert found.sensitive["illness"].t == pytest.approx(0.375)
+
+
+@given(st.lists(st.integers(1, 4), min_size=3, max_size=3))
+def test_a_row_counts_as_often_as_it_says(n: list[int]) -> None:
+    rows = [("a", "1", "x"), ("a", "1", "y"), ("b", "1", "x")]
+    written = _table(rows).frame.with_columns(pl.Series("count", n).cast(pl.String))
+    table = TextTable(Path("release.csv"), written)
+    whole = _table([row for row, each in zip(rows, n, strict=True) for _ in range(each)])
+    asked = ["age", "zip"], ["illness"]
+    assert judge_release(table, *asked, count="count") == judge_release(whole, *asked)
+    with pytest.raises(InputError, match="must hold counts"):
+        judge_release(table, *asked, count="age")
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(InputError, match="agee"):
+        judge_release(_table([("a", "b", "c")]), ["agee"], [])
+
+
+def test_what_a_release_lacks_is_said_and_fails(tmp_path: Path) -> None:
+    path = tmp_path / "release.csv"
+    path.write_text(
+        "age;zip;illness\n[20, 30[;12*;flu\n[20, 30[;12*;gout\n30-39;1**;flu\n*;*;flu\n"
+    )
+    done = anonymizer("audit", "release", path, "--qi", "age,zip", "--sa", "illness")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 of 3 rows can be told apart from all others by age, zip")
+    done = anonymizer("audit", "release", path, "--qi", "age,zip", "--sa", "illness", "-k", "2")
+    assert done.returncode == 1
+    assert "k is 1, not 2" in done.stderr
