@@ -27,6 +27,7 @@ public class ArxPeer {
         ARXConfiguration configuration = ARXConfiguration.create();
         configuration.addPrivacyModel(new KAnonymity(Integer.parseInt(arguments[2])));
         configuration.setSuppressionLimit(0.99d);
+        configuration.setHeuristicSearchThreshold(1_000_000); // more combinations than that are refused
         configuration.setQualityModel(Metric.createLossMetric(0d));
         ARXResult result = new ARXAnonymizer().anonymize(data, configuration);
         DataHandle output = result.getOutput();

@@ -34,6 +34,7 @@ def busy() -> Iterator[None]:
     [
         ("--model", "kd", "-d", "2", "--method", "best"),
         ("--model", "kld", "-d", "2", "-l", "2", "--sa", "illness", "--suppress", "0.05"),
+        ("--model", "kaca", "--sa", "illness"),
     ],
     ids=lambda asked: asked[1],
 )

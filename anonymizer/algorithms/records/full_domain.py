@@ -5,91 +5,159 @@ then look alike are a class, if they keep the promise. Combinations are tried fr
 on, each for the records that the ones before have left [1]_. Where classes are large and labels
 come from hierarchies, a search that moves few records at a time does not find such classes.
 
+What is found depends on the order. So many orders are tried, each near the best one so far: it
+counts the losses of the columns with other weights.
+
 References
 ----------
 .. [1] F. Prasser et al., "Flexible data anonymization using ARX: current status and challenges
    ahead", 2020 (local recoding by repeated full-domain generalization).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import class_keeps
+from anonymizer.algorithms.records.effort import Effort
 from anonymizer.algorithms.records.problem import Cost, ProblemArrays
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 Level: TypeAlias = tuple[IntArray, FloatArray]
 """The group of each code, and what a label of that group loses."""
-_STEPS_PER_CALL = 8
+_WORK_PER_CALL = 2_000_000
+_WORK_PER_HIT, _WORK_PER_GROUP = 10_000, 400
+"""For a combination with groups, and for each of these, measured, in the unit of `make_moves`."""
 _MOST_LISTED = 2**16
 """Combinations that are compared by their loss; of more, a sample."""
+_FIRST = 100
+"""Combinations that are tried whatever the work."""
+_FEWEST_ORDERS = 2
+"""So many orders of all combinations must be affordable, or few combinations are tried once."""
+_SPREADS = (0.1, 0.2, 0.4)
+"""Standard deviations of the logarithm by which the weights of an order differ from the best."""
 
 
-def work_of(n: int, n_qis: int) -> int:
-    """Return the work for one combination of levels of n records, in the unit of `make_moves`."""
-    return 6_000 + 2 * n * n_qis
+class Grouping(NamedTuple):
+    """The levels of all columns, and working memory, as kernels take them.
+
+    Attributes
+    ----------
+    number, first
+        A random number for the group of each code, for all columns and levels, concatenated; and
+        where those of each column and level begin, shape (columns, most levels).
+    name, size
+        A hash table of groups: their names, and how many records they have, shape (2^x,).
+    own, slot
+        The name of the group of each record looked at, and where in the table it is, shape (n,).
+    """
+
+    number: NDArray[np.uint64]
+    first: IntArray
+    name: NDArray[np.uint64]
+    size: IntArray
+    own: NDArray[np.uint64]
+    slot: IntArray
 
 
-def levels_of(problem: ProblemArrays, n_qis: int) -> list[list[Level]]:
-    """Return the levels of each quasi-identifier, from its codes to all in one group."""
-    return [_levels_of(problem, c) for c in range(n_qis)]
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Lattice:
+    """Combinations of levels.
+
+    Attributes
+    ----------
+    problem, k
+        The criteria of a class.
+    code
+        The codes of the records, shape (columns, n).
+    lost
+        What each code of a column loses at each level, shape (levels, codes) for each column.
+    grouping
+        The levels as kernels take them.
+    listed
+        All combinations, or a sample, a level for each column, shape (m, columns).
+    """
+
+    problem: ProblemArrays
+    k: int
+    code: Int32Array
+    lost: Sequence[FloatArray]
+    grouping: Grouping
+    listed: IntArray
 
 
 def repeated_levels(
-    problem: ProblemArrays,
-    levels: Sequence[Sequence[Level]],
-    *,
-    k: int,
-    most: int,
-    spread: float = 0.0,
-    rng: np.random.Generator,
-    keep_going: Callable[[], bool] = lambda: True,
-    spend: Callable[[int], None] = lambda _work: None,
+    problem: ProblemArrays, n_qis: int, *, k: int, effort: Effort, rng: np.random.Generator
 ) -> Int32Array:
-    """Return the class of each record, from at most so many combinations of `levels_of`.
+    """Return the class of each record by the best of the orders that were tried.
 
-    `spread`: the losses by which combinations are ordered are multiplied, for each column, by a
-    random number of which this is the standard deviation of the logarithm.
-
-    `SUPPRESSED` for all that are left when none remains, unless the class formed last takes them.
+    `SUPPRESSED` for those that no combination puts into a class. Without a limit of work, and with
+    little, one order of few combinations is tried.
 
     Notes
     -----
-    O(most n columns), and a sort of the records for each combination. Records are put together by
-    the sum of a random number for each group, 64 bits: if two sums were equal by chance, two
+    O(n columns) for each combination in each order; combinations by which no k records look alike
+    are looked at once. Groups are named by 64 random bits: if two names were equal by chance, two
     groups would be one class, which is no less safe.
     """
+    n = len(problem.cells)
+    lattice = _lattice([_levels_of(problem, c) for c in range(n_qis)], problem, k, rng)
+    affordable = ((effort.work or 0) - effort.used) // _work_of(n)
+    weight = np.ones(n_qis)
+    if len(lattice.listed) * _FEWEST_ORDERS > affordable:
+        ordered = _ordered(lattice.listed, lattice, weight)
+        some = np.linspace(0, len(ordered) - 1, max(affordable, _FIRST)).astype(np.int64)
+        return _formed(ordered[np.unique(some)], lattice, effort)[0]
+    found = _with_groups(lattice, effort)
+    best, least = _formed(_ordered(found, lattice, weight), lattice, effort)
+    turn = 0
+    while effort.goes_on():
+        tried = weight * rng.lognormal(0.0, _SPREADS[turn % len(_SPREADS)], n_qis)
+        class_of, lost = _formed(_ordered(found, lattice, tried), lattice, effort)
+        if lost < least:
+            weight, best, least = tried, class_of, lost
+        turn += 1
+    return best
+
+
+def _work_of(n: int) -> int:
+    """Return the work for one combination of levels of n records, in the unit of `make_moves`."""
+    return 100 + 3 * n // 2
+
+
+def _lattice(
+    levels: Sequence[Sequence[Level]], problem: ProblemArrays, k: int, rng: np.random.Generator
+) -> _Lattice:
     n, q = len(problem.cells), len(levels)
-    at = [np.ascontiguousarray(problem.cells[:, c]) for c in range(q)]
-    lost = [
-        np.array([loss[codes].mean() for _, loss in of]) * factor
-        for of, codes, factor in zip(levels, at, rng.lognormal(0.0, spread, q), strict=True)
-    ]
-    number = [
-        [rng.integers(-(2**63), 2**63, len(group))[group] for group, _ in of] for of in levels
-    ]
-    class_of, rows, n_classes = np.full(n, SUPPRESSED, np.int32), np.arange(n), 0
-    for step, combination in enumerate(_by_loss(lost, most, rng)):
-        if len(rows) < k or (step % _STEPS_PER_CALL == 0 and not keep_going()):
-            break
-        spend(work_of(len(rows), q))
-        key = np.zeros(len(rows), np.int64)
-        for codes, of, level in zip(at, number, combination.tolist(), strict=True):
-            key += of[level][codes[rows]]
-        for member in _groups(rows, key, k):
-            if class_keeps(problem, k, member):
-                class_of[member] = n_classes
-                n_classes += 1
-        rows = rows[class_of[rows] == SUPPRESSED]
-    if n_classes and len(rows):
-        member = np.r_[np.flatnonzero(class_of == n_classes - 1), rows]
-        if class_keeps(problem, k, member):
-            class_of[rows] = n_classes - 1
-    return class_of
+    height = np.array([len(of) for of in levels], np.int64)
+    number: list[NDArray[np.uint64]] = []
+    first = np.zeros((q, int(height.max(initial=0))), np.int64)
+    for c, of in enumerate(levels):
+        for level, (group, _) in enumerate(of):
+            first[c, level] = sum(map(len, number))
+            named = rng.integers(0, 2**64, len(group), dtype=np.uint64)
+            number.append(named[group])
+    n_all, n_slots = prod(height.tolist()), 1 << (2 * n).bit_length()
+    if n_all <= _MOST_LISTED:
+        listed = np.stack(np.unravel_index(np.arange(n_all), height.tolist()), axis=1)
+    else:
+        listed = np.vstack([rng.integers(0, height, (_MOST_LISTED, q)), height - 1])
+    grouping = Grouping(
+        np.concatenate(number),
+        first,
+        np.zeros(n_slots, np.uint64),
+        np.zeros(n_slots, np.int64),
+        np.zeros(n, np.uint64),
+        np.zeros(n, np.int64),
+    )
+    lost = [np.stack([loss for _, loss in of]) for of in levels]
+    return _Lattice(problem, k, problem.cells[:, :q].T.copy(), lost, grouping, listed)
 
 
 def _levels_of(problem: ProblemArrays, c: int) -> list[Level]:
@@ -127,28 +195,111 @@ def _levels_of(problem: ProblemArrays, c: int) -> list[Level]:
     return [(found[at][0], found[at][1] * rule["weight"]) for at in coarser]
 
 
-def _by_loss(lost: list[FloatArray], most: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Yield combinations by rising loss, at last that of all last levels.
+def _ordered(some: IntArray, lattice: _Lattice, weight: FloatArray) -> IntArray:
+    """Return combinations by rising loss, with a weight for each column."""
+    total = np.zeros(len(some))
+    for c, (code, lost) in enumerate(zip(lattice.code, lattice.lost, strict=True)):
+        share = np.bincount(code, minlength=lost.shape[1]) / len(code)
+        total += weight[c] * (lost @ share)[some[:, c]]
+    return some[np.argsort(total, kind="stable")]
 
-    `lost`: the mean loss of the levels of each column.
+
+def _with_groups(lattice: _Lattice, effort: Effort) -> IntArray:
+    """Return the combinations by which k records look alike.
+
+    From the highest on. Where all are listed, those below one without such a group have none.
     """
-    heights = np.array([len(of) for of in lost])
-    n = int(np.prod(heights.astype(np.float64)).clip(max=2.0**62))
-    if n <= _MOST_LISTED:
-        all_ = np.stack(np.unravel_index(np.arange(n), heights), axis=1)
-    else:
-        all_ = np.vstack([rng.integers(0, heights, (_MOST_LISTED, len(heights))), heights - 1])
-    total = sum(of[all_[:, c]] for c, of in enumerate(lost))
-    order = np.argsort(total, kind="stable")
-    some = np.unique(np.linspace(0, len(order) - 1, max(most, 1)).astype(np.int64)[::-1])
-    yield from all_[order[some]]
+    listed, top = lattice.listed, lattice.listed.max(axis=0)
+    height = listed.sum(axis=1)
+    is_whole = len(listed) == np.prod(top + 1)
+    step = np.r_[np.cumprod((top + 1)[:0:-1])[::-1], 1]
+    has = np.ones(len(listed), bool)
+    for each in np.unique(height)[::-1]:
+        at = np.flatnonzero(height == each)
+        for c in range(len(top) if is_whole else 0):
+            below = at[listed[at, c] < top[c]]
+            has[below] &= has[below + step[c]]
+        at = at[has[at]]
+        has[at], x = False, -1
+        while (x := _next(x + 1, listed[at], lattice.code, lattice, effort)) < len(at):
+            has[at[x]] = True
+    return listed[has]
 
 
-def _groups(rows: IntArray, key: NDArray[np.int64], k: int) -> Iterator[IntArray]:
-    """Yield the rows of each key that at least k of them have."""
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(key[order], prepend=key[order[0]] - 1))
-    ends = np.r_[starts[1:], len(rows)]
-    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if end - begin >= k:
-            yield rows[order[begin:end]]
+def _formed(some: IntArray, lattice: _Lattice, effort: Effort) -> tuple[Int32Array, float]:
+    """Return the class of each record by some combinations in their order, and the loss of all."""
+    problem, k, grouping = lattice.problem, lattice.k, lattice.grouping
+    q, n = lattice.code.shape
+    class_of, rows, n_classes = np.full(n, SUPPRESSED, np.int32), np.arange(n), 0
+    code, lost, x = lattice.code, 0.0, -1
+    while (x := _next(x + 1, some, code, lattice, effort)) < len(some):
+        slot = grouping.slot[: len(rows)]
+        large = np.flatnonzero(grouping.size[slot] >= k)
+        large = large[np.argsort(slot[large], kind="stable")]
+        edges = np.r_[0, np.flatnonzero(np.diff(slot[large])) + 1, len(large)]
+        n_classes = _classes(problem, k, rows[large], edges, n_classes, class_of)
+        effort.spend(_WORK_PER_HIT + _WORK_PER_GROUP * len(edges))
+        left = class_of[rows] == SUPPRESSED
+        for c in range(q):
+            lost += float(lattice.lost[c][some[x, c], code[c, ~left]].sum())
+        rows, code = rows[left], code[:, left]
+    return class_of, lost + len(rows) * float(problem.rule["weight"][:q].sum())
+
+
+def _next(begin: int, some: IntArray, code: Int32Array, lattice: _Lattice, effort: Effort) -> int:
+    """Return the first combination, from `begin` on, by which k of the records look alike.
+
+    `code`: of the records, shape (columns, m). `len(some)` if there is none, or the effort ends.
+    The groups are in the hash table then.
+    """
+    work = _work_of(code.shape[1])
+    while begin < len(some) and code.shape[1] >= lattice.k and effort.goes_on():
+        end = min(begin + max(_WORK_PER_CALL // work, 1), len(some))
+        found = _first_with_group(some[begin:end], code, lattice.k, lattice.grouping)
+        effort.spend(work * min(found + 1, end - begin))
+        if found < end - begin:
+            return begin + found
+        begin = end
+    return len(some)
+
+
+@kernel
+def _first_with_group(some: IntArray, code: Int32Array, k: int, grouping: Grouping) -> int:
+    """Return the first combination by which k of the records look alike, or `len(some)`."""
+    number, first, name, size, own, slot = grouping
+    n_slots, n = 1, code.shape[1]
+    while n_slots < 2 * n:
+        n_slots *= 2
+    mask = np.uint64(n_slots - 1)
+    for x in range(len(some)):
+        own[:n] = 0
+        for c in range(len(code)):
+            begin = first[c, some[x, c]]
+            for y in range(n):
+                own[y] ^= number[begin + code[c, y]]
+        size[:n_slots] = 0
+        most = 0
+        for y in range(n):
+            at = np.int64(own[y] & mask)
+            while size[at] > 0 and name[at] != own[y]:
+                at = (at + 1) % n_slots
+            name[at] = own[y]
+            size[at] += 1
+            slot[y] = at
+            most = max(most, size[at])
+        if most >= k:
+            return x
+    return len(some)
+
+
+@kernel
+def _classes(
+    problem: ProblemArrays, k: int, rows: IntArray, edges: IntArray, n: int, class_of: Int32Array
+) -> int:
+    """Give numbers from `n` on to the groups that keep the promise; return the next number."""
+    for x in range(len(edges) - 1):
+        group = rows[edges[x] : edges[x + 1]]
+        if class_keeps(problem, k, group):
+            class_of[group] = n
+            n += 1
+    return n

@@ -14,7 +14,6 @@ References
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import prod
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from anonymizer.algorithms.records.boxes import boxes
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.draws import draw
 from anonymizer.algorithms.records.effort import Effort
-from anonymizer.algorithms.records.full_domain import levels_of, repeated_levels
+from anonymizer.algorithms.records.full_domain import repeated_levels
 from anonymizer.algorithms.records.leaving import Scratch, blank_scratch
 from anonymizer.algorithms.records.moves import admit, make_moves
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
@@ -199,14 +198,12 @@ _BLOCK = 100_000
 """Records of a block: 70 MB of working memory at six columns, and near each other in the cache."""
 _FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
 """Largest shares of what is left that a search uses before its moves; boxes only of its time."""
-_FOR_LEVELS, _FIRST_LEVELS = 0.5, 100
-"""Share of what is left for levels, and combinations of the first try."""
+_FOR_LEVELS = {True: 0.5, False: 0.1}
+"""Share of what is left for levels, by whether k is large: below that, more of it gains nothing."""
 _MOSTLY = 0.5
 """Share of the quasi-identifiers with hierarchies from which levels find more than moves would."""
-_SPREADS = (0.0, 0.0, 0.15, 0.3, 0.15, 0.3, 0.15, 0.3)
-"""Orders of the levels that are tried while there is work for all combinations."""
-_COLD_FROM_K = 20
-"""From this k on, the heat loses more of what levels found than moves gain."""
+_LARGE_K = 20
+"""From this k on, levels find more than moves, and heat loses more of it than moves gain."""
 _SPLIT_WORK, _AGGLOMERATION_WORK = 60, 150
 """Work for each record and column, measured, in the unit of `make_moves`."""
 _WARM_TURNS = 60
@@ -343,10 +340,10 @@ def _searched(
         class_of = _cheaper(class_of, merged, tally)
     heat = _HEAT
     if (tally.problem.rule["form"][:q] == Cost.TAXONOMY).mean() >= _MOSTLY:
-        leveled = _by_levels(tally, effort, rng)
+        leveled = _by_levels(tally, neighbors, effort, rng)
         if _cheaper(class_of, leveled, tally) is leveled:
             class_of = leveled
-            heat *= k < _COLD_FROM_K
+            heat *= k < _LARGE_K
     search = search_from(class_of, tally, neighbors, keep_going=effort.goes_on)
     moves = effort.portion(1.0)
     found = improve(search, effort=moves, cools=is_long, heat=heat, rng=rng, progress=progress)
@@ -354,30 +351,15 @@ def _searched(
     return found, search.loss
 
 
-def _by_levels(tally: Tally, effort: Effort, rng: np.random.Generator) -> Int32Array:
-    """Return the cheapest partition by levels in a share of what is left.
-
-    From few combinations first, which tell the work for more; then, if there is work, from all in
-    several orders.
-    """
-    problem, k = tally.problem, int(tally.head[0]["k"])
-    levels = levels_of(problem, int(tally.head[0]["n_qis"]))
-    own, n_all = effort.portion(_FOR_LEVELS), prod(map(len, levels))
-    found, most = None, min(_FIRST_LEVELS, n_all)
-    for spread in _SPREADS:
-        before = own.used
-        made = repeated_levels(
-            problem, levels, k=k, most=most, spread=spread, rng=rng,
-            keep_going=own.goes_on, spend=own.spend,
-        )  # fmt: skip
-        found = made if found is None else _cheaper(found, made, tally)
-        affordable = most * ((own.work or 0) - own.used) // max(own.used - before, 1)
-        if affordable < (n_all if most == n_all else 2 * most):
-            break
-        most = min(affordable, n_all)
-    assert found is not None  # noqa: S101  there is a first order
+def _by_levels(
+    tally: Tally, neighbors: Neighbors, effort: Effort, rng: np.random.Generator
+) -> Int32Array:
+    """Return a partition by levels, in a share of what is left; who fits none joins a class."""
+    n_qis, k = int(tally.head[0]["n_qis"]), int(tally.head[0]["k"])
+    own = effort.portion(_FOR_LEVELS[k >= _LARGE_K])
+    class_of = repeated_levels(tally.problem, n_qis, k=k, effort=own, rng=rng)
     effort.spend(own.used)
-    return found
+    return search_from(class_of, tally, neighbors, keep_going=effort.goes_on).class_of
 
 
 def has_kernels() -> bool:
