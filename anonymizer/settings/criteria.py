@@ -1,5 +1,6 @@
 """A field of settings for each criterion of a class."""
 
+from functools import update_wrapper
 from math import inf
 from typing import Annotated, Any, TypeVar
 
@@ -15,10 +16,9 @@ GroupT = TypeVar("GroupT", bound=type[Group])
 def with_criteria(group: GroupT) -> GroupT:
     """Give a table of settings a key for each criterion besides k, d and l, as its last ones."""
     keys: dict[str, Any] = {each.name: _key(each) for each in FURTHER}
-    made: Any = create_model(
-        group.__name__, __base__=group, __module__=group.__module__, __doc__=group.__doc__, **keys
-    )
-    made.__wrapped__ = group  # whose source tells the other keys
+    made: Any = create_model(group.__name__, __base__=group, **keys)
+    # What it wraps is the class whose source tells the other keys.
+    update_wrapper(made, group, ("__module__", "__qualname__", "__doc__"), ())
     return made  # type: ignore[no-any-return]
 
 
