@@ -163,6 +163,9 @@ def test_what_a_reader_can_verify_is_read_of_the_content(criterion: ClassCriteri
         found = broken_contents([content], strict, {"ill": ()})
         assert found == ({0} if criterion.is_read else set())
     assert not broken_contents([content], Promise(k=4), {"ill": ()})
+    nobody = {"k": 0, "count": 0, "sensitive": {"ill": []}}
+    assert 0 in broken_contents([nobody, content], promise_of(criterion, 1), {"ill": ()})
+    assert broken_contents([nobody], Promise(k=0, l=2), {"ill": ()}) == {0}
 
 
 @pytest.mark.skipif(NEW in MODULES, reason="it runs here")

@@ -42,10 +42,11 @@ def broken_contents(
     for name, edges in bands.items():
         told = (c for c, content in enumerate(contents) if name in content["sensitive"])
         whole = [c for c in told if c not in broken]
-        if asked := [one for one in asked_of(promise, Of.SENSITIVE, name) if one[0].is_read]:
+        asked = [one for one in asked_of(promise, Of.SENSITIVE, name) if one[0].is_read]
+        if asked and whole:
             held = _held([contents[c]["sensitive"][name] for c in whole], edges)
             for criterion, bound in asked:
-                fails = criterion.fails(held, bound, promise.margin) if whole else ()
+                fails = criterion.fails(held, bound, promise.margin)
                 broken |= {c for c, breaks in zip(whole, fails, strict=True) if breaks}
     return broken
 
@@ -53,7 +54,7 @@ def broken_contents(
 def _has_persons(content: Mapping[str, Any], promise: Promise) -> bool:
     """Return whether k persons are in a class, in each of its sums, and once in each list."""
     k = content["k"]
-    if k < promise.k or content["count"] != k:
+    if k < max(promise.k, 1) or content["count"] != k:
         return False
     for total in content.get("measures", {}).values():
         if total is not None and not promise.k <= total["n"] <= k:
