@@ -174,7 +174,8 @@ def test_a_new_criterion_is_one_file() -> None:
     program = (
         "import sys, pytest\nfrom anonymizer.domain.criteria import MODULES\n"
         f"MODULES.append({NEW!r})\n"
-        f"sys.exit(pytest.main(['-v', '-n0', '-p', 'no:cacheprovider', '-k', 'alpha', {__file__!r}]))"
+        "sys.exit(pytest.main(['-v', '-n0', '-p', 'no:cacheprovider', '-k', 'alpha',"
+        f" {__file__!r}]))"
     )
     root = Path(__file__).parents[2]
     done = subprocess.run(
