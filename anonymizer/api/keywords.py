@@ -18,6 +18,7 @@ from anonymizer.app.table_options import (
     Names,
     Options,
 )
+from anonymizer.domain.criteria.registry import FURTHER
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -98,11 +99,12 @@ def takes_keywords(model: type[Options]) -> Callable[[Callable[P, R]], Callable[
     def derived(function: Callable[P, R]) -> Callable[P, R]:
         given = signature(function)
         *own, rest = given.parameters.values()
+        further = {each.name for each in FURTHER}
         taken, types = get_args(rest.annotation)[0].__annotations__, get_type_hints(model)
         keywords = [
             each.replace(annotation=types[each.name])
             for each in signature(model).parameters.values()
-            if each.name in taken
+            if each.name in taken or each.name in further
         ]
         keywords.sort(key=lambda each: each.default is not each.empty)  # required ones first
         whole = given.replace(parameters=[*own, *keywords])

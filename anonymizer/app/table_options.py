@@ -12,10 +12,20 @@ from math import inf
 from operator import index
 from os import PathLike
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from anonymizer.algorithms.records.methods import MODELS, SHARE_PRICE, TIME_BUDGET_S
-from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE
+from anonymizer.domain.criteria.criterion import ClassCriterion
+from anonymizer.domain.criteria.registry import FURTHER, with_fields
 from anonymizer.errors import SettingsError
 
 Names: TypeAlias = str | Sequence[str]
@@ -163,6 +173,26 @@ class ColumnOptions(Options):
     ] = ()
 
 
+def _criteria(*, of_audit: bool) -> Mapping[str, tuple[Any, Any]]:
+    """Return an option for each criterion of a class besides k, d and l, with its default."""
+    return {each.name: _of_criterion(each, of_audit=of_audit) for each in FURTHER}
+
+
+def _of_criterion(each: ClassCriterion, *, of_audit: bool) -> tuple[Any, Any]:
+    kind: Any = Mapping[str, float] if each.per_attribute else float
+    is_stated = not each.per_attribute and (not each.unstated or (of_audit and each.safe))
+    default = each.neutral if is_stated else None
+    option = Option(
+        each.meaning,
+        metavar="A=X" if each.per_attribute else None,
+        shown=None if is_stated else each.unstated or None,
+        least=each.least,
+        most=each.most,
+    )
+    return Annotated[kind if is_stated else kind | None, option], default
+
+
+@with_fields(lambda: _criteria(of_audit=False))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions(ColumnOptions):
     """How a table is anonymized; None: the default of the model, no goal or no limit."""
@@ -256,40 +286,6 @@ class TableOptions(ColumnOptions):
         float,
         Option("Work of a search, in seconds of a core; 0: none.", flag="--time-budget", least=0),
     ] = TIME_BUDGET_S
-    max_share: Annotated[
-        float | None,
-        Option(
-            "Largest share of a class with the same value.",
-            shown=f"{SAFE_SHARE}, with -d 1: 1",
-            least=0,
-            most=1,
-        ),
-    ] = None
-    max_source_share: Annotated[
-        float | None,
-        Option(
-            "Largest share of a class with the same values in all columns of a source of several.",
-            shown=f"{SAFE_SOURCE_SHARE}, with -d 1: 1",
-            least=0,
-            most=1,
-        ),
-    ] = None
-    min_spread: Annotated[
-        Mapping[str, float] | None,
-        Option(
-            "Smallest distance between the ends of a number in a class.", metavar="A=X", least=0
-        ),
-    ] = None
-    entropy_l: Annotated[
-        float, Option("Smallest exp(entropy) of a sensitive attribute in a class.", least=1)
-    ] = 1.0
-    t: Annotated[
-        float | None,
-        Option(
-            "Largest distance, 0 to 1, of a sensitive attribute's distribution from the table's.",
-            least=0,
-        ),
-    ] = None
     target: Annotated[
         str | None,
         Option(
@@ -302,11 +298,17 @@ class TableOptions(ColumnOptions):
     ] = "zh"
     seed: Annotated[int, Option("Seed of everything random.", least=0)] = 0
 
+    if TYPE_CHECKING:
+
+        def __init__(self, **options: Any) -> None: ...  # noqa: ANN401  criteria, too
+        def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401  likewise
+
 
 AT_RISK = 0.2
 """Probability above which a record is at risk, unless the caller sets one: a class of four."""
 
 
+@with_fields(lambda: _criteria(of_audit=True))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions(ColumnOptions):
     """What the audit of a table requires; the defaults demand nothing."""
@@ -328,32 +330,6 @@ class AuditOptions(ColumnOptions):
     l: Annotated[  # noqa: E741  the field's name for it
         int, Option("Fewest distinct values of every sensitive attribute.", flag="-l", least=0)
     ] = 0
-    max_share: Annotated[
-        float, Option("Largest share of a class with the same value.", least=0, most=1)
-    ] = 1.0
-    max_source_share: Annotated[
-        float,
-        Option(
-            "Largest share of a class with the same values in a source of several columns.",
-            least=0,
-            most=1,
-        ),
-    ] = 1.0
-    min_spread: Annotated[
-        Mapping[str, float] | None,
-        Option(
-            "Smallest distance between the ends of a number in a class.", metavar="A=X", least=0
-        ),
-    ] = None
-    entropy_l: Annotated[
-        float, Option("Smallest exp(entropy) of a sensitive attribute.", least=1)
-    ] = 1.0
-    t: Annotated[
-        float | None,
-        Option(
-            "Largest distance of a sensitive attribute's distribution from the table's.", least=0
-        ),
-    ] = None
     k_extra: Annotated[
         int,
         Option("Without any so many people of a class, the others meet every criterion.", least=0),
@@ -389,6 +365,11 @@ class AuditOptions(ColumnOptions):
             metavar="S",
         ),
     ] = None
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **options: Any) -> None: ...  # noqa: ANN401  criteria, too
+        def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401  likewise
 
 
 def kinds_of(model: type[Any]) -> Mapping[str, tuple[Any, Option]]:

@@ -362,7 +362,7 @@ def _prices(
     asked |= {f"suppress = {share:g}": replace(plain, suppress=share) for share in _SUPPRESS}
     if declared.sensitive:
         asked["l = 2"] = replace(plain, promise=replace(plain.promise, l=2))
-        asked |= {f"t = {t:g}": replace(plain, promise=replace(plain.promise, t=t)) for t in _T}
+        asked |= {f"t = {t:g}": replace(plain, promise=Promise(k=k, d=1, t=t)) for t in _T}
     if len(declared.qis) > 1:
         asked |= {
             f"weight {name} = {_WEIGHT:g}": replace(plain, weights={name: _WEIGHT})

@@ -10,6 +10,8 @@ from anonymizer.audit.findings import LossFigures, TableAuditReport
 from anonymizer.audit.registry import mounted
 from anonymizer.audit.table_case import Day, TableDemands, table_case
 from anonymizer.audit.table_utility import model_utility, utility_of
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import criteria_of
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import Declared, code_table, in_meaning
@@ -60,8 +62,11 @@ def audit_table(
     table, spelling, folds = in_meaning(table, declared)
     coded = code_table(table, declared)
     numeric = {qi.name for qi in coded.schema.qis if qi.numeric}
-    if unknown := sorted(set(promise.min_spread) - numeric):
-        raise SettingsError(f"min-spread: {unknown[0]} is no numeric quasi-identifier")
+    for each in criteria_of(Of.QI):
+        bounds = getattr(promise, each.name) if each.per_attribute else ()
+        if unknown := sorted(set(bounds) - numeric):
+            option = each.name.replace("_", "-")
+            raise SettingsError(f"{option}: {unknown[0]} is no numeric quasi-identifier")
     release = release if isinstance(release, TextTable) else without_escapes(read_table(release))
     read = read_published(
         in_spelling(release, {name: spelling.get(name, {}) for name in declared.sensitive}),

@@ -7,7 +7,7 @@ with its name, help, default and limits, and gets an object of the class.
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from math import isfinite
 from pathlib import Path
@@ -17,6 +17,7 @@ import typer
 
 from anonymizer.app.table_options import Hierarchy, Option, Options, kinds_of
 from anonymizer.cli.completion import method_names
+from anonymizer.domain.criteria.registry import FURTHER
 from anonymizer.errors import SettingsError
 from anonymizer.extras import require
 
@@ -275,6 +276,10 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "measures": _several,
     "keep_anyway": reasons_of,
     "weights": lambda given: numbers_of("weight", given),
-    "min_spread": lambda given: numbers_of("min-spread", given),
+    **{
+        each.name: partial(numbers_of, each.name.replace("_", "-"))
+        for each in FURTHER
+        if each.per_attribute
+    },
 }
 """By field: makes its value of what its option was given. Of other fields, that is the value."""

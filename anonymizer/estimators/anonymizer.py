@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from inspect import Parameter, Signature, signature
 from math import inf
 from typing import Any, Self
 
@@ -30,7 +31,9 @@ from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.class_forming import form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
+from anonymizer.domain.criteria.criterion import ClassCriterion, Of
+from anonymizer.domain.criteria.registry import FURTHER
+from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.errors import GuaranteeError
 from anonymizer.estimators.data_frames import (
     Column,
@@ -47,6 +50,12 @@ from anonymizer.estimators.frame_columns import TABLE, as_value_errors, code_row
 from anonymizer.files.coded_table import CodedTable
 from anonymizer.files.tables import TextTable
 
+_CRITERIA = [each for each in FURTHER if not each.per_attribute and each.of is not Of.SOURCE]
+
+
+def _unstated(criterion: ClassCriterion) -> float | None:
+    return None if criterion.safe is not None else criterion.default
+
 
 class Anonymizer(RowTransformer):
     """Replaces quasi-identifiers with representatives of their equivalence classes.
@@ -62,11 +71,10 @@ class Anonymizer(RowTransformer):
     d, l
         Fewest distinct values of every quasi-identifier and of every sensitive attribute in a
         class. None: 2 and 1 for `kd`, 2 and 2 for `kld`, otherwise 1 and 1.
-    entropy_l, t
-        See `anonymizer.domain.promises.Promise`.
-    max_share
-        Largest share of a class with the same value of a quasi-identifier. None: 0.995 where d
-        is 2 or more. Every column is a source of its own here, so there is no bound on tuples.
+    criteria
+        Bounds of further criteria by their names: `entropy_l`, `max_share`, `t`; see
+        `anonymizer anonymize --help`. Every column is a source of its own here, so there is no
+        bound on tuples, and spread needs names.
     prefer_share, share_price
         Soft goal of `best`: as many rows as possible in classes where no value has more than this
         share, at this much more information loss for each column in which a class is above. 1: no
@@ -131,9 +139,6 @@ class Anonymizer(RowTransformer):
         k: int = 5,
         d: int | None = None,
         l: int | None = None,  # noqa: E741  the field's name for it
-        entropy_l: float = 1.0,
-        t: float = inf,
-        max_share: float | None = None,
         prefer_share: float = 1.0,
         share_price: float = SHARE_PRICE,
         method: str | None = None,
@@ -144,14 +149,12 @@ class Anonymizer(RowTransformer):
         untouched: Selected = (),
         missing: str | None = "?",
         random_state: Any = 0,  # noqa: ANN401  scikit-learn's own
+        **criteria: Any,  # noqa: ANN401  see `_CRITERIA`
     ) -> None:
         self.model = model
         self.k = k
         self.d = d
         self.l = l
-        self.entropy_l = entropy_l
-        self.t = t
-        self.max_share = max_share
         self.prefer_share = prefer_share
         self.share_price = share_price
         self.method = method
@@ -162,6 +165,10 @@ class Anonymizer(RowTransformer):
         self.untouched = untouched
         self.missing = missing
         self.random_state = random_state
+        if unknown := criteria.keys() - {each.name for each in _CRITERIA}:
+            raise TypeError(f"Anonymizer() got an unexpected keyword argument {min(unknown)!r}")
+        for each in _CRITERIA:
+            setattr(self, each.name, criteria.get(each.name, _unstated(each)))
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  scikit-learn has no types
         tags = super().__sklearn_tags__()
@@ -273,13 +280,12 @@ class Anonymizer(RowTransformer):
             k=self.k,
             d=d,
             l=model.l if self.l is None else self.l,
-            max_share=bounded_shares(d, self.max_share)[0],
-            entropy_l=self.entropy_l,
-            t=self.t,
+            **{each.name: each.bound_of(getattr(self, each.name), d) for each in _CRITERIA},
         )
         check_cells_promise(promise)
-        if not (promise.max_share <= 1 and promise.t >= 0):
-            raise ValueError("max_share must be at most 1, and t 0 or more")
+        for each in _CRITERIA:
+            if not each.least <= getattr(promise, each.name) <= each.most:
+                raise ValueError(f"{each.name} must be from {each.least:g} to {each.most:g}")
         return promise
 
     def _classes(
@@ -341,3 +347,15 @@ class Anonymizer(RowTransformer):
         for i, value in enumerate(values):
             class_of[i] = self.known_.get(value.tobytes(), class_of[i])
         return class_of
+
+
+def _signature() -> Signature:
+    """Return the parameters of an estimator, as scikit-learn reads them: criteria are some."""
+    *given, _ = signature(Anonymizer.__init__).parameters.values()
+    further = [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=_unstated(each)) for each in _CRITERIA
+    ]
+    return Signature([*given, *further])
+
+
+Anonymizer.__init__.__dict__["__signature__"] = _signature()

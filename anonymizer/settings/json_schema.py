@@ -27,8 +27,9 @@ def json_schema() -> dict[str, Any]:
     groups = {model.__name__: model for model in _groups(Settings)}
     for name, definition in [(Settings.__name__, schema), *schema["$defs"].items()]:
         definition["description"] = " ".join((groups[name].__doc__ or "").split())
-        for key, text in comments_of(groups[name]).items():
-            if key not in definition["properties"]:
+        texts = {key: each.description for key, each in groups[name].model_fields.items()}
+        for key, text in (texts | comments_of(groups[name])).items():
+            if text is None or key not in definition["properties"]:
                 continue  # a constant
             # A file cannot state None; it leaves the key out.
             definition["properties"][key]["description"] = text.replace("None:", "Not set:")
@@ -71,7 +72,7 @@ def tables(
 
 def comments_of(kind: type) -> dict[str, str]:
     """Return the text below each attribute of a class in its source code, as one line."""
-    [tree] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    [tree] = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(kind)))).body
     found = {}
     for named, text in pairwise(tree.body if isinstance(tree, ast.ClassDef) else ()):
         match named, text:

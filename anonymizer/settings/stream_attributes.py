@@ -56,7 +56,7 @@ class AttributeSettings(Group):
     None: no hierarchy."""
     bands: tuple[Number, ...] = ()
     """Rising edges of the bands of a sensitive number. Numbers of one band count as one value
-    towards l, entropy_l and t; they are published unchanged. Empty: each step is a value of its
+    in every criterion; they are published unchanged. Empty: each step is a value of its
     own."""
     missing: FieldName = "?"
     """The text that means "no value", like null and a missing field. It never counts towards d

@@ -2,27 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from anonymizer.algorithms.records.methods import AUTO, MODELS
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath, Step
-from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import BY_D, FURTHER, bounds_of, criteria_of, named
+from anonymizer.domain.promises import Promise, bounds_sensitive, check_cells_promise
 from anonymizer.settings.base import (
     Group,
     Name,
     NotNegative,
     Positive,
-    Share,
     TopicFilters,
     check_filter,
     is_field,
     overlap,
 )
+from anonymizer.settings.criteria import with_criteria
 from anonymizer.settings.kafka import AnyOutputTopic, topic_below, topic_of_kafka
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
@@ -107,6 +108,7 @@ class SourceSettings(Group):
         return self.topic.replace("{source}", self.name)
 
 
+@with_criteria
 class PromiseSettings(Group):
     """Criteria of every published class; see `anonymizer.domain.promises.Promise`."""
 
@@ -119,42 +121,23 @@ class PromiseSettings(Group):
     k_extra: Annotated[int, Field(ge=0)] = 0
     """Vehicles of a class beyond k, so that k are left if an adversary has made up so many of them;
     likewise values beyond d, where d is 2 or more. All other criteria hold without any so many
-    vehicles of a class: `l`, `entropy_l`, `t`, the shares and `min_spread`."""
-    max_share: Share | None = None
-    """Largest share of the vehicles of a class with the same value of a quasi-identifier. None:
-    0.995 where d is 2 or more."""
-    max_source_share: Share | None = None
-    """Likewise for all quasi-identifiers of one source together. None: 0.95 where d is 2 or
-    more."""
-    min_spread: dict[str, NotNegative] = Field(default={})
-    """Smallest distance between the ends of a numeric quasi-identifier, by its name."""
-    entropy_l: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
-    """The entropy of every sensitive attribute is at least log(entropy_l)."""
-    t: Positive | None = None
-    """Largest distance between the distribution of a sensitive attribute in a class and in the
-    window. None: no bound."""
+    vehicles of a class."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **stated: Any) -> None: ...  # noqa: ANN401  criteria, too
 
     @property
     def bounds_sensitive(self) -> bool:
         """Whether there is a criterion on sensitive attributes."""
-        return self.l > 1 or self.entropy_l > 1 or self.t is not None
+        return bounds_sensitive(self.promise)
 
     @property
     def promise(self) -> Promise:
         """The promise as the algorithms take it."""
         d = self.d + self.k_extra if self.d > 1 else 1  # each of the made up has a value
-        max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
-        return Promise(
-            k=self.k + self.k_extra,
-            d=d,
-            l=self.l,
-            max_share=max_share,
-            max_source_share=max_source_share,
-            min_spread=dict(self.min_spread),
-            entropy_l=self.entropy_l,
-            t=inf if self.t is None else self.t,
-            margin=self.k_extra,
-        )
+        bounds = bounds_of(dict(self), d)
+        return Promise(k=self.k + self.k_extra, d=d, l=self.l, margin=self.k_extra, **bounds)
 
 
 class StreamSettings(Group):
@@ -202,7 +185,7 @@ class StreamSettings(Group):
     target: Annotated[str, Field(max_length=64)] | None = None
     """The sensitive attribute or measure that a model will learn from the release; the tree of
     `cells` follows it. Empty: no target, cells are only made small. None: the first sensitive
-    attribute if the promise bounds it (`l`, `entropy_l` or `t`), otherwise no target."""
+    attribute if the promise bounds it, otherwise no target."""
     labels: Literal["representative", "range"] = "representative"
     """How `cells` generalizes the values of a class: `representative`, the median or the most
     frequent category; `range`, the values that occur, as `kd` does. Left out: `range` where a
@@ -320,7 +303,7 @@ class StreamSettings(Group):
         if isinstance(said, dict) and said.get("model") in {"kaca", "cells"}:
             promise = said.get("promise", {})
             if isinstance(promise, dict):
-                unbounded = {"max_share": 1.0, "max_source_share": 1.0}
+                unbounded = {each.name: each.neutral for each in BY_D}
                 model, keeps = said["model"], _keeps_lasting(said)
                 default = {
                     "d": 2 if keeps else MODELS[model].d,
@@ -383,20 +366,20 @@ class StreamSettings(Group):
             raise ValueError("attributes: at least one must be a quasi-identifier")
         p = self.promise
         if not sensitive and p.bounds_sensitive:
-            raise ValueError("promise: l, entropy_l and t require a sensitive attribute")
+            of = named(criteria_of(Of.SENSITIVE), "and")
+            raise ValueError(f"promise: {of} require a sensitive attribute")
         if self.model == "kld" and p.l < 2:
             raise ValueError('model: "kld" requires promise.l of 2 or more')
         known = [name for name in get_args(MethodName) if name in MODELS[self.model].methods]
         if self.method not in {AUTO, *known}:
             raise ValueError(f'method: must be auto or {" or ".join(known)} for "{self.model}"')
-        shares = (p.promise.max_share, p.promise.max_source_share)
-        if self.model == "kaca" and (
-            (*shares, p.entropy_l, p.t, p.min_spread) != (1, 1, 1, None, {})
-        ):
+        further = [each for each in FURTHER if each.is_asked(getattr(p.promise, each.name))]
+        if self.model == "kaca" and further:
             raise ValueError('promise: "kaca" supports k, d and l only')
         numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
-        if not set(p.min_spread) <= numeric:
-            raise ValueError("promise.min_spread: must name numeric quasi-identifiers")
+        for each in further:
+            if each.per_attribute and not numeric.issuperset(getattr(p, each.name)):
+                raise ValueError(f"promise.{each.name}: must name numeric quasi-identifiers")
         return self
 
     @model_validator(mode="after")
@@ -417,8 +400,9 @@ class StreamSettings(Group):
         if self.target and role_of.get(self.target, "qi") == "qi":
             raise ValueError("target: must be a sensitive attribute or a measure")
         if self.target and role_of[self.target] == "sensitive" and not p.bounds_sensitive:
+            _, *others = criteria_of(Of.SENSITIVE)
             raise ValueError(
-                "target: is sensitive: requires promise.l of 2 or more, entropy_l or t"
+                f"target: is sensitive: requires promise.l of 2 or more, {named(others, 'or')}"
             )
         if any(a.is_open and a.name == self.learned for a in self.attributes):
             raise ValueError('target: must not have values = "any"')

@@ -144,7 +144,8 @@ def test_pycanon_finds_what_was_promised_where_rows_are_left_out_and_columns_wei
     city = ["South}" if i % 20 == 0 else "West" for i in range(400)]
     table = TextTable(table.path, table.frame.with_columns(city=pl.Series(city)))
     for each in PROMISES[model]:
-        promise = replace(each, max_share=0.94, t=inf)
+        bounds: dict[str, Any] = {"max_share": 0.94, "t": inf}
+        promise = replace(each, **bounds)
         declared = Declared(qis=QIS, sensitive=["illness"], markers=["none"])
         plan = ReleasePlan(
             model=model, method=method, promise=promise, suppress=0.4, time_budget_s=1.0

@@ -5,14 +5,15 @@ sums are counted here as a reader counts them. Shares no code with what makes cl
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
 from typing import Any
 
-from anonymizer.domain.promises import Promise
+import numpy as np
 
-_TOLERANCE = 1e-9
+from anonymizer.algorithms.records.verification import HeldValues, held_by
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.promises import Promise, asked_of
+from anonymizer.domain.records import Attribute
 
 
 def broken_contents(
@@ -27,8 +28,7 @@ def broken_contents(
     contents
         Fields of the message of each class.
     promise
-        Of the stream. Shares of quasi-identifiers, d and t cannot be read of a class alone: they
-        are verified on the records.
+        Of the stream. What cannot be read of a class alone is verified on the records.
     bands
         The sensitive attributes that the promise is about, and the rising edges of the bands of
         each: values of one band count as one.
@@ -37,48 +37,39 @@ def broken_contents(
     -----
     Every vehicle weighs one: in the number of records, in each list, in each sum.
     """
-    return {c for c, content in enumerate(contents) if not _holds(content, promise, bands)}
+    contents = list(contents)
+    broken = {c for c, content in enumerate(contents) if not _has_persons(content, promise)}
+    for name, edges in bands.items():
+        told = (c for c, content in enumerate(contents) if name in content["sensitive"])
+        whole = [c for c in told if c not in broken]
+        asked = [one for one in asked_of(promise, Of.SENSITIVE, name) if one[0].is_read]
+        if asked and whole:
+            held = _held([contents[c]["sensitive"][name] for c in whole], edges)
+            for criterion, bound in asked:
+                fails = criterion.fails(held, bound, promise.margin)
+                broken |= {c for c, breaks in zip(whole, fails, strict=True) if breaks}
+    return broken
 
 
-def _holds(
-    content: Mapping[str, Any], promise: Promise, bands: Mapping[str, Sequence[float]]
-) -> bool:
+def _has_persons(content: Mapping[str, Any], promise: Promise) -> bool:
+    """Return whether k persons are in a class, in each of its sums, and once in each list."""
     k = content["k"]
-    if k < promise.k or content["count"] != k:
+    if k < max(promise.k, 1) or content["count"] != k:
         return False
     for total in content.get("measures", {}).values():
         if total is not None and not promise.k <= total["n"] <= k:
             return False
-    for name, values in content["sensitive"].items():
-        if len(values) != k:
-            return False
-        if name in bands and not _is_diverse(values, promise, bands[name]):
-            return False
-    return True
+    return all(len(values) == k for values in content["sensitive"].values())
 
 
-def _is_diverse(
-    values: Sequence[str | float | None], promise: Promise, edges: Sequence[float]
-) -> bool:
-    """Return whether a list has l values and the entropy, whoever of the margin leaves."""
-    shown = [v if v is None or not edges else bisect_right(edges, v) for v in values]
-    times = Counter(shown)
-    margin = promise.margin
-    real = sorted(n for value, n in times.items() if value is not None)
-    if len(_without(real, margin if promise.l > 1 else 0)) < promise.l:
-        return False
-    left = _without(sorted(times.values()), margin)
-    n = sum(left)
-    entropy = sum(t / n * log(n / t) for t in left)
-    return n > 0 and entropy >= log(promise.entropy_l) - _TOLERANCE
-
-
-def _without(times: Sequence[int], margin: int) -> list[int]:
-    """Return rising frequencies when `margin` persons with the rarest values leave."""
-    left = []
-    for n in times:
-        gone = min(n, margin)
-        margin -= gone
-        if n > gone:
-            left.append(n - gone)
-    return left
+def _held(lists: Sequence[Sequence[str | float | None]], edges: Sequence[float]) -> HeldValues:
+    """Return what classes hold by the lists of their values; none is a missing one."""
+    code_of: dict[str | float | None, int] = {None: 0}
+    of, code = [], []
+    for c, values in enumerate(lists):
+        for value in values:
+            shown = value if value is None or not edges else bisect_right(edges, value)
+            of.append(c)
+            code.append(code_of.setdefault(shown, len(code_of)))
+    attribute = Attribute("", np.arange(len(code_of), dtype=float), missing=0)
+    return held_by(np.array(of), np.array(code), np.zeros(0, np.int32), attribute)

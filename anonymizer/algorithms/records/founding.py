@@ -30,7 +30,7 @@ not give its value. A and E remain, and E gets {car, van}: each of the two may b
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, promise_about
 from anonymizer.domain.records import Records, Schema
 
 WAITING = -1
@@ -257,9 +257,7 @@ def lasting_only(schema: Schema, columns: Sequence[int]) -> Schema:
 
 def founding_promise(promise: Promise, schema: Schema) -> Promise:
     """Return the part of a promise that a new cohort keeps: what concerns the lasting columns."""
-    names = {qi.name for qi in schema.qis}
-    spread = {name: least for name, least in promise.min_spread.items() if name in names}
-    return replace(promise, l=1, entropy_l=1.0, t=np.inf, min_spread=spread)
+    return promise_about(promise, {qi.name for qi in schema.qis}, sensitive=False)
 
 
 def members_of(of: Int32Array, n: int) -> list[IntArray]:

@@ -11,14 +11,17 @@ References
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Cost, form_of, whole_of
+from anonymizer.algorithms.records.verification import NO_ATTRIBUTE, HeldValues
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.criteria.criterion import ClassCriterion, Of
+from anonymizer.domain.criteria.registry import CRITERIA, FURTHER, criteria_of, with_fields
 from anonymizer.domain.records import Attribute, Records, Schema
 
 
@@ -133,10 +136,7 @@ def _count(
     return first_of, record[: run + 1].copy(), count[: run + 1].copy()
 
 
-_MOST_CELLS = 2**22
-"""Shares held at a time, to limit the memory."""
-
-
+@with_fields(lambda: {each.name: (tuple[float | None, ...], ()) for each in FURTHER})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
     """Utility and privacy of a release. Privacy is that of the worst class.
@@ -160,19 +160,10 @@ class Measures:
     dm, dm_published
         Discernibility: sum of the squared class sizes. In the first, a suppressed record counts
         the number of all records.
-    d
-        Fewest distinct values of each QI in a class; the missing marker does not count.
-    max_share, max_source_share
-        Largest share of the persons of a class with the same value of each QI, or the same joint
-        tuple of each source.
-    spread
-        Least distance between the ends of each numeric QI, 0 where a class has no value of it;
-        None for categories.
-    l, entropy_l
-        Fewest distinct values of each sensitive attribute, and the least exp(entropy).
-    t
-        Largest distance of each sensitive attribute's distribution in a class from that of all
-        records.
+    d, l
+        Fewest distinct values of each QI and of each sensitive attribute; the missing marker does
+        not count. Likewise the value of each further criterion, in the worst class: of each column
+        that it is about; None where it is about numbers alone.
     """
 
     n: int
@@ -189,12 +180,11 @@ class Measures:
     dm: int
     dm_published: int
     d: tuple[int, ...]
-    max_share: tuple[float, ...]
-    max_source_share: tuple[float, ...]
-    spread: tuple[float | None, ...]
     l: tuple[int, ...]  # noqa: E741  the field's name for it
-    entropy_l: tuple[float, ...]
-    t: tuple[float, ...]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401  of further criteria
 
 
 def measure(
@@ -211,21 +201,24 @@ def measure(
     O((n + codes) columns), and O(classes times codes) for the t of a sensitive attribute. Memory:
     32 bytes for each record, and for each distinct value of each class and column.
 
-    Losses are defined in `criteria.column_loss`, distances in `criteria.distance`, the criteria in
-    `domain.promises`.
+    Losses are defined in `criteria.column_loss`, the criteria in `domain.criteria`.
     """
     survey = GroupedRecords(class_of, records.person)
     size = survey.size
     n, n_out = records.n, records.n - int(size.sum())
     qis = [(survey.runs(records.qi[:, [j]], (a,)), a) for j, a in enumerate(schema.qis)]
-    sources = [
-        survey.runs(records.qi[:, list(s)], [schema.qis[j] for j in s]) for s in schema.sources
-    ]
-    sensitive = [
-        (survey.runs(records.sensitive[:, [j]], (a,)), a) for j, a in enumerate(schema.sensitive)
-    ]
+    runs_of = {
+        Of.QI: [runs for runs, _ in qis],
+        Of.SOURCE: [
+            survey.runs(records.qi[:, list(s)], [schema.qis[j] for j in s]) for s in schema.sources
+        ],
+        Of.SENSITIVE: [
+            survey.runs(records.sensitive[:, [j]], (a,)) for j, a in enumerate(schema.sensitive)
+        ],
+    }
     lost = {cost: [float(size @ _loss(r, a, cost)) for r, a in qis] for cost in costs}
     squares = int(size @ size)
+    reached: dict[str, Any] = _reached(survey, records, schema, runs_of)
     return Measures(
         n=n,
         n_suppressed=n_out,
@@ -240,17 +233,40 @@ def measure(
         gcp_published={form: _mean(of, n - n_out) for form, of in lost.items()},
         dm=squares + n_out * n,
         dm_published=squares,
-        d=tuple(_fewest(*of) for of in qis),
-        max_share=tuple(_share(runs, survey.n_persons) for runs, _ in qis),
-        max_source_share=tuple(_share(runs, survey.n_persons) for runs in sources),
-        spread=tuple(_spread(*of) if of[1].numeric else None for of in qis),
-        l=tuple(_fewest(*of) for of in sensitive),
-        entropy_l=tuple(_entropy_l(runs) for runs, _ in sensitive),
-        t=tuple(
-            _furthest(*of, column)
-            for of, column in zip(sensitive, records.sensitive.T, strict=True)
-        ),
+        **reached,
     )
+
+
+def _reached(
+    survey: GroupedRecords, records: Records, schema: Schema, runs_of: Mapping[Of, Sequence[Runs]]
+) -> dict[str, tuple[float | None, ...]]:
+    """Return what each criterion is in the class that is nearest to breaking it, by its name."""
+    blank = [NO_ATTRIBUTE] * len(schema.sources)
+    attributes = {Of.QI: schema.qis, Of.SOURCE: blank, Of.SENSITIVE: schema.sensitive}
+    found: dict[str, list[float | None]] = {each.name: [] for each in CRITERIA[1:]}
+    for of, all_runs in runs_of.items():
+        for j, (runs, attribute) in enumerate(zip(all_runs, attributes[of], strict=True)):
+            codes = np.arange(len(runs.code))
+            if of is not Of.SOURCE:
+                codes = runs.code[:, 0].astype(np.int64)
+            usual = None
+            if of is Of.SENSITIVE:
+                usual = np.bincount(records.sensitive[:, j], minlength=attribute.size)
+            owner = np.repeat(np.arange(len(survey)), runs.ends() - runs.first_of)
+            held = HeldValues(owner, codes, runs.n_persons, survey.n_persons, attribute, usual)
+            for criterion in criteria_of(of):
+                found[criterion.name].append(_worst(criterion, held))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def _worst(criterion: ClassCriterion, held: HeldValues) -> float | None:
+    if criterion.per_attribute and not held.attribute.numeric:
+        return None
+    if not len(held.n_persons):
+        return 0
+    values = criterion.value(held, 0)
+    worst: float = (values.max() if criterion.is_most else values.min()).item()
+    return max(worst, 0)
 
 
 class BriefMeasures(NamedTuple):
@@ -344,31 +360,6 @@ def _fewest(runs: Runs, attribute: Attribute) -> int:
     return int(runs.sum_of(runs.code[:, 0] != attribute.missing).min())
 
 
-def _share(runs: Runs, n_persons: IntArray) -> float:
-    """Return the largest share of the persons of a class with the same value."""
-    return float((runs.most() / n_persons).max()) if len(n_persons) else 0.0
-
-
-def _spread(runs: Runs, attribute: Attribute) -> float:
-    """Return the least distance between the ends of a class's numbers."""
-    if not len(runs.first_of):
-        return 0.0
-    code = runs.code[:, 0]
-    place, real = attribute.position[code], code != attribute.missing
-    hi = np.maximum.reduceat(np.where(real, place, -np.inf), runs.first_of)
-    lo = np.minimum.reduceat(np.where(real, place, np.inf), runs.first_of)
-    return float(np.maximum(hi - lo, 0.0).min())
-
-
-def _entropy_l(runs: Runs) -> float:
-    """Return the least exp(entropy) in a class."""
-    if not len(runs.first_of):
-        return 0.0
-    n = runs.sum_of(runs.n_persons)
-    entropy = np.log(n) - runs.sum_of(runs.n_persons * np.log(runs.n_persons)) / n
-    return float(np.exp(entropy.min()))
-
-
 def _loss(runs: Runs, attribute: Attribute, cost: Cost) -> FloatArray:
     """Return the loss in each class."""
     if not len(runs.first_of):
@@ -396,27 +387,3 @@ def losses(
         extent = n_codes - 1
     loss = np.where(hi == attribute.missing, 1.0, extent / (whole_of(attribute, cost) or 1.0))
     return np.where(lo == hi, 0.0, loss)
-
-
-def _furthest(runs: Runs, attribute: Attribute, everybody: Int32Array) -> float:
-    """Return the largest earth mover's distance of a class from everybody, 0 to 1.
-
-    Numbers are moved along their axis, over its span; a category to any other costs 1.
-    """
-    usual = np.bincount(everybody, minlength=attribute.size) / max(len(everybody), 1)
-    gap = np.diff(attribute.position) / (attribute.span or 1.0)
-    owner = np.repeat(np.arange(len(runs.first_of)), runs.ends() - runs.first_of)
-    bounds = np.append(runs.first_of, len(runs.code))
-    furthest, batch = 0.0, max(_MOST_CELLS // attribute.size, 1)
-    for first in range(0, len(runs.first_of), batch):
-        last = min(first + batch, len(runs.first_of))
-        mine = slice(bounds[first], bounds[last])
-        share = np.zeros((last - first, attribute.size))
-        share[owner[mine] - first, runs.code[mine, 0]] = runs.n_persons[mine]
-        off = share / share.sum(axis=1, keepdims=True) - usual
-        if attribute.numeric:
-            distance = np.abs(np.cumsum(off, axis=1)[:, :-1]) @ gap
-        else:
-            distance = np.abs(off).sum(axis=1) / 2
-        furthest = max(furthest, float(distance.max()))
-    return furthest

@@ -10,6 +10,8 @@ import numpy as np
 
 from anonymizer.algorithms.records.ordering import numbered
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, RecordArray
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import criteria_of
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -56,7 +58,7 @@ RULE = np.dtype(
     ],
     align=True,
 )
-"""The criteria and the cost of one column.
+"""The thresholds that criteria ask of one column, and its cost.
 
 size, missing
     Number of codes, and the code of the missing marker (-1: none).
@@ -68,13 +70,18 @@ form, whole, weight
 span
     The width of its axis, the missing marker included.
 distinct, share, spread, entropy, closeness
-    Criteria of a class, see `Promise`; entropy in nats.
+    Least values, largest share of one, least distance between the ends, least entropy in nats, and
+    largest distance from the usual distribution: what `ClassCriterion.thresholds` states.
 numeric
     1 if distances between codes are meaningful.
 margin, left
     Whichever so many members leave, the others meet the criteria too, with `left` values in place
     of `distinct`.
 """
+
+
+_AT_MOST = {"share", "closeness"}
+"""Thresholds of which the lower one is the stricter."""
 
 
 class Codes(NamedTuple):
@@ -169,7 +176,8 @@ def make_problem(
     """
     if promise.margin and _repeats(records.person):
         raise ValueError("a margin is for one record of each person")
-    bounded = [s for s in schema.sources if len(s) > 1 and promise.max_source_share < 1]
+    of_sources = (each.is_asked(getattr(promise, each.name)) for each in criteria_of(Of.SOURCE))
+    bounded = [source for source in schema.sources if len(source) > 1] if any(of_sources) else []
     joint = [numbered(records.qi[:, list(s)]).astype(np.int32) for s in bounded]
     tuples = [Attribute(name="", position=np.arange(j.max(initial=0) + 1.0)) for j in joint]
     attributes = (*schema.qis, *tuples, *schema.sensitive)
@@ -246,17 +254,18 @@ def _rules(
     rule["first_leaves"] = _starts([0 if t is None else len(t.n_leaves) for t in trees])
     rule["form"] = [form_of(a, cost) for a in attributes]
     rule["whole"] = [whole_of(a, cost) for a in attributes]
-    ends = [len(schema.qis), len(attributes) - len(schema.sensitive)]
-    qis, tuples, sensitive = np.split(rule, ends)  # views
-    qis["distinct"], qis["share"] = promise.d, promise.max_share
     weight = np.array([weights.get(a.name, 1.0) for a in schema.qis])
-    qis["weight"] = weight * len(weight) / weight.sum() if len(weight) else weight
-    qis["spread"] = [promise.min_spread.get(a.name, 0.0) for a in schema.qis]
-    tuples["share"] = promise.max_source_share
-    sensitive["distinct"], sensitive["closeness"] = promise.l, promise.t
-    sensitive["entropy"] = np.log(promise.entropy_l)
+    rule["weight"][: len(weight)] = weight * len(weight) / weight.sum() if len(weight) else weight
     rule["margin"] = promise.margin
-    sensitive["left"] = promise.l if promise.margin and promise.l > 1 else 0
+    n_tuples = len(attributes) - len(schema.qis) - len(schema.sensitive)
+    kinds = [Of.QI] * len(schema.qis) + [Of.SOURCE] * n_tuples
+    kinds += [Of.SENSITIVE] * len(schema.sensitive)
+    for one, attribute, kind in zip(rule, attributes, kinds, strict=True):
+        for criterion in criteria_of(kind):
+            bound = criterion.bound_for(getattr(promise, criterion.name), attribute.name)
+            for name, value in criterion.thresholds(bound, promise.margin).items():
+                strictest = min if name in _AT_MOST else max
+                one[name] = strictest(one[name], value)
     return rule
 
 

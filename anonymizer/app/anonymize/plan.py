@@ -19,7 +19,8 @@ from anonymizer.app.table_options import (
     real_number,
 )
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.promises import Promise, bounded_shares
+from anonymizer.domain.criteria.registry import FURTHER, bounds_of
+from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import SettingsError
@@ -95,24 +96,11 @@ def make_plan(options: TableOptions) -> ReleasePlan:
     """
     chosen = MODELS[options.model]
     d = chosen.d if options.d is None else options.d
-    d += options.k_extra if d > 1 else 0  # each of the made up has a value
-    max_share, max_source_share = bounded_shares(
-        1 if options.as_published else d, options.max_share, options.max_source_share
-    )
+    l = chosen.l if options.l is None else options.l  # noqa: E741  the field's name for it
     return ReleasePlan(
         model=options.model,
         method=AUTO if options.method is None else options.method,
-        promise=Promise(
-            k=options.k + options.k_extra,
-            d=d,
-            l=chosen.l if options.l is None else options.l,
-            max_share=max_share,
-            max_source_share=max_source_share,
-            min_spread=dict(options.min_spread or {}),
-            entropy_l=options.entropy_l,
-            t=inf if options.t is None else options.t,
-            margin=options.k_extra,
-        ),
+        promise=_promise(options, options.k, d, l, by_d=1 if options.as_published else d),
         cost=options.cost,
         dm_weight=options.dm_weight,
         prefer_share=1.0 if options.prefer_share is None else options.prefer_share,
@@ -138,17 +126,23 @@ def _weights(given: Mapping[str, float]) -> dict[str, float]:
 
 def make_promise(options: AuditOptions) -> Promise:
     """Return the promise that an audit requires."""
-    return Promise(
-        k=options.k + options.k_extra,
-        d=options.d + (options.k_extra if options.d > 1 else 0),
-        l=options.l,
-        max_share=options.max_share,
-        max_source_share=options.max_source_share,
-        min_spread=dict(options.min_spread or {}),
-        entropy_l=options.entropy_l,
-        t=inf if options.t is None else options.t,
-        margin=options.k_extra,
-    )
+    return _promise(options, options.k, options.d, options.l, by_d=1)
+
+
+def _promise(
+    options: TableOptions | AuditOptions,
+    k: int,
+    d: int,
+    l: int,  # noqa: E741  likewise
+    *,
+    by_d: int,
+) -> Promise:
+    """Return a promise; `by_d`: on which bounds depend that are not stated."""
+    extra = options.k_extra
+    stated = {each.name: getattr(options, each.name) for each in FURTHER}
+    bounds = bounds_of(stated, by_d)
+    d += extra if d > 1 else 0  # each of the made up has a value
+    return Promise(k=k + extra, d=d, l=l, margin=extra, **bounds)
 
 
 def declared_of(options: ColumnOptions) -> Declared:

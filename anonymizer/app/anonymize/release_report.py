@@ -1,10 +1,13 @@
 """Report on a release: criteria requested and reached, information loss, leaks and warnings."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from anonymizer.app.table_options import CostName
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import FURTHER
 from anonymizer.files.coded_table import Origin
 from anonymizer.files.meanings import Fold
 
@@ -17,6 +20,37 @@ class _Part(BaseModel):
 
         return html_report(type(self).__name__, self.model_dump())
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401  of further criteria
+
+
+PartT = TypeVar("PartT", bound=type[_Part])
+
+
+def _with_criteria(*of: Of, asked: bool = False) -> Callable[[PartT], PartT]:
+    """Give a part the bound or the figure of each criterion besides k, d and l, null: none."""
+
+    def extended(part: PartT) -> PartT:
+        figures: dict[str, Any] = {
+            each.name if asked else each.key: (
+                dict[str, float] if asked and each.per_attribute else float | None,
+                ...,
+            )
+            for each in FURTHER
+            if each.of in of
+        }
+        made: Any = create_model(
+            part.__name__,
+            __base__=part,
+            __module__=part.__module__,
+            __doc__=part.__doc__,
+            **figures,
+        )
+        return made  # type: ignore[no-any-return]
+
+    return extended
+
 
 class Losses(_Part):
     """Information loss in the three forms, 0 to 1 (normalized certainty penalty)."""
@@ -26,6 +60,7 @@ class Losses(_Part):
     taxonomy: float
 
 
+@_with_criteria(Of.QI)
 class QuasiIdentifier(_Part):
     """One quasi-identifier: its domain, and the criteria reached by the worst class.
 
@@ -36,15 +71,9 @@ class QuasiIdentifier(_Part):
         codes.
     n_missing
         Records without a value, unless that counts as a value.
-    d
-        Fewest distinct values.
-    max_share
-        Largest share of a class with the same value.
     table_share, n_above
         Share of the most frequent value in the whole table, and published records in classes in
         which one value has more than `AnonymizeReport.share`.
-    spread
-        Least distance between the ends of a number.
     ncp
         Information loss, the mean over all records.
     """
@@ -56,13 +85,12 @@ class QuasiIdentifier(_Part):
     size: int
     n_missing: int
     d: int
-    max_share: float
     table_share: float = 1.0
     n_above: int = 0
-    spread: float | None
     ncp: Losses
 
 
+@_with_criteria(Of.SENSITIVE)
 class Sensitive(_Part):
     """One sensitive attribute: the criteria reached by the worst class, see `Promise`.
 
@@ -76,19 +104,17 @@ class Sensitive(_Part):
     size: int
     n_missing: int
     l: int  # noqa: E741  the field's name for it
-    entropy_l: float
-    t: float
     n_homogeneous_classes: int
     n_homogeneous_people: int
     table_share: float = 1.0
     n_above: int = 0
 
 
+@_with_criteria(Of.SOURCE)
 class Source(_Part):
     """The attributes of one source, and the largest share of a class with the same tuple."""
 
     qis: tuple[str, ...]
-    max_share: float
 
 
 class LeakFound(_Part):
@@ -119,17 +145,13 @@ class ClassSizes(_Part):
     max: int
 
 
+@_with_criteria(*Of, asked=True)
 class RequestedCriteria(_Part):
     """The criteria requested for every class; null: none."""
 
     k: int
     d: int
     l: int  # noqa: E741  the field's name for it
-    max_share: float
-    max_source_share: float
-    min_spread: dict[str, float]
-    entropy_l: float
-    t: float | None
 
 
 class ReleaseSettings(_Part):

@@ -5,8 +5,8 @@ Measured on the published classes, independently of the method that formed them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
-from typing import Literal
+from math import inf
+from typing import Any, Literal
 
 from anonymizer import __version__
 from anonymizer.algorithms.records.least_loss import least_loss
@@ -31,7 +31,9 @@ from anonymizer.app.anonymize.release_report import (
 )
 from anonymizer.audit.mathematics.linkability import Homogeneity, Leak, homogeneity, link
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
+from anonymizer.domain.promises import Promise, bounds_sensitive
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
 from anonymizer.files.identifiers import identifying_columns
@@ -85,8 +87,8 @@ def report_of(
         k=found.k,
         qis=_qis(coded, found, modal),
         sources=tuple(
-            Source(qis=_names(schema, s), max_share=share)
-            for s, share in enumerate(found.max_source_share)
+            Source(qis=_names(schema, s), **_figures(found, Of.SOURCE, s))
+            for s in range(len(schema.sources))
         ),
         sensitive=_sensitive(coded, found, alike, modal),
         gcp=_losses(found.gcp),
@@ -157,16 +159,13 @@ def _times_hilbert(
 
 
 def _asked(promise: Promise) -> RequestedCriteria:
-    return RequestedCriteria(
-        k=promise.k,
-        d=promise.d,
-        l=promise.l,
-        max_share=promise.max_share,
-        max_source_share=promise.max_source_share,
-        min_spread=promise.min_spread,
-        entropy_l=promise.entropy_l,
-        t=promise.t if isfinite(promise.t) else None,
-    )
+    bounds = {each.name: getattr(promise, each.name) for each in CRITERIA}
+    asked: dict[str, Any] = {name: None if x == inf else x for name, x in bounds.items()}
+    return RequestedCriteria(**asked)
+
+
+def _figures(found: Measures, of: Of, j: int) -> dict[str, Any]:
+    return {each.key: getattr(found, each.name)[j] for each in criteria_of(of)}
 
 
 def _qis(coded: CodedTable, found: Measures, modal: ModalShares) -> tuple[QuasiIdentifier, ...]:
@@ -178,11 +177,9 @@ def _qis(coded: CodedTable, found: Measures, modal: ModalShares) -> tuple[QuasiI
             domain=coded.origin[qi.name],
             size=qi.size,
             n_missing=_n_missing(qi, coded.records.qi[:, j]),
-            d=found.d[j],
-            max_share=found.max_share[j],
             table_share=modal.table[j],
             n_above=modal.n_above[j],
-            spread=found.spread[j],
+            **_figures(found, Of.QI, j),
             ncp=_losses({form: of[j] for form, of in found.ncp.items()}),
         )
         for j, qi in enumerate(coded.schema.qis)
@@ -200,9 +197,7 @@ def _sensitive(
             domain=coded.origin[attribute.name],
             size=attribute.size,
             n_missing=_n_missing(attribute, coded.records.sensitive[:, j]),
-            l=found.l[j],
-            entropy_l=found.entropy_l[j],
-            t=found.t[j],
+            **_figures(found, Of.SENSITIVE, j),
             n_homogeneous_classes=alike[j].n_classes,
             n_homogeneous_people=alike[j].n_people,
             table_share=modal.table[n_qis + j],
@@ -312,9 +307,7 @@ def warnings_of(
         f"model {plan.model} promises nothing about the sensitive attributes": bool(
             coded.schema.sensitive
         )
-        and plan.promise.l < 2
-        and plan.promise.entropy_l <= 1
-        and not isfinite(plan.promise.t),
+        and not bounds_sensitive(plan.promise),
         f"published as it is, outside of every promise: {open_}": bool(open_),
         "losses and leaks are those of the ranges and sets beneath the labels, which tell no "
         "more": any(form != "plain" for form in plan.labels.values()),

@@ -2,10 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
 from anonymizer.app.anonymize.class_charts import class_sizes, losses, shares
 from anonymizer.app.anonymize.publication import Publication
-from anonymizer.app.anonymize.release_report import AnonymizeReport, Losses
+from anonymizer.app.anonymize.release_report import (
+    AnonymizeReport,
+    Losses,
+    QuasiIdentifier,
+    Sensitive,
+)
+from anonymizer.domain.criteria.criterion import ClassCriterion, Of
+from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #d0d0d0; --soft: #f3f4f6; --ink: #222; --paper: #fff; }
@@ -140,49 +148,49 @@ def _key_figures(report: AnonymizeReport) -> str:
 
 
 def _promise(report: AnonymizeReport) -> str:
-    asked = report.asked
-    rows = [["k, distinct persons", str(asked.k), str(report.k)]]
-    rows.append(
-        ["d, values of every quasi-identifier", str(asked.d), str(min(qi.d for qi in report.qis))]
-    )
-    share = max(qi.max_share for qi in report.qis)
-    rows.append(["share of one value, at most", _share(asked.max_share), _share(share)])
-    share = max(source.max_share for source in report.sources)
-    rows.append(
-        ["share of one source's tuple, at most", _share(asked.max_source_share), _share(share)]
-    )
-    rows += [
-        [f"spread of {qi.name}", f"{asked.min_spread[qi.name]:g}", f"{qi.spread:g}"]
-        for qi in report.qis
-        if qi.name in asked.min_spread
-    ]
+    rows = [[CRITERIA[0].row, str(report.asked.k), str(report.k)]]
+    for criterion in criteria_of(Of.QI, Of.SOURCE):
+        bound = getattr(report.asked, criterion.name)
+        if criterion.of_each:
+            rows += [_row(criterion, bound, qi) for qi in report.qis if qi.name in bound]
+        else:
+            of = report.qis if criterion.of is Of.QI else report.sources
+            worst = max if criterion.is_most else min
+            figures = [getattr(each, criterion.key) for each in of]
+            rows.append([criterion.row, criterion.told(bound), criterion.told(worst(figures))])
     for attribute in report.sensitive:
-        name = attribute.name
-        rows.append([f"l, values of {name}", str(asked.l), str(attribute.l)])
-        rows.append([f"entropy-l of {name}", f"{asked.entropy_l:g}", f"{attribute.entropy_l:.3g}"])
-        rows.append([f"t of {name}, at most", _figure(asked.t), f"{attribute.t:.3g}"])
+        for criterion in criteria_of(Of.SENSITIVE):
+            rows.append(_row(criterion, getattr(report.asked, criterion.name), attribute))
     return _table(["", "asked", "reached"], rows)
 
 
+def _row(criterion: ClassCriterion, bound: Any, of: QuasiIdentifier | Sensitive) -> list[str]:  # noqa: ANN401  a number, or one for each name
+    bound = bound[of.name] if criterion.per_attribute else bound
+    reached = getattr(of, criterion.key)
+    return [criterion.row.format(of.name), criterion.told(bound), criterion.told(reached)]
+
+
+def _told(of: QuasiIdentifier | Sensitive, kind: Of) -> list[str]:
+    return [each.told(getattr(of, each.key)) for each in criteria_of(kind)]
+
+
 def _quasi_identifiers(report: AnonymizeReport) -> str:
+    heads = [each.head for each in criteria_of(Of.QI)]
     rows = [
         [
             qi.name,
             f"{qi.kind}, from {qi.domain}",
             f"{qi.size:,}",
             f"{qi.n_missing:,}",
-            str(qi.d),
-            _share(qi.max_share),
-            _figure(qi.spread),
+            *_told(qi, Of.QI),
             *_losses(qi.ncp),
         ]
         for qi in report.qis
     ]
-    rows.append(["all (GCP)", "", "", "", "", "", "", *_losses(report.gcp)])
-    rows.append(
-        ["all, published rows alone", "", "", "", "", "", "", *_losses(report.gcp_published)]
-    )
-    heads = ["", "domain", "values", "missing", "d", "largest share", "spread"]
+    blank = [""] * (3 + len(heads))
+    rows.append(["all (GCP)", *blank, *_losses(report.gcp)])
+    rows.append(["all, published rows alone", *blank, *_losses(report.gcp_published)])
+    heads = ["", "domain", "values", "missing", *heads]
     return _table([*heads, "loss: range", "set", "taxonomy"], rows)
 
 
@@ -190,27 +198,16 @@ def _sensitive(report: AnonymizeReport) -> Iterable[str]:
     if not report.sensitive:
         return
     yield "<h2>Sensitive attributes</h2>"
+    heads = [each.head for each in criteria_of(Of.SENSITIVE)]
     yield _table(
-        [
-            "",
-            "domain",
-            "values",
-            "missing",
-            "l",
-            "entropy-l",
-            "t",
-            "classes of one value",
-            "people",
-        ],
+        ["", "domain", "values", "missing", *heads, "classes of one value", "people"],
         [
             [
                 a.name,
                 f"{a.kind}, from {a.domain}",
                 f"{a.size:,}",
                 f"{a.n_missing:,}",
-                str(a.l),
-                f"{a.entropy_l:.3g}",
-                f"{a.t:.3g}",
+                *_told(a, Of.SENSITIVE),
                 f"{a.n_homogeneous_classes:,}",
                 f"{a.n_homogeneous_people:,}",
             ]
@@ -255,10 +252,6 @@ def _losses(of: Losses) -> list[str]:
 
 def _share(value: float) -> str:
     return f"{value:.1%}"
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
 
 
 def _plain(value: object) -> str:

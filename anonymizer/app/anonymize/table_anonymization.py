@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
 from anonymizer.algorithms.records.criteria import ROUNDING
@@ -24,7 +23,9 @@ from anonymizer.app.anonymize.one_row_each import one_row_each
 from anonymizer.app.anonymize.plan import ReleasePlan, with_bands
 from anonymizer.app.anonymize.publication import Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries
-from anonymizer.domain.promises import check_cells_promise
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import criteria_of, named
+from anonymizer.domain.promises import bounds_sensitive, check_cells_promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import Declared, code_table
@@ -207,8 +208,9 @@ def model_of(plan: ReleasePlan, schema: Schema, models: Mapping[str, Model] = MO
     if model.needs_sensitive and not schema.sensitive:
         raise SettingsError(f"model {plan.model} needs a sensitive attribute")
     promise = plan.promise
-    if not schema.sensitive and (promise.l > 1 or promise.entropy_l > 1 or isfinite(promise.t)):
-        raise SettingsError("l, entropy-l and t need a sensitive attribute: name one with --sa")
+    if not schema.sensitive and bounds_sensitive(promise):
+        names = named(criteria_of(Of.SENSITIVE), "and").replace("_", "-")
+        raise SettingsError(f"{names} need a sensitive attribute: name one with --sa")
     _check_names(plan, schema)
     if not model.has_labels and plan.labels:
         raise SettingsError(f"label: not available for model {plan.model}")
@@ -222,8 +224,11 @@ def model_of(plan: ReleasePlan, schema: Schema, models: Mapping[str, Model] = MO
 def _check_names(plan: ReleasePlan, schema: Schema) -> None:
     names = [qi.name for qi in schema.qis]
     numeric = [qi.name for qi in schema.qis if qi.numeric]
-    if astray := [name for name in plan.promise.min_spread if name not in numeric]:
-        raise SettingsError(f"min-spread: {astray[0]} is not a numeric quasi-identifier")
+    for each in criteria_of(Of.QI):
+        bounds = getattr(plan.promise, each.name) if each.per_attribute else ()
+        if astray := [name for name in bounds if name not in numeric]:
+            option = each.name.replace("_", "-")
+            raise SettingsError(f"{option}: {astray[0]} is not a numeric quasi-identifier")
     if astray := [name for name in plan.weights if name not in names]:
         raise SettingsError(f"weight: {astray[0]} is not a quasi-identifier")
     if not any(plan.weights.get(name, 1.0) for name in names):

@@ -22,7 +22,8 @@ from anonymizer.app.tuning.cross_validation import (
 )
 from anonymizer.app.tuning.own_model import OwnModel, labels_of
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.promises import Promise, bounded_shares
+from anonymizer.domain.criteria.registry import BY_D
+from anonymizer.domain.promises import Promise, promise_about
 from anonymizer.domain.records import Records, Schema
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
@@ -75,8 +76,8 @@ class Bench:
         Promise apart from k, d, l and shares.
     stream
         The stream of the windows, without its readers; None: a table.
-    max_share, max_source_share
-        See `Promise`; None: the safe defaults.
+    stated
+        The bounds that are stated of the criteria whose default depends on d, by name.
     learner
         The model: `tree`, a decision tree whose leaves hold at least a thousandth of the records;
         `forest`, a random forest of 20 trees; `own`, the user's.
@@ -97,8 +98,7 @@ class Bench:
     validation: CrossValidation | None = None
     base: Promise
     stream: Stream | None = None
-    max_share: float | None = None
-    max_source_share: float | None = None
+    stated: Mapping[str, float | None] = field(default_factory=dict)
     learner: Learner = "tree"
     own: OwnModel | None = None
     labels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
@@ -134,16 +134,8 @@ class Bench:
 
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
         """Return the promise of a configuration that publishes these quasi-identifiers."""
-        max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
-        return replace(
-            self.base,
-            k=k,
-            d=d,
-            l=l,
-            max_share=max_share,
-            max_source_share=max_source_share,
-            min_spread={name: x for name, x in self.base.min_spread.items() if name in qis},
-        )
+        bounds = {each.name: each.bound_of(self.stated.get(each.name), d) for each in BY_D}
+        return replace(promise_about(self.base, qis), k=k, d=d, l=l, **bounds)
 
     def digest(self) -> str:
         """Return a digest that is equal if all trials would be equal."""
@@ -153,9 +145,9 @@ class Bench:
         return digest.hexdigest()
 
     def _parts(self) -> Iterator[bytes]:
-        shares = (self.max_share, self.max_source_share)
         scored = (self.learner, self.own.digest if self.own else "", self.validation)
-        settings = (scored, self.is_regression, self.seed, self.base, shares, self.schema.sources)
+        promised = self.base, dict(self.stated)
+        settings = (scored, self.is_regression, self.seed, promised, self.schema.sources)
         yield repr((_FORMAT, __version__, settings)).encode()
         yield self.stream.settings.model_dump_json().encode() if self.stream else b""
         for attribute in (*self.schema.qis, *self.schema.sensitive):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.app.tuning.space import Configuration
+from anonymizer.domain.criteria.registry import BY_D
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
@@ -135,8 +136,8 @@ def _proposal(
 
 
 def _promise(promise: Promise) -> dict[str, Any]:
-    shares = {"max_share": promise.max_share, "max_source_share": promise.max_source_share}
-    return {"k": promise.k, "d": promise.d, "l": promise.l, **(shares if promise.d > 1 else {})}
+    by_d = {each.name: getattr(promise, each.name) for each in BY_D if promise.d > 1}
+    return {"k": promise.k, "d": promise.d, "l": promise.l, **by_d}
 
 
 def _name(column: str) -> str:

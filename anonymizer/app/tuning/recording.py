@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.app.tuning.bench import Bench, Trained, Window, split_windows
+from anonymizer.domain.criteria.registry import BY_D
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
 from anonymizer.errors import InputError, SettingsError, TransportError
@@ -235,8 +236,8 @@ def bench_of_stream(
         windows=kept,
         test_windows=test_windows,
         base=stream.promise,
-        max_share=None if kaca else asked.max_share,  # it has no such bound, but other models have
-        max_source_share=None if kaca else asked.max_source_share,
+        # It has no such bound, but other models have.
+        stated={} if kaca else {each.name: getattr(asked, each.name) for each in BY_D},
         # Without readers: they cannot be sent to another process.
         stream=replace(stream, readers=(), settings=settings),
         learner=trained.learner,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from anonymizer.algorithms.records.verification import PromisePart, verify_classes
+from anonymizer.algorithms.records.verification import PARTS, verify_classes
 from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding, required
 from anonymizer.audit.mathematics import own_rows
@@ -60,10 +60,10 @@ def _without_own(
     """Attack every criterion as somebody who has the worst `n_own` people of each class."""
     left = replace(promise, margin=n_own, k=promise.k - promise.margin + n_own)
     broken = verify_classes(records, schema, left, class_of)
-    for part in PromisePart:
-        mine = {v.class_number for v in broken if v.part is part}
+    for part in PARTS:
+        mine = {v.class_number for v in broken if v.part == part}
         figures: dict[str, Figure] = {"n_classes_broken": len(mine)}
-        attack = f"own rows: {n_own} against {part.value.replace('_', ' ')}"
+        attack = f"own rows: {n_own} against {part.replace('_', ' ')}"
         yield required(attack, figures, "none", holds=not mine)
 
 

@@ -13,7 +13,7 @@ from math import exp, log
 import numpy as np
 
 from anonymizer.algorithms.records.content_verification import broken_contents
-from anonymizer.algorithms.records.verification import PromisePart, verify_classes
+from anonymizer.algorithms.records.verification import PARTS, verify_classes
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding, required
@@ -76,7 +76,7 @@ def _member_findings(
 ) -> Iterator[Finding]:
     """Attack every criterion of the classes whose members are certain, likewise."""
     promise, n_classes = _left_to(stream, n_own), 0
-    broken: Counter[PromisePart] = Counter()
+    broken: Counter[str] = Counter()
     for classes, labels, joined in windows:
         class_of = certain_members(classes, labels, joined, len(stream.schema.qis))
         n_qis = len(stream.schema.qis)
@@ -88,11 +88,11 @@ def _member_findings(
         )
         n_classes += len(np.unique(class_of[class_of >= 0]))
         found = verify_classes(records, stream.schema, promise, class_of)
-        broken.update(part for part in PromisePart if any(each.part is part for each in found))
-    for part in PromisePart:
+        broken.update(part for part in PARTS if any(each.part == part for each in found))
+    for part in PARTS:
         figures: dict[str, Figure] = {"n_classes": n_classes, "n_windows_broken": broken[part]}
         yield required(
-            f"own vehicles: {n_own} against {part.value.replace('_', ' ')}", figures, "none",
+            f"own vehicles: {n_own} against {part.replace('_', ' ')}", figures, "none",
             holds=not broken[part],
             asked=stream.settings.promise.k_extra >= n_own and n_classes > 0,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from anonymizer.domain.criteria.registry import CRITERIA
 from anonymizer.outputs.promised import Promised
 from anonymizer.outputs.registry import asked_for
 from anonymizer.settings import ReadingSettings, Settings, StreamSettings
@@ -146,14 +147,11 @@ def _besides(settings: Settings) -> Iterator[Promised]:
 def _stream(stream: StreamSettings) -> Promised:
     promise = stream.promise
     parts = [f"at least {promise.k + promise.k_extra} vehicles in each class"]
-    if promise.d > 1:
-        parts.append(f"{promise.promise.d} values of each quasi-identifier")
-    if promise.l > 1:
-        parts.append(f"{promise.l} values of each sensitive attribute")
-    if promise.entropy_l > 1:
-        parts.append(f"entropy l of {promise.entropy_l:g}")
-    if promise.t is not None:
-        parts.append(f"distributions at most {promise.t:g} from that of all")
+    parts += [
+        each.promised.format(bound)
+        for each in CRITERIA
+        if each.promised and each.is_asked(bound := getattr(promise.promise, each.name))
+    ]
     lasting = ", ".join(f"`{each.name}`" for each in stream.attributes if each.lasting)
     if lasting and stream.enforces:
         parts.append(f"windows together keep it for {lasting}")

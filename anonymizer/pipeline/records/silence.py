@@ -6,13 +6,13 @@ they are missing from every record, and the promise is kept on the others.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, promise_about
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 
@@ -49,9 +49,7 @@ class Heard:
     @cached_property
     def promise(self) -> Promise:
         """The promise on these attributes."""
-        promise, names = self.stream.promise, {qi.name for qi in self.schema.qis}
-        spread = {name: least for name, least in promise.min_spread.items() if name in names}
-        return replace(promise, min_spread=spread)
+        return promise_about(self.stream.promise, {qi.name for qi in self.schema.qis})
 
     @property
     def bands(self) -> dict[str, tuple[float, ...]]:

@@ -18,9 +18,7 @@ def keeps(records: Records, schema: Schema, promise: Promise, member: Sequence[i
     if not _keeps(records, schema, replace(promise, margin=0), member):
         return False
     rest = replace(promise, k=1, d=0, l=promise.l if promise.l > 1 else 0, margin=0)
-    asks = rest != replace(
-        rest, l=0, max_share=1.0, max_source_share=1.0, min_spread={}, entropy_l=1.0, t=math.inf
-    )
+    asks = rest != Promise(k=1, d=0, l=0)
     return not asks or all(
         n_gone < len(member) and _keeps(records, schema, rest, sorted({*member} - {*gone}))
         for n_gone in range(1, promise.margin + 1)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import inf, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,8 @@ def test_a_class_keeps_its_margin_exactly_when_every_removal_leaves_the_criteria
     table: Records, promise: Promise
 ) -> None:
     member = np.arange(table.n)
-    exact = replace(promise, t=inf)
+    no_t: dict[str, Any] = {"t": inf}
+    exact = replace(promise, **no_t)
     found = class_keeps(make_problem(table, PAY, exact).arrays, exact.k, member)
     assert found == naive.keeps(table, PAY, exact, member.tolist())
     broken = verify_classes(table, PAY, exact, np.zeros(table.n, np.int32))

@@ -67,7 +67,7 @@ def test_what_is_reached_is_kept_by_every_class_and_nothing_more_is(
             l=found.l[0],
             max_share=max(found.max_share),
             max_source_share=found.max_source_share[0],
-            min_spread={"age": found.spread[0] or 0.0},
+            min_spread={"age": found.min_spread[0] or 0.0},
             entropy_l=found.entropy_l[0],
             t=found.t[0],
         )
@@ -77,7 +77,7 @@ def test_what_is_reached_is_kept_by_every_class_and_nothing_more_is(
     assert not all_keep(Promise(k=1, l=found.l[0] + 1))
     assert not all_keep(Promise(k=1, max_share=max(found.max_share) - 1e-6))
     assert not all_keep(Promise(k=1, max_source_share=found.max_source_share[0] - 1e-6))
-    assert not all_keep(Promise(k=1, min_spread={"age": (found.spread[0] or 0.0) + 1e-6}))
+    assert not all_keep(Promise(k=1, min_spread={"age": (found.min_spread[0] or 0.0) + 1e-6}))
     assert not all_keep(Promise(k=1, entropy_l=found.entropy_l[0] + 1e-6))
     assert found.t[0] == 0 or not all_keep(Promise(k=1, t=found.t[0] - 1e-6))
 
@@ -94,7 +94,7 @@ def test_every_column_is_measured_as_by_hand(made: tuple[Records, Int32Array]) -
         assert found.d[j] == min(len(values) for values in real)
         places = [[float(attribute.position[v]) for v in values] for values in real]
         wide = min(max(p, default=0.0) - min(p, default=0.0) for p in places)
-        assert found.spread[j] == (wide if attribute.numeric else None)
+        assert found.min_spread[j] == (wide if attribute.numeric else None)
         assert found.max_share[j] == max(_modal(table, (j,), of) for of in classes)
     for s, source in enumerate(SCHEMA.sources):
         assert found.max_source_share[s] == max(_modal(table, source, of) for of in classes)
@@ -183,4 +183,4 @@ def test_an_attribute_of_one_value_has_nothing_to_lose() -> None:
     schema = Schema(qis=(numbers("one", 7),), sensitive=(), sources=((0,),))
     table = Records(np.zeros((2, 1), np.int32), np.zeros((2, 0), np.int32), np.arange(2, dtype="i"))
     found = measure(table, schema, np.zeros(2, np.int32))
-    assert (found.gcp[Cost.RANGE], found.d, found.spread, found.l) == (0.0, (1,), (0.0,), ())
+    assert (found.gcp[Cost.RANGE], found.d, found.min_spread, found.l) == (0.0, (1,), (0.0,), ())

@@ -286,7 +286,7 @@ def test_digests_differ_where_the_records_or_the_question_do() -> None:
         replace(made, seed=1),
         replace(made, learner="forest"),
         replace(made, base=Promise(k=2, t=0.5)),
-        replace(made, max_share=0.9),
+        replace(made, stated={"max_share": 0.9}),
         replace(made, test_windows=()),
         replace(made, windows=(Window(here.records, 1 - here.target),)),
     ]
@@ -301,7 +301,7 @@ def test_what_is_tried_is_the_promise_of_a_release_or_stream_where_nothing_is_sa
     promise = bench().promise(k=4, d=d, l=1, qis=[])
     assert (promise.max_share, promise.max_source_share) == shares
     assert PromiseSettings(k=4, d=d).promise == promise
-    asked = replace(bench(), max_share=1.0).promise(k=4, d=d, l=1, qis=[])
+    asked = replace(bench(), stated={"max_share": 1.0}).promise(k=4, d=d, l=1, qis=[])
     assert (asked.max_share, asked.max_source_share) == (1.0, shares[1])
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from anonymizer import audit
-from anonymizer.algorithms.records.verification import PromisePart
+from anonymizer.algorithms.records.verification import PARTS
 from anonymizer.audit.evidence import Conclusion, Criterion, evidence_of, page
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.registry import question_of
@@ -28,9 +28,7 @@ def attacks_in_the_code() -> set[str]:
 def test_every_attack_of_the_audit_is_read() -> None:
     found = attacks_in_the_code()
     assert {"soundness", "tracking", "zone ends", "homogeneity", "re-identification"} <= found
-    parts = {
-        part.value.replace("max_", "").replace("min_", "").replace("_", " ") for part in PromisePart
-    }
+    parts = {part.replace("max_", "").replace("min_", "").replace("_", " ") for part in PARTS}
     roots = {"centre", "prefix", "linkability (age)", "known company, 3 its own"}
     controls = {each.control_finding for each in every_question()}
     found -= controls
