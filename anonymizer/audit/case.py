@@ -92,8 +92,8 @@ class Case:
         be where it cannot be is no part: it is where it was, as if it were silent. It is what
         regions promise, and what an adversary assumes who knows the rule.
     counted
-        The truth as k counts devices: without such claims, and one that leaves the roads is where
-        it was.
+        The truth as k counts devices: without such claims, and one that leaves the roads, or its
+        district, is where it was.
     piece_of
         Public piece of each node of which regions are made, negative if it is in none, shape
         (levels, nodes), the smallest pieces first; None: they are not made of such pieces.

@@ -71,7 +71,9 @@ def case_of(
     elif believed_reports is not far_reports:
         local = follow(**believed_reports._asdict())
     counts = believed & (far_reports.node >= 0)
-    if not counts.all():
+    if settings.region.districts > 1:
+        counted = in_districts(**far_reports.only(counts)._asdict(), leave=False)
+    elif not counts.all():
         counted = follow(**far_reports.only(counts)._asdict())
     if settings.zones and network.has_coordinates:
         zone_of = with_zones(network, zones_of(settings.zones)).zone_of

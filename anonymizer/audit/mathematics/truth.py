@@ -111,12 +111,14 @@ def follow_in_districts(
     district_of_node: Int32Array,
     ttl_s: float,
     device_of: IntArray | None = None,
+    leave: bool = True,
 ) -> Truth:
     """Return the truth as districts know it: a device counts once in each that it was in.
 
     To a district, a device that is in another has left the map, and is covered where it was last.
     So a pseudonym of a snapshot, which can cross a border, is of another device in each district.
-    The parameters are those of `follow_devices`; `district_of_node` has shape (nodes,).
+    The parameters are those of `follow_devices`; `district_of_node` has shape (nodes,). Without
+    `leave`, a device counts where it was last until its presence ends.
     """
     n = int(district_of_node.max()) + 1
     order = np.lexsort((node, ts, device))
@@ -126,7 +128,8 @@ def follow_in_districts(
     row = np.maximum.accumulate(np.where(district != NOWHERE, np.arange(len(node)), NOWHERE))
     row[(row != NOWHERE) & (device[row] != device)] = NOWHERE
     body = np.where(row != NOWHERE, device * n + district[row], NOWHERE)
-    leaves = np.flatnonzero((np.diff(device) == 0) & (np.diff(body) != 0) & (body[:-1] != NOWHERE))
+    crosses = (np.diff(device) == 0) & (np.diff(body) != 0) & (body[:-1] != NOWHERE)
+    leaves = np.flatnonzero(crosses & leave)
     away = np.full(len(leaves), NOWHERE, np.int32)
     known = body != NOWHERE
     bodies = np.concatenate([body[known], body[leaves]])
