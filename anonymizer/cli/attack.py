@@ -9,10 +9,12 @@ import typer
 
 from anonymizer.cli.terminal import printable
 from anonymizer.cli.trace_options import columns_of
+from anonymizer.errors import InputError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from anonymizer.audit.foreign.forms.form import OpenQuestion
+    from anonymizer.domain.trace import Trace
     from anonymizer.files.atomic_write import FileToWrite
 
 _OWN_KEYS = ("cell", "area", "count")
@@ -34,6 +36,10 @@ def attack(
             help="Where its people really were: a trace as of `anonymizer cloak`. Without it, the "
             "release is judged by what it betrays about itself.",
         ),
+    ] = None,
+    truth_columns: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="The truth's columns, as `--columns` of `cloak`."),
     ] = None,
     network: Annotated[
         str | None, typer.Option(metavar="NET", help="The roads; see `anonymizer cloak`.")
@@ -74,7 +80,6 @@ def attack(
     from anonymizer.audit.foreign.registry import read_foreign
     from anonymizer.audit.foreign.release import ForeignCase
     from anonymizer.files.atomic_write import check_distinct, write_whole
-    from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
 
     out = [each for each in (page, json_out) if each is not None and each != Path("-")]
@@ -83,7 +88,7 @@ def attack(
     stated = stated_columns(columns)
     asked = _ask if sys.stdin.isatty() else None
     found = read_foreign(release, stated=stated, network=roads, answer=asked)
-    true = None if truth is None else read_trace(truth)
+    true = None if truth is None else _read_truth(truth, truth_columns)
     report = attacked(ForeignCase(found, true, roads, near, seed))
     files = {}
     if page is not None:
@@ -93,6 +98,15 @@ def attack(
         files[json_out] = content_of(as_json)
     write_whole(files)
     typer.echo(as_json if json_out == Path("-") else printable(text(report)), nl=False)
+
+
+def _read_truth(path: Path, columns: str | None) -> "Trace":
+    from anonymizer.files.traces import read_trace
+
+    try:
+        return read_trace(path, columns=columns_of(columns))
+    except InputError as error:  # it names the option of commands that read a trace alone
+        raise InputError(str(error).replace("--columns", "--truth-columns")) from None
 
 
 def stated_columns(columns: str | None) -> dict[str, str]:

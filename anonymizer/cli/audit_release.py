@@ -19,9 +19,9 @@ def release(
             metavar="RELEASE", help="csv or parquet, as of ARX, sdcMicro, anonypy or anjana."
         ),
     ],
-    qi: Annotated[str, typer.Option("--qi", metavar="A,B", help="The quasi-identifiers.")],
+    qi: Annotated[list[str], typer.Option("--qi", metavar="A,B", help="The quasi-identifiers.")],
     sa: Annotated[
-        str | None, typer.Option("--sa", metavar="S,T", help="The sensitive attributes.")
+        list[str] | None, typer.Option("--sa", metavar="S,T", help="The sensitive attributes.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Rows that each class must have.")] = 1,
     l: Annotated[  # noqa: E741  the field's name for it
@@ -51,13 +51,13 @@ def release(
     from anonymizer.audit.lone_release import judge_release
     from anonymizer.files.tables import read_table
 
-    qis, sensitive = _names(qi), _names(sa)
+    qis, sensitive = _names(qi), _names(sa or [])
     found = judge_release(read_table(table), qis, sensitive, k_asked=max(k, 2), count=count)
     shown = found.n_rows - found.n_suppressed
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
     else:
-        alone = f"{found.n_alone:,} of {shown:,} rows" if found.n_alone else "no row"
+        alone = f"{found.n_alone:,} of {shown:,} rows" if found.n_alone else "No row"
         lines = [
             f"{alone} can be told apart from all others by {', '.join(qis)}.",
             f"The smallest of {found.n_classes:,} classes has {found.k:,} rows.",
@@ -80,5 +80,6 @@ def release(
         raise GuaranteeError(f"{table}: {'; '.join(lacks)}")
 
 
-def _names(text: str | None) -> list[str]:
-    return list(dict.fromkeys(each.strip() for each in (text or "").split(",") if each.strip()))
+def _names(given: list[str]) -> list[str]:
+    every = ",".join(given).split(",")
+    return list(dict.fromkeys(each.strip() for each in every if each.strip()))

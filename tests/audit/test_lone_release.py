@@ -97,6 +97,8 @@ def test_what_a_release_lacks_is_said_and_fails(tmp_path: Path) -> None:
     done = anonymizer("audit", "release", path, "--qi", "age,zip", "--sa", "illness")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("1 of 3 rows can be told apart from all others by age, zip")
+    again = anonymizer("audit", "release", path, "--qi", "age", "--qi", "zip", "--sa", "illness")
+    assert again.stdout == done.stdout, "repeated, it names several"
     done = anonymizer("audit", "release", path, "--qi", "age,zip", "--sa", "illness", "-k", "2")
     assert done.returncode == 1
     assert "k is 1, not 2" in done.stderr

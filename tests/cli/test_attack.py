@@ -60,3 +60,15 @@ def test_what_is_open_is_said_with_the_option_that_states_it(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     done = anonymizer("attack", tmp_path / "nowhere.csv")
     assert done.returncode == 2
+
+
+def test_what_the_error_about_the_truth_says_to_state_helps(tmp_path: Path) -> None:
+    truth, release = tmp_path / "truth.csv", tmp_path / "release.csv"
+    truth.write_text(_trips(0))
+    release.write_text(_trips(1e-3))
+    done = anonymizer("attack", release, "--truth", truth)
+    assert done.returncode == 2
+    stated = done.stderr.partition("state ")[2].split()
+    assert stated[0] == "--truth-columns", done.stderr
+    done = anonymizer("attack", release, "--truth", truth, *stated[:2])
+    assert done.returncode == 0, done.stderr

@@ -38,7 +38,8 @@ class ForeignReport:
             return "Nothing could be tried on this release."
         n, n_broken = len(self.verdicts), sum(each.broken for each in self.verdicts)
         if n_broken:
-            return f"{self.verdicts[0].sentence} {n_broken} of {n} attacks find more than chance."
+            broken = f"{n_broken} of {n} attacks find" if n > 1 else "The one attack finds"
+            return f"{self.verdicts[0].sentence} {broken} more than chance."
         best = max(self.verdicts, key=lambda each: each.n)
         attacks_ = "The one attack finds" if n == 1 else f"None of {n} attacks finds"
         more = "no more" if n == 1 else "more"
