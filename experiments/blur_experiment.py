@@ -33,6 +33,8 @@ class Blurred:
         Its name, and what it does.
     headline
         What was found, of whom, how surely.
+    share
+        Rows that were published for each position, at most 1; None of counts.
     verdicts
         Of each attack.
     not_mounted
@@ -42,6 +44,7 @@ class Blurred:
     scheme: str
     words: str
     headline: str
+    share: float | None
     verdicts: tuple[Verdict, ...]
     not_mounted: dict[str, str]
 
@@ -81,9 +84,17 @@ def run_blur(
         # Who publishes knows whose each id is; who attacks does not.
         if owner is None and isinstance(release, PointRelease):
             owner = np.arange(trace.n_devices)
+        share = None
+        if isinstance(release, PointRelease):
+            share = min(release.trace.n_rows / trace.n_rows, 1.0)
         report = attacked(ForeignCase(release, trace, network, seed=seed, owner=owner))
         yield Blurred(
-            scheme.name, scheme.words, report.headline, report.verdicts, dict(report.not_mounted)
+            scheme.name,
+            scheme.words,
+            report.headline,
+            share,
+            report.verdicts,
+            dict(report.not_mounted),
         )
 
 

@@ -22,11 +22,13 @@ with `anonymizer attack` as any release is. Each is a sample of our own of what 
 the values that stand below; other values fare otherwise. Each attack stands beside what chance
 finds, with an interval of 99 % over people. *Broken*: some attack finds more than chance.
 
-Ours is judged by the same attacks; what it hides is no place of its own but who of a group, and
-what it does not publish is lost. `anonymizer experiment blur --out blur` makes this page.
+Ours is judged by the same attacks. It hides no place, but who of a group is there. *Published*:
+rows for each position that was made; the rest is lost to readers. Of few people in a large town
+ours tells little: it publishes where they have company. `anonymizer experiment blur --out blur`
+makes this page.
 
-| scheme | what it does | people | broken by | verdict |
-|---|---|--:|---|---|"""
+| scheme | what it does | published | people | broken by | verdict |
+|---|---|--:|--:|---|---|"""
 
 
 def write_results(
@@ -75,7 +77,8 @@ def page(found: Sequence[Blurred], *, folder: str) -> str:
         by = ", ".join(verdict.attack for verdict in each.verdicts if verdict.broken)
         n = max((verdict.n for verdict in each.verdicts), default=0)
         said = "broken" if each.broken else "not broken"
-        lines.append(f"| {each.scheme} | {each.words} | {n:,} | {by} | {said} |")
+        share = "-" if each.share is None else f"{each.share:.0%}"
+        lines.append(f"| {each.scheme} | {each.words} | {share} | {n:,} | {by} | {said} |")
     for each in found:
         picture = f"{folder}blur-{_slug(each.scheme)}.{PICTURES}"
         lines += ["", f"## {each.scheme[0].upper()}{each.scheme[1:]}", "", each.headline, ""]
