@@ -11,11 +11,11 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
 from anonymizer.algorithms.records.methods import (
-    WORK_PER_S,
     Method,
     Task,
     TimeBudget,
     searches,
+    work_in,
 )
 from anonymizer.algorithms.records.ordering import arranged, numbered
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.kaca.features import Feature
 
 COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
-_COLUMNS = 6
-"""Of the table by which `WORK_PER_S` was measured; each more makes a unit of work longer."""
 _TRIALS = 8
 """How often classes are formed at most to see which rows it pays to leave out."""
 _TIME_OF_TRIALS = (0.25, 0.75)
@@ -112,7 +110,7 @@ def form_classes(
             share = _TIME_OF_TRIALS[len(budgets)]
             budget = TimeBudget(plan.time_budget_s * share, clock)
         budgets.append(budget)
-        given = ceil(plan.time_budget_s * share * WORK_PER_S / max(len(problem.rule) / _COLUMNS, 1))
+        given = work_in(plan.time_budget_s * share, problem)
 
         def time_left() -> float:
             progress()

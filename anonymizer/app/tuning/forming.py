@@ -13,7 +13,15 @@ from anonymizer.algorithms.cells.pruning import prune
 from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.methods import AUTO, MODELS, Model, Task, searches, warm_up
+from anonymizer.algorithms.records.methods import (
+    AUTO,
+    MODELS,
+    Model,
+    Task,
+    searches,
+    warm_up,
+    work_in,
+)
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.tuning.bench import Bench, Window
@@ -150,29 +158,46 @@ class Former:
 
     def _formed(self, bench: Bench, i: int, problem: Problem) -> Int32Array:
         window, began_s = bench.windows[i], self.row_time.clock()
-        stream = bench.stream
+        method = method_of(bench, self.model, window.records.n)
+        form = self._in_a_table if bench.stream is None else self._in_a_stream
+        class_of = form(bench, window, problem, method)
+        self.n_formed += 1
+        if searches(method):
+            self.row_time.searched_s += self.row_time.clock() - began_s
+        return class_of
+
+    def _in_a_table(
+        self, bench: Bench, window: Window, problem: Problem, method: str
+    ) -> Int32Array:
+        work = None
+        if searches(method):
+            work = work_in(min(self.model.time_budget_s, self.row_time.search_s), problem)
+
+        def note(used: int) -> None:
+            self.cut_short |= work is not None and used >= work
+
+        task = Task(
+            records=window.records,
+            schema=bench.schema,
+            promise=self.promise,
+            problem=problem,
+            work=work,
+            spent=note,
+            seed=bench.seed,
+        )
+        return self.model.methods[method](task)
+
+    def _in_a_stream(
+        self, bench: Bench, window: Window, _problem: Problem, _method: str
+    ) -> Int32Array:
+        assert bench.stream is not None  # noqa: S101  the caller has seen to it
         time_left = self.row_time.search_budget(
-            self.model.time_budget_s if stream is None else stream.settings.budget_s,
+            bench.stream.settings.budget_s,
             n_configurations=self.n_configurations,
             n_searches=self.n_configurations * self.n_windows - self.n_formed,
         )
-        self.n_formed += 1
-        method = method_of(bench, self.model, window.records.n)
-        if stream is not None:
-            served = _served(bench, self.promise, self.model_name)
-            class_of = _as_the_gateway(served, window, time_left, bench.seed)
-        else:
-            task = Task(
-                records=window.records,
-                schema=bench.schema,
-                promise=self.promise,
-                problem=problem,
-                time_left=time_left,
-                seed=bench.seed,
-            )
-            class_of = self.model.methods[method](task)
-        if searches(method):
-            self.row_time.searched_s += self.row_time.clock() - began_s
+        served = _served(bench, self.promise, self.model_name)
+        class_of = _as_the_gateway(served, window, time_left, bench.seed)
         self.cut_short |= time_left.ended_search
         return class_of
 

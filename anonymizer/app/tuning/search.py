@@ -23,6 +23,9 @@ from anonymizer.child_processes import end_with_parent
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.settings import StreamSettings
 
+_OF_SEARCHES = 0.5
+"""Share of the time budget that is their work; the rest is for training and attacks."""
+
 
 def search(
     bench: Bench,
@@ -32,6 +35,7 @@ def search(
     max_deletion: float = 1.0,
     jobs: int = 1,
     deadline_s: float = inf,
+    time_budget_s: float = inf,
     progress: Callable[[int], None] = lambda _n: None,
 ) -> list[Trial]:
     """Return the trial of each configuration, in the order given.
@@ -43,10 +47,12 @@ def search(
     max_deletion
         Configurations that suppress a larger share are pruned early.
     jobs
-        Number of processes. Without searches that end with their time, trials do not depend on it.
+        Number of processes. Trials of a table do not depend on it.
     deadline_s
         No configuration begins after it, by `time.monotonic`. Those that remain have the state
         `no_time` and are not written to the journal.
+    time_budget_s
+        Half of it is the work of all searches of a table together, which have equal shares.
     progress
         Called with the number of configurations that are done.
 
@@ -65,7 +71,10 @@ def search(
     }
     progress(len(found))
     rows = _rows(bench, [each for each in configurations if each not in found])
-    for trials in _tried(bench, rows, max_deletion, jobs, deadline_s):
+    n_searches = sum(has_search(bench, each.model) for each in configurations)
+    n_searches *= len(bench.windows) + len(bench.folds)
+    search_s = _OF_SEARCHES * time_budget_s / n_searches if n_searches else inf
+    for trials in _tried(bench, rows, max_deletion, jobs, (deadline_s, search_s)):
         tried = [trial for trial in trials if trial.state != "no_time"]
         journal.add(tried)
         found |= {trial.configuration: trial for trial in tried}
@@ -98,12 +107,14 @@ def _rows(bench: Bench, configurations: Sequence[Configuration]) -> list[Row]:
 
 
 def _tried(
-    bench: Bench, rows: Sequence[Row], max_deletion: float, jobs: int, deadline_s: float
+    bench: Bench, rows: Sequence[Row], max_deletion: float, jobs: int, times: tuple[float, float]
 ) -> Iterator[list[Trial]]:
     """Yield the trials of each row when they are done."""
     models = sorted({row.model for row in rows})
     jobs = min(jobs, len(rows))
-    shares = TimeShares(deadline_s, n_waiting=sum(len(row.l) for row in rows), n_processes=jobs)
+    deadline_s, search_s = times
+    n_waiting = sum(len(row.l) for row in rows)
+    shares = TimeShares(deadline_s, n_waiting=n_waiting, n_processes=jobs, search_s=search_s)
     if jobs > 1:
         yield from _tried_by_processes(bench, rows, max_deletion, shares, (jobs, models))
         return
@@ -269,6 +280,7 @@ def tune(
         max_deletion=asked.max_deletion,
         jobs=asked.jobs,
         deadline_s=deadline_s,
+        time_budget_s=asked.time_budget_s or inf,
         progress=lambda done: progress(done, len(configurations)),
     )
     report = report_of(

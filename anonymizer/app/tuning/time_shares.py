@@ -26,6 +26,9 @@ class RowTime:
         0: nothing is known yet.
     clock
         Returns seconds that never go back, the same in all processes.
+    search_s
+        Most work of a search of a table, in seconds (`methods.work_in`): by work, not by the clock,
+        equal configurations have equal trials, however busy the machine is.
     searched_s
         Time spent searching so far.
     """
@@ -34,6 +37,7 @@ class RowTime:
     end_s: float = inf
     rest_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
+    search_s: float = inf
     searched_s: float = 0.0
     _began_s: float | None = None
     _n_begun: int = 0
@@ -53,7 +57,7 @@ class RowTime:
     def search_budget(
         self, longest_s: float, *, n_configurations: int, n_searches: int
     ) -> TimeBudget:
-        """Return the time budget of the next search.
+        """Return the time budget of the next search of a stream.
 
         Parameters
         ----------
@@ -82,6 +86,8 @@ class TimeShares:
         Number of rows of configurations that are tried at the same time.
     clock
         Returns seconds that never go back, the same in all processes.
+    search_s
+        See `RowTime`.
     """
 
     def __init__(
@@ -91,8 +97,9 @@ class TimeShares:
         n_waiting: int,
         n_processes: int,
         clock: Callable[[], float] = time.monotonic,
+        search_s: float = inf,
     ) -> None:
-        self._deadline_s, self._clock = deadline_s, clock
+        self._deadline_s, self._clock, self._search_s = deadline_s, clock, search_s
         self._n_waiting, self._n_processes = n_waiting, n_processes
         self._end_s_of: dict[int, float] = {}
 
@@ -112,7 +119,7 @@ class TimeShares:
             end_s = min(now + n * time_s / self._n_waiting, self._deadline_s)
         self._n_waiting -= n
         self._end_s_of[row] = end_s
-        return RowTime(self._deadline_s, end_s, rest_s, self._clock)
+        return RowTime(self._deadline_s, end_s, rest_s, self._clock, self._search_s)
 
     def end(self, row: int) -> None:
         """Free the process of a row."""

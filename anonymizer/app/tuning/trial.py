@@ -55,8 +55,8 @@ class Trial(BaseModel):
     homogeneous
         Share of the published persons whose class has a single value of a sensitive attribute.
     cut_short
-        Whether a search ended because its time did. More time may find better classes, and another
-        run may find different ones.
+        Whether a search ended because its share of the time did. More may find better classes, and
+        in a stream another run may find different ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
