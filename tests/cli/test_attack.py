@@ -72,3 +72,20 @@ def test_what_the_error_about_the_truth_says_to_state_helps(tmp_path: Path) -> N
     assert stated[0] == "--truth-columns", done.stderr
     done = anonymizer("attack", release, "--truth", truth, *stated[:2])
     assert done.returncode == 0, done.stderr
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    release = tmp_path / "release.csv"
+    release.write_text(_trips(0))
+    for stated in ("id=nobody", "area=nobody,count=lat", "cell=nobody", "latlon=nobody"):
+        done = anonymizer("attack", release, "--columns", stated)
+        assert done.returncode == 2, stated
+        assert "no column nobody; there are user, time, lat, lon" in done.stderr, stated
+
+
+def test_rows_that_are_nowhere_are_left_out_and_counted(tmp_path: Path) -> None:
+    release = tmp_path / "release.csv"
+    release.write_text(_trips(0) + "x,1790000000,98.1,11.5\nu0,1790000000,nan,11.5\n")
+    done = anonymizer("attack", release)
+    assert done.returncode == 0, done.stderr
+    assert "of 8 ids (2 rows without an id, a time or a place on earth are left out)" in done.stdout

@@ -77,6 +77,8 @@ def _read(case: ForeignCase) -> str:
     if isinstance(found, PointRelease):
         trace = found.trace
         said = f"Read as {found.form}: {trace.n_rows:,} positions of {trace.n_devices:,} ids"
+        if n := trace.n_unusable:
+            said += f" ({n:,} rows without an id, a time or a place on earth are left out)"
         said = "; ".join([said, *trace.read_as])
     else:
         said = f"Read as counts: {len(found.count):,} of {found.n_areas:,} areas"

@@ -1,13 +1,16 @@
 """A form of a release: how it is recognized, what it asks where it must, how it is read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from anonymizer.audit.foreign.release import CountRelease, PointRelease
+from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
 from anonymizer.files.trace_columns import checked_columns, likely_columns
 from anonymizer.files.traces import trace_of
@@ -118,7 +121,24 @@ def points(path: Path, frame: pl.DataFrame, stated: Mapping[str, str], form: str
     if not frame[who].dtype.is_integer():
         frame = frame.with_columns(frame[who].cast(pl.String, strict=False))
     named = {key: name for key, name in {**columns, "id": who}.items() if key not in _OF_FORMS}
-    trace = trace_of(frame, path=path, columns=checked_columns(named))
+    trace = _on_earth(trace_of(frame, path=path, columns=checked_columns(named)))
     if not trace.n_rows:
         raise InputError(f"{path}: no row has an id, a time and a place")
     return PointRelease(trace, form)
+
+
+def _on_earth(trace: Trace) -> Trace:
+    """Return the rows whose coordinates are in range."""
+    kept = on_earth(trace.lat, trace.lon)
+    there, device_of = np.unique(trace.device_of[kept], return_inverse=True)
+    return replace(
+        trace,
+        device_id=tuple(trace.device_id[each] for each in there.tolist()),
+        device_of=device_of,
+        ts=trace.ts[kept],
+        lat=trace.lat[kept],
+        lon=trace.lon[kept],
+        n_unusable=trace.n_unusable + int((~kept).sum()),
+        readings={name: values[kept] for name, values in trace.readings.items()},
+        network=None,
+    )
