@@ -98,8 +98,12 @@ def judge_release(
     Raises
     ------
     InputError
-        If it lacks a column, none is a quasi-identifier, or counts are none or too many.
+        If it lacks a column, none is a quasi-identifier, one is stated for two things, or counts
+        are none or too many.
     """
+    both = [name for name in qis if name in (*sensitive, count)]
+    if both := both or [name for name in sensitive if name == count]:
+        raise InputError(f"{table.path}: column {both[0]}: state it for one thing alone")
     if count is not None:
         table = _counted_out(table, count)
     for name in (*qis, *sensitive):

@@ -53,7 +53,7 @@ def protect(
     import polars as pl
 
     from anonymizer.algorithms.positions.protection.hidden_cells import shown_rows
-    from anonymizer.audit.foreign.forms.form import points
+    from anonymizer.audit.foreign.forms.form import check_stated, points
     from anonymizer.audit.foreign.registry import read_files
     from anonymizer.cli.attack import content_of, stated_columns
     from anonymizer.files.atomic_write import check_distinct, write_whole
@@ -63,9 +63,16 @@ def protect(
     check_distinct([out], read=rides)
     zones = dict(map(_zone, zone or ()))
     frame = read_files(rides).with_columns(pl.lit("me").alias("_who"))
-    trace = points(rides[0], frame, {**stated_columns(columns), "id": "_who"}, "rides").trace
+    stated = {**stated_columns(columns), "id": "_who"}
+    check_stated(rides[0], frame, stated)
+    trace = points(rides[0], frame, stated, "rides").trace
     places = np.array(list(zones.values()), np.float64).reshape(-1, 2)
     shown = shown_rows(trace, (places[:, 0], places[:, 1]), cell_m=cell, margin_m=margin)
+    if not shown.any():
+        raise InputError(
+            f"{rides[0]}: nothing would be left: each position is in a cell where a ride begins or "
+            "ends. A smaller --cell or --margin hides less"
+        )
     piece = np.cumsum(~shown)[shown]
     track = np.unique(piece, return_inverse=True)[1] + 1
     public = pl.DataFrame(

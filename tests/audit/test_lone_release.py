@@ -81,7 +81,7 @@ def test_a_row_counts_as_often_as_it_says(n: list[int]) -> None:
     asked = ["age", "zip"], ["illness"]
     assert judge_release(table, *asked, count="count") == judge_release(whole, *asked)
     with pytest.raises(InputError, match="must hold counts"):
-        judge_release(table, *asked, count="age")
+        judge_release(table, ["zip"], ["illness"], count="age")
 
 
 def test_a_missing_column_is_named() -> None:
@@ -102,3 +102,12 @@ def test_what_a_release_lacks_is_said_and_fails(tmp_path: Path) -> None:
     done = anonymizer("audit", "release", path, "--qi", "age,zip", "--sa", "illness", "-k", "2")
     assert done.returncode == 1
     assert "k is 1, not 2" in done.stderr
+
+
+def test_a_column_is_one_thing_alone(tmp_path: Path) -> None:
+    path = tmp_path / "release.csv"
+    path.write_text("age,zip,n\n1,2,3\n")
+    for more in (("--sa", "age"), ("--count", "age"), ("--sa", "n", "--count", "n")):
+        done = anonymizer("audit", "release", path, "--qi", "age,zip", *more)
+        assert done.returncode == 2, more
+        assert "state it for one thing alone" in done.stderr, more

@@ -66,3 +66,17 @@ def test_what_cannot_be_done_is_one_sentence(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert said in done.stderr
         assert "99" not in done.stderr
+
+
+def test_nothing_is_written_where_nothing_would_be_left_or_a_column_is_missing(
+    tmp_path: Path,
+) -> None:
+    ride, out = tmp_path / "ride.gpx", tmp_path / "public.csv"
+    ride.write_text(_gpx(_rides(1)[:2]))
+    done = anonymizer("protect", ride, "--out", out)
+    assert done.returncode == 2
+    assert "nothing would be left" in done.stderr
+    done = anonymizer("protect", ride, "--out", out, "--columns", "lat=nobody")
+    assert done.returncode == 2
+    assert "no column nobody; there are" in done.stderr
+    assert not out.exists()

@@ -7,15 +7,18 @@ from pkgutil import resolve_name
 import polars as pl
 
 from anonymizer.audit.foreign.attack import ForeignAttack
-from anonymizer.audit.foreign.forms.form import OpenQuestion, ReleaseForm
+from anonymizer.audit.foreign.forms.form import (
+    MOST_NAMED,
+    OpenQuestion,
+    ReleaseForm,
+    check_stated,
+)
 from anonymizer.audit.foreign.readers.reader import HEAD_BYTES, FileKind
 from anonymizer.audit.foreign.release import CountRelease, PointRelease
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 
 _ROOM = "anonymizer.audit.foreign"
-_MOST_NAMED = 12
-"""Columns that a message names."""
 READERS = (
     "readers.transit_feeds:GTFS",
     "readers.transit_feeds:GBFS",
@@ -104,7 +107,7 @@ def recognized(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> Re
         if form.recognizes(frame, stated):
             return form
     known = ", ".join(form.name for form in forms())
-    has = ", ".join(frame.columns[:_MOST_NAMED])
+    has = ", ".join(frame.columns[:MOST_NAMED])
     raise InputError(
         f"{path}: is none of {known}: state which of {has} are id, time, lat and lon, as "
         "--columns id=...,time=...,lat=...,lon=..."
@@ -133,9 +136,7 @@ def read_foreign(
         If the files are of no known form, lack a column that is stated, or a question is open.
     """
     frame = read_files(paths)
-    if lacks := [name for key, name in stated.items() if key != "zone" and name not in frame]:
-        has = ", ".join(frame.columns[:_MOST_NAMED])
-        raise InputError(f"{paths[0]}: --columns: no column {lacks[0]}; there are {has}")
+    check_stated(paths[0], frame, stated)
     form = recognized(paths[0], frame, stated)
     question = form.asks(frame, stated)
     if question is not None:

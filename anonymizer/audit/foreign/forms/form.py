@@ -17,6 +17,8 @@ from anonymizer.files.traces import trace_of
 
 OWN_COLUMNS = "_file", "_track"
 """Which file and track a row was in."""
+MOST_NAMED = 12
+"""Columns that a message names."""
 _MOST_CHOICES = 8
 _OF_FORMS = ("cell", "area", "count")
 """Keys of `--columns` that a trace has not."""
@@ -63,6 +65,13 @@ class ReleaseForm:
     read: Callable[
         [Path, pl.DataFrame, Mapping[str, str], RoadNetwork | None], PointRelease | CountRelease
     ]
+
+
+def check_stated(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> None:
+    """Raise an InputError if a table lacks a column that is stated."""
+    if lacks := [name for key, name in stated.items() if key != "zone" and name not in frame]:
+        has = ", ".join(frame.columns[:MOST_NAMED])
+        raise InputError(f"{path}: --columns: no column {lacks[0]}; there are {has}")
 
 
 def columns_stated(frame: pl.DataFrame, stated: Mapping[str, str]) -> dict[str, str]:
