@@ -6,7 +6,6 @@ defaults are cheap to import: each method imports its algorithm when it is calle
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ TIME_BUDGET_S = 20.0
 """Time budget of a search, unless the caller sets one."""
 WORK_PER_S = 100_000_000
 """Work of a search that takes about one second of one core, at six columns; see `Task`."""
-_COLUMNS = 6
-"""Of the table by which `WORK_PER_S` was measured; each more makes a unit of work longer."""
 AUTO = "auto"
 """Stands for the default method; so does None."""
 
@@ -145,11 +142,6 @@ class TimeBudget:
             self.ended_search = True
             return 0.0
         return 1 - used_s / self._budget_s
-
-
-def work_in(seconds: float, problem: "Problem") -> int:
-    """Return the work of a search that takes about so many seconds of one core, see `Task`."""
-    return ceil(seconds * WORK_PER_S / max(len(problem.rule) / _COLUMNS, 1))
 
 
 def share_of(time_left: Callable[[], float], leave: float) -> Callable[[], float]:

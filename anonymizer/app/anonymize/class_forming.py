@@ -10,13 +10,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
-from anonymizer.algorithms.records.methods import (
-    Method,
-    Task,
-    TimeBudget,
-    searches,
-    work_in,
-)
+from anonymizer.algorithms.records.methods import WORK_PER_S, Method, Task, TimeBudget, searches
 from anonymizer.algorithms.records.ordering import arranged, numbered
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -31,6 +25,8 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.kaca.features import Feature
 
 COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
+_COLUMNS = 6
+"""Of the table by which `WORK_PER_S` was measured; each more makes a unit of work longer."""
 _TRIALS = 8
 """How often classes are formed at most to see which rows it pays to leave out."""
 _TIME_OF_TRIALS = (0.25, 0.75)
@@ -161,6 +157,11 @@ def form_classes(
     in_time = not any((*used_up, *(budget.ended_search for budget in budgets)))
     work = given if searches(plan.method) else 0
     return FormedClasses(class_of, whole.n - len(kept), in_time, work)
+
+
+def work_in(seconds: float, problem: Problem) -> int:
+    """Return the work of a search that takes about so many seconds of one core, see `Task`."""
+    return ceil(seconds * WORK_PER_S / max(len(problem.rule) / _COLUMNS, 1))
 
 
 def _ranks(values: FloatArray) -> Int32Array:

@@ -13,17 +13,10 @@ from anonymizer.algorithms.cells.pruning import prune
 from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.methods import (
-    AUTO,
-    MODELS,
-    Model,
-    Task,
-    searches,
-    warm_up,
-    work_in,
-)
+from anonymizer.algorithms.records.methods import AUTO, MODELS, Model, Task, searches, warm_up
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.app.anonymize.class_forming import work_in
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER

@@ -27,7 +27,7 @@ class RowTime:
     clock
         Returns seconds that never go back, the same in all processes.
     search_s
-        Most work of a search of a table, in seconds (`methods.work_in`): by work, not by the clock,
+        Most work of a search of a table, in seconds (`work_in`): by work, not by the clock,
         equal configurations have equal trials, however busy the machine is.
     searched_s
         Time spent searching so far.
