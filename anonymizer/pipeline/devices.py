@@ -255,7 +255,8 @@ class DeviceTable:
 
     def free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
-        known = np.array(list(dict.fromkeys(slots[slots < self._rows.n_rows].tolist())), np.int32)
+        known = slots[(slots >= 0) & (slots < self._rows.n_rows)]
+        known = np.array(list(dict.fromkeys(known.tolist())), np.int32)
         taken = known[self._rows.is_used[known]]
         self._rows.drop(taken)
         self.n_freed[taken] += 1

@@ -114,8 +114,10 @@ def test_distinct_items_are_those_of_a_set_in_order(items: list[int]) -> None:
     assert distinct(np.array(items, np.int32)).tolist() == sorted(set(items))
 
 
-def test_a_slot_that_is_named_twice_is_freed_once() -> None:
+def test_a_slot_that_is_named_twice_is_freed_once_and_none_that_is_not_there() -> None:
     devices = table()
     slot = devices.slot("a")
-    free(devices, slot, slot, 7)
+    free(devices, NO_SLOT, 7)
+    assert devices.slot("a") == slot
+    free(devices, slot, slot, NO_SLOT, 7)
     assert devices.slots(["b", "c"]).tolist() == [slot, slot + 1]
