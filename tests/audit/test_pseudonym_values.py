@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from anonymizer.app.cloak import cloak_trace
-from anonymizer.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.audit import AuditReport, Finding, Mode
 from anonymizer.audit.attack import EVERY_MODE
 from anonymizer.audit.mathematics.indistinguishability import indistinguishable_classes
 from anonymizer.audit.stream_audit import promised_by
@@ -23,6 +23,7 @@ from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from tests.app.worlds import wandering
+from tests.audit.audited import audited as audited_in
 
 WORLD = wandering(n_devices=60, n_ticks=30, seed=4)
 TRACE = WORLD.trace()
@@ -75,20 +76,9 @@ def audited(
     network: RoadNetwork = WORLD.network,
     with_map: bool = True,
 ) -> AuditReport:
-    released = read_release(folder / "PUB.jsonl", network)
-    device_of = read_auditor_map(
-        folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
-    )
-    return audit_release(
-        trace,
-        released,
-        network,
-        settings,
-        device_of=device_of if with_map else None,
-        mode=settings.region.mode,
-        tick_s=1.0,
-        sample=50,
-        seed=0,
+    mode = settings.region.mode
+    return audited_in(
+        folder, trace, network, mode=mode, with_map=with_map, sample=50, settings=settings
     )
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from anonymizer.audit.foreign.forms.form import OpenQuestion
 from anonymizer.audit.foreign.forms.geohashes import middle_of
 from anonymizer.audit.foreign.forms.plain_points import step_of
-from anonymizer.audit.foreign.registry import read_foreign
+from anonymizer.audit.foreign.readers.reader import MOST_BYTES
+from anonymizer.audit.foreign.registry import read_files, read_foreign
 from anonymizer.audit.foreign.release import CountRelease, PointRelease
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
@@ -279,3 +280,14 @@ def test_bits_and_decimals_are_found_as_a_grid(bits: int, numbers: list[int]) ->
 @given(st.integers(0, 2**32 - 1))
 def test_positions_as_measured_lie_on_no_grid(seed: int) -> None:
     assert step_of(np.random.default_rng(seed).uniform(48, 49, 60)) == 0.0
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.geojson", "a.gpx", "a.pb"])
+def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read(
+    name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(InputError, match="is larger than 256 MiB"):
+        read_files([path])

@@ -5,7 +5,7 @@ from xml.parsers import expat
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import FileKind
+from anonymizer.audit.foreign.readers.reader import FileKind, check_size
 from anonymizer.errors import InputError
 from anonymizer.networks.markup import parse
 
@@ -49,6 +49,7 @@ def read(path: Path) -> pl.DataFrame:
     InputError
         If it is no XML, or a piece of it is endless.
     """
+    check_size(path)
     tracks = _Tracks()
     parser = expat.ParserCreate()
     parser.StartElementHandler = tracks.start

@@ -13,6 +13,8 @@ from anonymizer.unfolding import MAX_BYTES
 
 HEAD_BYTES = 4096
 """First bytes of a file, by which it is recognized."""
+MOST_BYTES = MAX_BYTES // 8
+"""Of a file that becomes Python objects, several times as large; a table may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,13 @@ class FileKind:
     read: Callable[[Path], pl.DataFrame]
 
 
+def check_size(path: Path) -> None:
+    """Raise an InputError if a file is too large for a reader of Python objects."""
+    if path.stat().st_size > MOST_BYTES:
+        most = f"{MOST_BYTES >> 20} MiB"
+        raise InputError(f"{path}: is larger than {most}: make several of it, or a csv or parquet")
+
+
 def json_of(path: Path, data: bytes | None = None) -> Any:  # noqa: ANN401  of JSON
     """Return what a JSON file, or some of its bytes, holds.
 
@@ -43,8 +52,7 @@ def json_of(path: Path, data: bytes | None = None) -> Any:  # noqa: ANN401  of J
         If it is none, or too large.
     """
     if data is None:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: is too large")
+        check_size(path)
         data = path.read_bytes()
     try:
         return msgspec.json.decode(data)

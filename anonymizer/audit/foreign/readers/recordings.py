@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import FileKind, frame_of, json_of
+from anonymizer.audit.foreign.readers.reader import FileKind, check_size, frame_of, json_of
 from anonymizer.errors import InputError
 
 
@@ -15,6 +15,7 @@ def read(path: Path) -> pl.DataFrame:
 
     An object within a row, such as `{"location": {"lat", "lon"}}`, is spread out.
     """
+    check_size(path)
     rows: list[dict[str, Any]] = []
     with path.open("rb") as file:
         for line in file:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from anonymizer.audit.foreign.readers.reader import FileKind, frame_of, json_of
+from anonymizer.audit.foreign.readers.reader import FileKind, check_size, frame_of, json_of
 from anonymizer.codecs import gtfs_rt, gtfs_rt_json
 from anonymizer.domain.fixes import Fix
 from anonymizer.errors import InputError
@@ -17,6 +17,7 @@ _LISTS = ("bikes", "vehicles")
 
 def read_gtfs(path: Path) -> pl.DataFrame:
     """Return the vehicles of a feed that state a place."""
+    check_size(path)
     data = path.read_bytes()
     is_json = data.lstrip()[:1] == b"{"
     found = (gtfs_rt_json if is_json else gtfs_rt).decode(data)
