@@ -22,7 +22,10 @@ def check_cluster(settings: Settings) -> None:
         If it cannot; the message names the first key.
     """
     alone = {
-        'output.forms = "home_assistant"': "home_assistant" in settings.output.forms,
+        **{
+            f'output.forms = "{form}"': form in settings.output.forms
+            for form in ("density", "home_assistant")
+        },
         "trips.learn_days": bool(settings.trips.learn_days),
     }
     for key, is_asked in alone.items():

@@ -5,7 +5,7 @@ message that it is made of does.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from anonymizer.domain.network import RoadNetwork
@@ -39,6 +39,15 @@ class Copy(ABC):
     @abstractmethod
     def of(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
         """Return the copies of messages about groups and public devices, in their order."""
+
+    @staticmethod
+    def retained(
+        settings: "Settings",  # noqa: ARG004  few retain anything
+        network: RoadNetwork,  # noqa: ARG004
+        part_bytes: Callable[[str], int],  # noqa: ARG004
+    ) -> list[Outgoing]:
+        """Return what is retained beside its messages, see `Output.retained`."""
+        return []
 
 
 class Copies:

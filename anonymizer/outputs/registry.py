@@ -34,6 +34,7 @@ def output_in(module: str) -> type[Output]:
 COPIES: dict[str, Callable[["Settings"], bool]] = {
     "anonymizer.outputs.echoes": lambda settings: bool(settings.echoes),
     "anonymizer.outputs.entities": lambda settings: "ngsi_ld" in settings.output.forms,
+    "anonymizer.outputs.late_density": lambda settings: "density" in settings.output.forms,
 }
 """Whether settings ask for the copies of each module, which is imported if they do."""
 

@@ -108,6 +108,7 @@ class OwnTopics(NamedTuple):
 
     fixed: str
     public: str
+    density: str
     current: str
     counts: str
     entities: str

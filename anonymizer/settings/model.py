@@ -81,7 +81,7 @@ class OutputSettings(Group):
     `device`), as the key. Kafka keeps them as long as its `retention.ms` says. It needs inputs of
     Kafka alone. Nothing else is published then."""
     qos: Qos = 0
-    forms: tuple[Literal["cloudevents", "device", "home_assistant", "ngsi_ld"], ...] = ()
+    forms: tuple[Literal["cloudevents", "density", "device", "home_assistant", "ngsi_ld"], ...] = ()
     """Other forms of the messages, for programs that expect them. `device`: a message for each
     device, in place of one for all that share a region. It needs `qos = 1` (except in region mode
     `adka`): at QoS 0 nobody knows which messages of a group a lost connection has delivered.
@@ -90,7 +90,10 @@ class OutputSettings(Group):
     attributes, and the payload stays as it is (binary content mode); their `source` is the path of
     `broker.status_topic`, `/anonymizer`. `ngsi_ld`: groups of mobile devices are also published as
     NGSI-LD entities, on `cloaked/entities`, beside `topic`; they have a `location` if
-    `shapes.regions` is `roads` or `bbox`. `home_assistant`: the gateway is a device of Home
+    `shapes.regions` is `roads` or `bbox`. `density`: a copy for the public, on `public/density`:
+    every quarter of an hour, about how many mobile devices were in each cell of `counts.cells` a
+    quarter of an hour before. It is made of what is published, so it tells nothing more.
+    `home_assistant`: the gateway is a device of Home
     Assistant, found by its prefix `homeassistant`, with its public counts and whether it is ready;
     the state is retained beside `broker.status_topic`, on `anonymizer/state`."""
     time_step_s: NotNegative = 0.0
@@ -324,6 +327,7 @@ class Settings(Group):
         return OwnTopics(
             fixed=_beside(cloaked, "fixed"),
             public="public/fixed",
+            density="public/density",
             current=_beside(cloaked, "current"),
             counts=_beside(cloaked, "counts"),
             entities=_beside(cloaked, "entities"),
@@ -405,6 +409,7 @@ class Settings(Group):
             yield "output.topic", topic
         yield "output.topic", self.output.topic
         yield "inputs.kind", own.public
+        yield "output.forms", own.density
         for i, each in enumerate(self.inputs):
             if each.echo is not None:
                 yield f"inputs (no. {i + 1}).echo", each.echo

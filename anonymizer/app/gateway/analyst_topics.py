@@ -15,7 +15,7 @@ from anonymizer.app.gateway.unsent import Unsent
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.publication import NetworkAbout, parts
 from anonymizer.outputs.current.current_groups import CurrentGroups
-from anonymizer.outputs.registry import asked_for
+from anonymizer.outputs.registry import asked_for, copies_asked_for
 from anonymizer.pipeline.ports import CuttingLink, Outgoing
 from anonymizer.settings import CurrentSettings, Settings
 
@@ -90,10 +90,13 @@ class NetworkTopics:
                 self._log.warning("network not published", reason="the broker did not take it")
 
     def _all(self) -> Iterator[_Described]:
-        """Yield what outputs retain, and the parts of the network."""
+        """Yield what outputs and copies retain, and the parts of the network."""
         settings, network, link = self._settings, self._network, self._link
         for output in asked_for(settings):
             if found := output(settings, network).retained(link.part_bytes):
+                yield _Described(found[0].topic, found)
+        for copies in copies_asked_for(settings):
+            if found := copies.retained(settings, network, link.part_bytes):
                 yield _Described(found[0].topic, found)
         if settings.public_network.enabled:
             topic = settings.topics.network

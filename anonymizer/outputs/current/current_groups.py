@@ -76,10 +76,14 @@ class LiveMessages:
 
         They are in the order of publication: of two that name a pseudonym the later one counts.
         """
+        return [payload for _, payload in self.held(now=now)]
+
+    def held(self, *, now: float) -> list[tuple[int, bytes]]:
+        """Return the same, each after the number of pseudonyms that no newer message names."""
         for key in [k for k, kept in self._kept.items() if kept.until + self._grace_s < now]:
             for name in self._kept.pop(key).names:
                 del self._holder_of[name]
-        return [kept.payload for kept in self._kept.values()]
+        return [(len(kept.names), kept.payload) for kept in self._kept.values()]
 
     def clear(self) -> None:
         """Forget all messages."""
