@@ -83,19 +83,16 @@ class OutputSettings(Group):
     qos: Qos = 0
     forms: tuple[Literal["cloudevents", "density", "device", "home_assistant", "ngsi_ld"], ...] = ()
     """Other forms of the messages, for programs that expect them. `device`: a message for each
-    device, in place of one for all that share a region. It needs `qos = 1` (except in region mode
-    `adka`): at QoS 0 nobody knows which messages of a group a lost connection has delivered.
-    `cloudevents`: messages about
-    groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5 user properties state the
-    attributes, and the payload stays as it is (binary content mode); their `source` is the path of
-    `broker.status_topic`, `/anonymizer`. `ngsi_ld`: groups of mobile devices are also published as
-    NGSI-LD entities, on `cloaked/entities`, beside `topic`; they have a `location` if
-    `shapes.regions` is `roads` or `bbox`. `density`: a copy for the public, on `public/density`:
-    every quarter of an hour, about how many mobile devices were in each cell of `counts.cells` a
-    quarter of an hour before. It is made of what is published, so it tells nothing more.
-    `home_assistant`: the gateway is a device of Home
-    Assistant, found by its prefix `homeassistant`, with its public counts and whether it is ready;
-    the state is retained beside `broker.status_topic`, on `anonymizer/state`."""
+    device, not for all that share a region. It needs `qos = 1` (except in region mode `adka`): at
+    QoS 0 nobody knows which messages of a group a lost connection has delivered. `cloudevents`:
+    messages about groups, fixed devices, counts and trips are CloudEvents 1.0: MQTT 5 user
+    properties state the attributes, their `source` being the path of `broker.status_topic`.
+    `ngsi_ld`: groups are also published as NGSI-LD entities, on `cloaked/entities`, beside `topic`,
+    with a `location` if `shapes.regions` is `roads` or `bbox`. `density`: for the public, every
+    quarter of an hour, about how many mobile devices were in each cell of `counts.cells` a quarter
+    of an hour before, on `public/density`. It is made of what is published, so it tells no more.
+    `home_assistant`: the gateway is a device of Home Assistant, found by its prefix
+    `homeassistant`, with public counts and whether it is ready (retained, `anonymizer/state`)."""
     time_step_s: NotNegative = 0.0
     """Published times are rounded down to a multiple of this, so that several releases may have
     the same time. 0: no rounding."""
