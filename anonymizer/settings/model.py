@@ -77,9 +77,8 @@ class OutputSettings(Group):
     topic: AnyOutputTopic = CLOAKED
     """Of mobile devices. Fixed devices (`cloaked/fixed`), current groups (`cloaked/current`),
     counts (`cloaked/counts`) and trips (`cloaked/trips`) are published beside it. `kafka:NAME`: a
-    topic of Kafka, see `[kafka]`: the same messages, with the group, or the pseudonym (form
-    `device`), as the key. Kafka keeps them as long as its `retention.ms` says. It needs inputs of
-    Kafka alone. Nothing else is published then."""
+    topic of Kafka, see `[kafka]`, for inputs of Kafka alone: the same messages and nothing else;
+    the group, or the pseudonym (form `device`), is the key."""
     qos: Qos = 0
     forms: tuple[Literal["cloudevents", "density", "device", "home_assistant", "ngsi_ld"], ...] = ()
     """Other forms of the messages, for programs that expect them. `device`: a message for each
@@ -113,9 +112,8 @@ class TickSettings(Group):
 
     interval_s: Positive = 0.1
     """Length of a tick. Every hundred ticks, but at least every 10 s, the counts of rejected
-    positions are published, by reason, on `anonymizer/rejected`, beside `broker.status_topic`;
-    never a payload. A gateway that is stopped finishes its work within a hundred ticks, at most
-    10 s."""
+    positions are published, by reason, on `anonymizer/rejected`, beside `broker.status_topic`.
+    A gateway that is stopped ends within as long."""
 
     @property
     def drain_s(self) -> float:
@@ -402,9 +400,8 @@ class Settings(Group):
         for topic in (self.topics.network, self.topics.rejected, self.topics.state):
             yield "broker.status_topic", topic
         own = self.topics
-        for topic in (own.fixed, own.current, own.counts, own.entities, own.trips):
-            yield "output.topic", topic
-        yield "output.topic", self.output.topic
+        beside = (own.fixed, own.current, own.counts, own.entities, own.trips)
+        yield from (("output.topic", topic) for topic in (*beside, self.output.topic))
         yield "inputs.kind", own.public
         yield "output.forms", own.density
         for i, each in enumerate(self.inputs):
