@@ -72,10 +72,7 @@ class LiveMessages:
             del self._kept[holder]
 
     def payloads(self, *, now: float) -> list[bytes]:
-        """Return the messages that hold at this time, and forget the others.
-
-        They are in the order of publication: of two that name a pseudonym the later one counts.
-        """
+        """Return the messages that hold at this time, in order, and forget the others."""
         return [payload for _, payload in self.held(now=now)]
 
     def held(self, *, now: float) -> list[tuple[int, bytes]]:
