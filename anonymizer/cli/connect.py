@@ -1,6 +1,7 @@
 """Command `anonymizer connect`: a known source of positions, from its broker to an analyst."""
 
 import re
+import ssl
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anonymizer.cli.init import RECOMMENDED, checked_text
+from anonymizer.cli.completion import codec_names
+from anonymizer.cli.init import RECOMMENDED, checked_text, why_wrong
 from anonymizer.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -23,16 +25,16 @@ _SETTINGS = "gateway.toml"
 
 def ecosystem_names() -> list[str]:
     """Return the names of all ecosystems, for completion."""
-    from anonymizer.app.connect.ecosystems import ECOSYSTEMS
+    from anonymizer.app.connect.ecosystems import NAMES
 
-    return list(ECOSYSTEMS)
+    return list(NAMES)
 
 
 def connect(
     ecosystem: Annotated[
         str | None,
         typer.Argument(
-            help="owntracks, traccar, home-assistant, meshtastic, ttn or hsl.",
+            help="owntracks, traccar, home-assistant, meshtastic, ttn, hsl or kafka.",
             autocompletion=ecosystem_names,
             show_default=False,
         ),
@@ -55,10 +57,23 @@ def connect(
     key: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
     broker: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A broker that runs already; try it, configure none."),
+        typer.Option(
+            metavar="URL",
+            help="A broker that runs already; try it, configure none. Of Kafka: host:port.",
+        ),
     ] = None,
     ca_file: Annotated[
         Path | None, typer.Option(help="Certificate authority of that broker.")
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(help="Of Kafka: the topic of raw positions.", show_default="positions"),
+    ] = None,
+    codec: Annotated[
+        str | None,
+        typer.Option(
+            help="Of Kafka: their format.", autocompletion=codec_names, show_default="native"
+        ),
     ] = None,
     try_again: Annotated[  # noqa: FBT002  typer's flag
         bool, typer.Option("--try", help="Write nothing: try what is in the folder, where it runs.")
@@ -78,24 +93,24 @@ def connect(
         anonymizer connect traccar --network city.osm.pbf --broker mqtts://broker.example
 
         anonymizer connect traccar --try
-    """
-    from anonymizer.app.connect.ecosystems import ecosystem_of
 
-    asks = sys.stdin.isatty()
-    if ecosystem is None:
-        if not asks:
-            raise SettingsError(f"name an ecosystem: {', '.join(ecosystem_names())}")
-        ecosystem = str(typer.prompt(f"Positions come from ({', '.join(ecosystem_names())})"))
-    known = ecosystem_of(ecosystem)
-    folder = out or Path(ecosystem)
+        anonymizer connect kafka --network city.osm.pbf --broker kafka.example:9093
+    """
+    from anonymizer.app.connect.ecosystems import KAFKA, ecosystem_of
+
+    name = ecosystem or _asked_ecosystem()
+    folder = out or Path(name)
+    if name == KAFKA:
+        if device or certificate or key:
+            raise SettingsError("--device, --certificate and --key: are for Mosquitto")
+        _connect_kafka(folder, network, broker, topic, codec, ca_file, again=try_again)
+        return
+    known = ecosystem_of(name)
+    if topic or codec:
+        raise SettingsError(f"--topic and --codec: are for {KAFKA}")
     if not try_again:
-        if (folder / _SETTINGS).exists():
-            raise SettingsError(f"{folder / _SETTINGS}: already exists; --try tries what is there")
-        if network is None and asks:
-            network = str(typer.prompt("Road network (a file, PREFIX, grid:RxC or city:N)"))
-        if network is None:
-            raise SettingsError("--network: state a file of the roads, or for a trial city:2500")
-        users = _users(known, device)
+        network = _network_for(folder, network)
+        users = _users(known, device or _asked_devices(known))
         _write(
             folder,
             known,
@@ -110,6 +125,98 @@ def connect(
     typer.echo(_tried(folder, settings, known, here=broker is None and not try_again))
     for line in _next(folder, settings, known):
         typer.echo(line)
+
+
+def _connect_kafka(
+    folder: Path,
+    network: str | None,
+    servers: str | None,
+    topic: str | None,
+    codec: str | None,
+    ca_file: Path | None,
+    *,
+    again: bool,
+) -> None:
+    """Write all files for Kafka, or try what is in a folder."""
+    from anonymizer.cli.connect_kafka import try_kafka, write_kafka
+
+    if again:
+        try_kafka(folder)
+        return
+    write_kafka(
+        folder,
+        network=_network_for(folder, network),
+        servers=servers or _setting("kafka", "servers", "Kafka (host:port)", "127.0.0.1:9092"),
+        topic=topic or _answer("Topic of raw positions", "positions", _why_no_topic),
+        codec=codec or _setting("inputs", "codec", "Their format", "native"),
+        ca_file=ca_file,
+    )
+
+
+def _network_for(folder: Path, network: str | None) -> str:
+    """Return the network for the settings in a folder; SettingsError if some are there."""
+    if (folder / _SETTINGS).exists():
+        raise SettingsError(f"{folder / _SETTINGS}: already exists; --try tries what is there")
+    found = network or _setting("network", "source", "Road network (a file, PREFIX or city:N)", "")
+    if not found:
+        raise SettingsError("--network: state a file of the roads, or for a trial city:2500")
+    return found
+
+
+def _setting(table: str, key: str, question: str, default: str) -> str:
+    """Return the answer to a question for a setting."""
+    return _answer(question, default, lambda said: why_wrong(table, key, said))
+
+
+def _why_no_topic(said: str) -> str | None:
+    from anonymizer.settings.kafka import check_kafka_topic
+
+    try:
+        check_kafka_topic(said)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _answer(question: str, default: str, wrong: Callable[[str], str | None]) -> str:
+    """Ask on a terminal until nothing is wrong; the default where nobody can be asked."""
+    if not sys.stdin.isatty():
+        return default
+    while True:
+        said = str(typer.prompt(question, default=default or None))
+        why = wrong(said)
+        if why is None:
+            return said
+        typer.echo(why, err=True)
+
+
+def _asked_ecosystem() -> str:
+    from anonymizer.app.connect.ecosystems import NAMES
+
+    names = ", ".join(NAMES)
+    said = _answer(
+        f"Positions come from ({names})",
+        "",
+        lambda said: None if said in NAMES else f"{said}: must be one of {names}",
+    )
+    if not said:
+        raise SettingsError(f"name an ecosystem: {names}")
+    return said
+
+
+def _asked_devices(known: "Ecosystem") -> list[str]:
+    """Return the devices that are users, if each is one."""
+    if not known.has_users:
+        return []
+
+    def wrong(said: str) -> str | None:
+        try:
+            _users(known, said.split())
+        except SettingsError as error:
+            return str(error)
+        return None
+
+    return _answer("Devices, with spaces in between", known.publisher, wrong).split()
 
 
 def _users(known: "Ecosystem", devices: list[str] | None) -> list[str]:
@@ -133,7 +240,15 @@ def _certificate(certificate: Path | None, key: Path | None) -> "Certificate | N
     for each in (certificate, key):
         if each is not None and not each.is_file():
             raise SettingsError(f"{each}: there is no such file")
-    return None if certificate is None or key is None else Certificate(certificate, key)
+    if certificate is None or key is None:
+        return None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError):  # an encrypted key is one that Mosquitto asks about
+        raise SettingsError(
+            f"{certificate} and {key}: are not a certificate and its key, unencrypted, in PEM"
+        ) from None
+    return Certificate(certificate, key)
 
 
 def _write(
@@ -264,14 +379,16 @@ def _next(folder: Path, settings: "Settings", known: "Ecosystem") -> Iterator[st
 
     parts = urlsplit(settings.broker.url)
     publisher = _publisher(folder, known)
+    config = folder / "mosquitto.conf"
+    is_open = config.exists() and "certfile" in config.read_text()
     words = known.words.format(
         user=publisher,
         password=folder / f"{publisher}.password",
-        host=parts.hostname,
-        port=parts.port or 8883,
+        host="the name in the certificate" if is_open else parts.hostname,
+        port=8883 if is_open else parts.port or 8883,
     )
     yield f"there: {words}"
     yield "here:"
     if parts.hostname == "127.0.0.1":
-        yield f"  mosquitto -c {folder / 'mosquitto.conf'}"
+        yield f"  mosquitto -c {config}"
     yield f"  anonymizer serve --config {folder / _SETTINGS}"

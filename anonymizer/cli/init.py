@@ -212,7 +212,7 @@ def _answers(
         group = InputSettings() if table == "inputs" else getattr(settings, table)
         default = str(getattr(group, key))
         answer = ask(question, default)
-        while (wrong := _why_wrong(table, key, answer)) is not None:
+        while (wrong := why_wrong(table, key, answer)) is not None:
             typer.echo(wrong, err=True)
             answer = ask(question, default)
         if answer != default:
@@ -224,7 +224,8 @@ def _ask(question: str, default: str) -> str:
     return str(typer.prompt(question, default=default))
 
 
-def _why_wrong(table: str, key: str, answer: str) -> str | None:
+def why_wrong(table: str, key: str, answer: str) -> str | None:
+    """Return why an answer is no value of a setting, None if it is one."""
     try:
         checked_text({(table, key): answer}, source="")
     except SettingsError as error:

@@ -1,4 +1,4 @@
-"""Payloads that are packed: gzip, zlib and raw deflate, and CBOR in place of JSON.
+"""Payloads that are packed: gzip, zlib and raw deflate; CBOR or packed fields in place of JSON.
 
 An input declares it; nothing is guessed, because whoever may publish could choose the way that
 costs most. What a payload may unpack to is bounded while it is unpacked.
@@ -12,15 +12,14 @@ import zlib
 from collections.abc import Callable, Sequence
 from math import isfinite
 from struct import unpack_from
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
 from anonymizer.codecs._fields import Codec
+from anonymizer.codecs.packed_fields import WORD, fields_reader
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
-
-Packing: TypeAlias = Literal["gzip", "zlib", "deflate", "cbor"]
 
 _WINDOW_BITS = {
     "gzip": 16 + zlib.MAX_WBITS,
@@ -45,7 +44,7 @@ class _UnpackingError(Exception):
         self.why = why
 
 
-def unpacked(codec: Codec, packings: Sequence[Packing], *, max_bytes: int) -> Codec:
+def unpacked(codec: Codec, packings: Sequence[str], *, max_bytes: int) -> Codec:
     """Return a codec of packed payloads.
 
     Parameters
@@ -72,10 +71,29 @@ def unpacked(codec: Codec, packings: Sequence[Packing], *, max_bytes: int) -> Co
     return decode
 
 
-def _step(packing: Packing, max_bytes: int) -> Callable[[bytes], bytes]:
+def stands_for_json(packing: str) -> bool:
+    """Return whether what is packed so is no text that something else may pack."""
+    return packing == "cbor" or packing.startswith(WORD)
+
+
+def _step(packing: str, max_bytes: int) -> Callable[[bytes], bytes]:
+    if packing.startswith(WORD):
+        return _of_fields(packing)
     if packing == "cbor":
         return lambda payload: _json_of_cbor(payload, max_bytes)
     return lambda payload: _inflated(payload, _WINDOW_BITS[packing], max_bytes)
+
+
+def _of_fields(packing: str) -> Callable[[bytes], bytes]:
+    read = fields_reader(packing)
+
+    def step(payload: bytes) -> bytes:
+        text = read(payload)
+        if text is None:
+            raise _UnpackingError(Outcome.INVALID__MALFORMED)
+        return text
+
+    return step
 
 
 def _inflated(payload: bytes, window_bits: int, max_bytes: int) -> bytes:

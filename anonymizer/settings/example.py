@@ -89,11 +89,19 @@ def _keys(table: Mapping[str, Any], chosen: Mapping[str, Any]) -> Iterator[str]:
     for key, part in table["properties"].items():
         yield from _comment(part["description"]) if "description" in part else ()
         if key in chosen:
-            yield f"{key} = {json.dumps(chosen[key], ensure_ascii=False)}"
+            yield f"{key} = {_toml(chosen[key])}"
         elif "default" in part:
             yield f"# {key} = {json.dumps(part['default'])}"
         else:
             yield f"## ({key} is not set)"
+
+
+def _toml(value: Any) -> str:  # noqa: ANN401  of a setting
+    """Return a value, on one line as TOML wants its tables there."""
+    if not isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False)
+    pairs = [f"{json.dumps(key)} = {_toml(below)}" for key, below in value.items()]
+    return f"{{ {', '.join(pairs)} }}"
 
 
 def _comment(text: str) -> list[str]:

@@ -14,10 +14,8 @@ from anonymizer.codecs import (
     Codec,
     Encoder,
     any_json,
-    bare_numbers,
     guard,
 )
-from anonymizer.codecs.unpacking import Packing, unpacked
 from anonymizer.settings.base import (
     EchoTopic,
     FieldName,
@@ -46,6 +44,12 @@ _TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
 
 
+_PACKING = like(
+    r"^(gzip|zlib|deflate|cbor|struct [<>!][0-9a-zA-Z?]+( [A-Za-z_][A-Za-z0-9_]*)+)$",
+    "must be gzip, zlib, deflate, cbor, or struct with its form and fields: struct <ff lat lon",
+)
+
+
 def _as_tuple(stated: Any) -> Any:  # noqa: ANN401  whatever is in the file
     return (stated,) if isinstance(stated, str) else stated
 
@@ -65,13 +69,16 @@ class InputSettings(Group):
     """Where a position is in the payloads, for `codec = "json"`."""
     unpack: (
         Annotated[
-            tuple[Packing, ...], BeforeValidator(_as_tuple), Field(min_length=1, max_length=3)
+            tuple[Annotated[str, _PACKING], ...],
+            BeforeValidator(_as_tuple),
+            Field(min_length=1, max_length=3),
         ]
         | None
     ) = None
-    """How payloads are packed: `gzip`, `zlib`, `deflate` (without a header) or `cbor` (in place of
-    JSON), or several, the outermost first: `["gzip", "cbor"]`. None: they are not, and compressed
-    ones are counted as `compressed`."""
+    """How payloads are packed: `gzip`, `zlib`, `deflate` (without a header), or, in place of JSON,
+    `cbor` or fields as of Python's `struct`, `struct <iiI lat lon time`; or several, the outermost
+    first: `["gzip", "cbor"]`. None: they are not, and compressed ones are counted as
+    `compressed`."""
     max_unpacked_bytes: Annotated[int, Field(ge=16)] = 1_048_576
     """A payload that unpacks to more is refused as too large."""
     key_file: Path | None = None
@@ -210,10 +217,15 @@ class InputSettings(Group):
     def _packed_payloads_are_read_alone(self) -> Self:
         if self.unpack is None:
             return self
-        if self.payload is not None and self.payload.bare:
-            raise ValueError("unpack: bare numbers are not packed")
-        if "cbor" in self.unpack[:-1] or ("cbor" in self.unpack and self.codec in _BINARY):
-            raise ValueError("unpack: cbor is the innermost, and stands for JSON")
+        from anonymizer.codecs.unpacking import stands_for_json, unpacked  # noqa: PLC0415  few need it
+
+        insides = [stands_for_json(each) for each in self.unpack]
+        if any(insides[:-1]) or (insides[-1] and self.codec in _BINARY):
+            raise ValueError("unpack: cbor and struct are the innermost, and stand for JSON")
+        try:
+            unpacked(lambda _: (), self.unpack, max_bytes=self.max_unpacked_bytes)
+        except ValueError as error:
+            raise ValueError(f"unpack: {error}") from None
         if self.echo is not None:
             raise ValueError("echo: packed messages cannot be written")
         return self
@@ -284,16 +296,26 @@ class InputSettings(Group):
             If the codec is a plug-in that cannot be loaded, or needs an extra that is not
             installed.
         """
-        codec = self._whole_codec(secrets)
-        if self.unpack is not None:
-            codec = unpacked(codec, self.unpack, max_bytes=self.max_unpacked_bytes)
+        codec = self._unpacking(self._whole_codec(secrets))
         return guard.only_within(codec, self.within) if self.within else codec
 
     def make_bare_codecs(self) -> Mapping[str, Codec] | None:
         """Return the codecs by the last level of topics, None if no level says what is read."""
         if self.payload is None or not self.payload.bare:
             return None
-        return bare_numbers.codecs_of(self.payload.paths)
+        from anonymizer.codecs import bare_numbers  # noqa: PLC0415  few inputs need it
+
+        return {
+            level: self._unpacking(codec)
+            for level, codec in bare_numbers.codecs_of(self.payload.paths).items()
+        }
+
+    def _unpacking(self, codec: Codec) -> Codec:
+        if self.unpack is None:
+            return codec
+        from anonymizer.codecs.unpacking import unpacked  # noqa: PLC0415  few inputs need it
+
+        return unpacked(codec, self.unpack, max_bytes=self.max_unpacked_bytes)
 
     def _whole_codec(self, secrets: Sequence[bytes]) -> Codec:
         if self.payload is not None:

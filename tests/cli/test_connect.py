@@ -2,13 +2,19 @@
 
 import asyncio
 import json
+import os
+import pty
+import socket
+import ssl
 import subprocess
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aiomqtt
 import pytest
 
 from anonymizer.app.connect.ecosystems import ECOSYSTEMS, Ecosystem
@@ -19,6 +25,7 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.decode.topics import TopicRouter
 from anonymizer.settings import Settings, load_settings
 from anonymizer.transport.local_brokers import LocalBroker, find_mosquitto, free_port
+from tests.brokers import Certificates
 from tests.cli.support import anonymizer
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, client, running
 
@@ -226,6 +233,12 @@ def test_what_is_secret_is_for_its_owners_eyes(tmp_path: Path) -> None:
     ("words", "why"),
     [
         (["owntrack"], "must be one of owntracks, traccar"),
+        (["hsl", "--network", NETWORK, "--codec", "json"], "--topic and --codec: are for kafka"),
+        (["kafka", "--network", NETWORK, "--device", "a"], "are for Mosquitto"),
+        (["kafka", "--network", NETWORK, "--topic", "a b"], "must be a topic of Kafka"),
+        (["kafka", "--network", NETWORK, "--broker", "far.example"], "must be host:port"),
+        (["kafka", "--network", NETWORK, "--codec", "nativ"], "did you mean"),
+        (["kafka", "--try"], "cannot be read"),
         (["owntracks"], "--network: state a file"),
         (["owntracks", "--network", NETWORK, "--device", "gateway"], "--device: gateway: must be"),
         (["owntracks", "--network", NETWORK, "--device", "a/b"], "--device: a/b: must be"),
@@ -241,6 +254,94 @@ def test_a_mistake_is_one_line(words: list[str], why: str, tmp_path: Path) -> No
     assert told.returncode == 2
     assert why in told.stderr
     assert told.stderr.count("\n") == 1
+
+
+def on_a_terminal(folder: Path, said: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as somebody who answers its questions."""
+    ours, theirs = pty.openpty()
+    os.write(ours, said.encode())
+    told = subprocess.run(
+        [ANONYMIZER, "connect"],
+        stdin=theirs,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )
+    os.close(ours)
+    os.close(theirs)
+    return told
+
+
+def test_on_a_terminal_it_asks_for_all_and_asks_again_after_a_mistake(tmp_path: Path) -> None:
+    told = on_a_terminal(tmp_path, "owntrack\nowntracks\ngrid:20x20\na/b\nann bob\n")
+    assert told.returncode == 0, told.stderr
+    assert "nothing raw" in told.stdout
+    for wrong in ("owntrack: must be one of", "a/b: must be"):
+        assert wrong in told.stderr
+    folder = tmp_path / "owntracks"
+    stated = tomllib.loads((folder / "gateway.toml").read_text())
+    assert stated["network"] == {"source": NETWORK}
+    assert (folder / "bob.password").exists()
+    assert len(list(folder.glob("*.password"))) == 4
+
+
+def test_on_a_terminal_it_asks_where_kafka_is_and_what_is_there(tmp_path: Path) -> None:
+    told = on_a_terminal(tmp_path, f"kafka\n{NETWORK}\nhere\nhere:9093\na b\nraw\n\n")
+    assert told.returncode == 0, told.stderr
+    assert "must be host:port" in told.stderr
+    assert "must be a topic of Kafka" in told.stderr
+    stated = load_settings(tmp_path / "kafka" / "gateway.toml")
+    assert stated.kafka.servers == "here:9093"
+    assert [each.kafka for each in stated.inputs] == ["raw"]
+    assert stated.kafka.options["security.protocol"].get_secret_value() == "sasl_ssl"
+    for file in (tmp_path / "kafka").iterdir():
+        assert file.stat().st_mode & 0o077 == 0, "there are passwords in it"
+
+
+async def test_devices_elsewhere_come_in_over_tls(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    folder, other = tmp_path / "it", tmp_path / "other"
+    with_tls = ("--certificate", str(certificates.server), "--key", str(certificates.server_key))
+    port = await asyncio.to_thread(connected, folder, "owntracks", *with_tls)
+    outside = free_port()
+    config = folder / "mosquitto.conf"
+    config.write_text(config.read_text().replace("listener 8883", f"listener {outside}"))
+    tls = aiomqtt.TLSParameters(ca_certs=str(certificates.ca))
+    said = {"username": "device", "password": password(folder, "device")}
+    url = f"mqtts://127.0.0.1:{outside}"
+    other.mkdir()
+    for file in folder.glob("*.password"):
+        (other / file.name).write_bytes(file.read_bytes())
+    async with running_broker(folder, port):
+        told = await asyncio.to_thread(
+            anonymizer, "connect", "owntracks", "--out", other, "--network", NETWORK,
+            "--broker", url, "--ca-file", certificates.ca,
+        )  # fmt: skip
+        assert told.returncode == 0, told.stderr
+        assert f"tried at {url}" in told.stdout
+        async with client(url, "another's name", tls_params=tls, **said) as phone:
+            await phone.publish("owntracks/device/phone", b"{}", qos=1)
+        stranger = ssl.create_default_context(cafile=str(certificates.other_ca))
+        with (
+            socket.create_connection(("127.0.0.1", outside), timeout=5) as plain,
+            pytest.raises(ssl.SSLCertVerificationError),
+        ):
+            stranger.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+def test_a_certificate_without_its_key_is_refused_before_anything_is_written(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    told = anonymizer(
+        "connect", "hsl", "--network", NETWORK, "--out", tmp_path / "it",
+        "--certificate", certificates.server, "--key", certificates.client_key,
+    )  # fmt: skip
+    assert told.returncode == 2
+    assert "are not a certificate and its key" in told.stderr
+    assert not (tmp_path / "it").exists()
 
 
 def test_files_that_are_there_stay(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiomqtt
 import pytest
 
-from anonymizer.app.connect.ecosystems import ECOSYSTEMS
+from anonymizer.app.connect.ecosystems import ECOSYSTEMS, NAMES
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery
@@ -59,7 +59,7 @@ def test_every_ecosystem_has_a_recipe_and_every_echo_repeats_its_input() -> None
         for command in commands(block)
         if " connect " in command.text
     }
-    assert connected == ECOSYSTEMS.keys()
+    assert connected == {*NAMES}
     tables = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
     repeated = [dict(one) for table in tables for one in table.get("inputs", []) if "echo" in one]
     assert len(repeated) == 2

@@ -155,6 +155,12 @@ ECOSYSTEMS: Mapping[str, Ecosystem] = MappingProxyType(
 )  # fmt: skip
 
 
+KAFKA = "kafka"
+"""Positions that are in Kafka: no ecosystem of MQTT."""
+NAMES = (*ECOSYSTEMS, KAFKA)
+"""Of all sources that can be connected."""
+
+
 def ecosystem_of(name: str) -> Ecosystem:
     """Return an ecosystem by its name.
 
@@ -164,5 +170,5 @@ def ecosystem_of(name: str) -> Ecosystem:
         If there is none of this name.
     """
     if name not in ECOSYSTEMS:
-        raise SettingsError(f"{name}: must be one of {', '.join(ECOSYSTEMS)}")
+        raise SettingsError(f"{name}: must be one of {', '.join(NAMES)}")
     return ECOSYSTEMS[name]

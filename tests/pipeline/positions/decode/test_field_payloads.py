@@ -7,6 +7,7 @@ that the operator sees is the one that counts.
 import gzip
 import json
 import math
+import struct
 import zlib
 from base64 import b64decode
 from collections.abc import Callable
@@ -199,6 +200,55 @@ def test_values_in_objects_on_two_topics_are_joined_to_a_fix() -> None:
                      (b"{" * 90_000, MALFORMED),
                      (b'{"value": 98}', Outcome.INVALID__OUT_OF_RANGE)):  # fmt: skip
         assert Read(table, ("cars/a/latitude", odd)).refused == {why: 1}
+
+
+C_STRUCT = "struct <8siihI id lat lon speed time"
+
+
+def test_a_struct_of_c_is_read_by_the_fields_that_are_declared() -> None:
+    paths = {
+        "lat": "lat", "lon": "lon", "time": "time", "scale": 1e-7, "device": "id",
+        "readings": {"temp": "speed"},
+    }  # fmt: skip
+    table = {
+        "topic": "x", "codec": "json", "device_from": "payload", "payload": paths,
+        "unpack": C_STRUCT,
+    }  # fmt: skip
+    values = (b"bus1\0old", round(AT[0] * 1e7), round(AT[1] * 1e7), -3, int(NOW))
+    packed = struct.pack("<8siihI", *values)
+    found = Read(table, ("x", packed))
+    assert (found.positions, found.devices) == ([(*AT, NOW)], ["bus1"])
+    for odd in (packed[:-1], packed + b"\0", b"{}"):
+        assert Read(table, ("x", odd)).refused == {MALFORMED: 1}
+    squeezed = Read(table | {"unpack": ["zlib", C_STRUCT]}, ("x", zlib.compress(packed)))
+    assert squeezed.positions == [(*AT, NOW)]
+
+
+def test_native_fields_may_be_packed_and_a_nan_is_no_fix() -> None:
+    table = {"unpack": "struct >ddd lat lon ts"}
+    assert fix(struct.pack(">ddd", *AT, NOW), table).positions == [(*AT, NOW)]
+    assert fix(struct.pack(">ddd", math.nan, AT[1], NOW), table).refused == {NO_FIX: 1}
+
+
+@pytest.mark.parametrize(
+    ("unpack", "pack"),
+    [
+        ("struct <d value", lambda x: struct.pack("<d", x)),
+        ("struct >xd value", lambda x: struct.pack(">xd", x)),
+        ("cbor", lambda x: b"\xfb" + struct.pack(">d", x)),
+        ("gzip", lambda x: gzip.compress(str(x).encode())),
+        (["zlib", "struct <d value"], lambda x: zlib.compress(struct.pack("<d", x))),
+    ],
+)
+def test_a_number_alone_may_be_packed(unpack: Any, pack: Callable[[float], bytes]) -> None:  # noqa: ANN401  of settings
+    paths = {"lat": "latitude", "lon": "longitude", "bare": True, "join_s": 0.5}
+    table = {"topic": "cars/{device}/+", "codec": "json", "payload": paths, "unpack": unpack}
+    halves = (("cars/a/latitude", pack(AT[0])), ("cars/a/longitude", pack(AT[1])))
+    found = Read(table, *halves, seconds=0.1)
+    np.testing.assert_array_equal(found.positions, [(*AT, math.nan)])
+    assert Read(table, ("cars/a/latitude", pack(98.0))).refused == {
+        Outcome.INVALID__OUT_OF_RANGE: 1
+    }
 
 
 def test_a_retained_half_without_a_time_joins_nothing() -> None:
@@ -556,6 +606,14 @@ def test_broken_cbor_is_malformed_whatever_it_claims(payload: bytes) -> None:
         {"unpack": []},
         {"unpack": ["cbor", "gzip"]},
         {"unpack": "cbor", "codec": "msgpack"},
+        {"unpack": "struct <dd lat lon", "codec": "gtfs_rt"},
+        {"unpack": ["struct <dd lat lon", "gzip"]},
+        {"unpack": "struct <dd lat"},
+        {"unpack": "struct <dd lat lat"},
+        {"unpack": "struct dd lat lon"},
+        {"unpack": "struct <zz lat lon"},
+        {"unpack": "struct <9999xdd lat lon"},
+        {"unpack": "struct <" + "9" * 30 + "d lat"},
         {"unpack": "gzip", "echo": "out/{pseudonym}"},
         {"codec": "json", "payload": ISO | {"time_zone": "Mars/Base"}},
         {"codec": "json", "payload": NUMBER | {"time_zone": "+02:00"}},
