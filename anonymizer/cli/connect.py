@@ -4,7 +4,7 @@ import re
 import ssl
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SETTINGS = "gateway.toml"
+_NOT_DEVICES = ("gateway", "analyst", "public")
 
 
 def ecosystem_names() -> list[str]:
@@ -65,6 +66,14 @@ def connect(
     ca_file: Annotated[
         Path | None, typer.Option(help="Certificate authority of that broker.")
     ] = None,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="public: a user who reads where about how many are, coarse and late. own: each"
+            " device may read what it sends, exact. Repeat it.",
+        ),
+    ] = None,
     topic: Annotated[
         str | None,
         typer.Option(help="Of Kafka: the topic of raw positions.", show_default="positions"),
@@ -92,6 +101,8 @@ def connect(
 
         anonymizer connect traccar --network city.osm.pbf --broker mqtts://broker.example
 
+        anonymizer connect owntracks --network city.osm.pbf --reader public --reader own
+
         anonymizer connect traccar --try
 
         anonymizer connect kafka --network city.osm.pbf --broker kafka.example:9093
@@ -101,8 +112,8 @@ def connect(
     name = ecosystem or _asked_ecosystem()
     folder = out or Path(name)
     if name == KAFKA:
-        if device or certificate or key:
-            raise SettingsError("--device, --certificate and --key: are for Mosquitto")
+        if device or certificate or key or reader:
+            raise SettingsError("--device, --reader, --certificate and --key: are for Mosquitto")
         _connect_kafka(folder, network, broker, topic, codec, ca_file, again=try_again)
         return
     known = ecosystem_of(name)
@@ -120,6 +131,7 @@ def connect(
             ca_file=ca_file,
             port=None if broker else port,
             tls=_certificate(certificate, key),
+            readers=_readers(known, reader or []),
         )
     settings = _settings(folder)
     typer.echo(_tried(folder, settings, known, here=broker is None and not try_again))
@@ -225,11 +237,27 @@ def _users(known: "Ecosystem", devices: list[str] | None) -> list[str]:
         raise SettingsError(f"--device: all positions come from one user, {known.publisher}")
     users = devices or [known.publisher]
     for each in users:
-        if not _NAME.fullmatch(each) or each in {"gateway", "analyst"}:
+        if not _NAME.fullmatch(each) or each in _NOT_DEVICES:
             raise SettingsError(
-                f"--device: {each}: must be letters, digits, ., - and _, not gateway or analyst"
+                f"--device: {each}: must be letters, digits, ., - and _, not {_or(_NOT_DEVICES)}"
             )
     return users
+
+
+def _readers(known: "Ecosystem", readers: list[str]) -> list[str]:
+    """Return the further readers; SettingsError if there is no such kind."""
+    from anonymizer.app.connect.broker_files import OWN, PUBLIC
+
+    for each in readers:
+        if each not in {PUBLIC, OWN}:
+            raise SettingsError(f"--reader: {each}: must be {PUBLIC} or {OWN}")
+        if each == OWN and not known.has_users:
+            raise SettingsError(f"--reader: {OWN}: all positions come from one user")
+    return readers
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _certificate(certificate: Path | None, key: Path | None) -> "Certificate | None":
@@ -261,6 +289,7 @@ def _write(
     ca_file: Path | None,
     port: int | None,
     tls: "Certificate | None",
+    readers: list[str],
 ) -> None:
     """Write all files; `port` is that of a broker here, None: it runs elsewhere."""
     from anonymizer.app.connect import broker_files as files
@@ -273,13 +302,15 @@ def _write(
         **({("broker", "ca_file"): str(ca_file.resolve())} if ca_file else {}),
         **({("broker", "drops_topic"): files.DROPS} if port else {}),
         **{("inputs", key): value for key, value in known.input.items()},
+        **({("output", "forms"): ["density"]} if files.PUBLIC in readers else {}),
         **RECOMMENDED,
     }
     text = checked_text(chosen)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         password_of = {}
-        for each in (files.GATEWAY, files.ANALYST, *users):
+        public = [files.PUBLIC] if files.PUBLIC in readers else []
+        for each in (files.GATEWAY, files.ANALYST, *public, *users):
             path = _password_file(folder, each)
             password_of[each] = (
                 path.read_text().splitlines()[0] if path.exists() else files.new_password()
@@ -288,7 +319,7 @@ def _write(
         (folder / _SETTINGS).write_text(text, encoding="utf-8")
         absolute = folder.resolve()
         files.write_private(folder / "passwords", files.passwords_lines(password_of))
-        rules = list(files.rules(_settings(folder), known))
+        rules = list(files.rules(_settings(folder), known, readers))
         files.write_private(folder / "mosquitto.acl", rules)
         lines = list(files.mosquitto_lines(absolute, port=port, tls=tls)) if port else []
         lines += known.bridge
@@ -312,16 +343,21 @@ def _settings(folder: Path) -> "Settings":
 
 def _publisher(folder: Path, known: "Ecosystem") -> str:
     """Return the name of a user that publishes: one whose password is in the folder."""
-    found = {path.stem for path in folder.glob("*.password")} - {"gateway", "analyst"}
+    found = _publishers(folder)
     if not found:
         raise SettingsError(f"{folder}: there is no password of a device")
-    return known.publisher if known.publisher in found else min(found)
+    return known.publisher if known.publisher in found else found[0]
+
+
+def _publishers(folder: Path) -> list[str]:
+    return sorted({path.stem for path in folder.glob("*.password")} - {*_NOT_DEVICES})
 
 
 def _tried(folder: Path, settings: "Settings", known: "Ecosystem", *, here: bool) -> str:
     """Try the users and rules; return what was tried; `here`: in a Mosquitto of this command."""
     import asyncio
 
+    from anonymizer.app.connect.broker_files import PUBLIC, reads_own
     from anonymizer.app.connect.trial import try_out
     from anonymizer.app.gateway.preflight import check_files
     from anonymizer.transport.local_brokers import find_mosquitto
@@ -329,18 +365,24 @@ def _tried(folder: Path, settings: "Settings", known: "Ecosystem", *, here: bool
     if here and find_mosquitto() is None:
         return "not tried: there is no Mosquitto on this machine"
     checked = check_files(settings)
+    has_public = _password_file(folder, PUBLIC).exists()
+    has_own = reads_own((folder / "mosquitto.acl").read_text().splitlines())
 
     def user(name: str, url: str) -> dict[str, Any]:
         return {"url": url, "username": name, "password_file": _password_file(folder, name)}
 
     async def trial(url: str) -> None:
         stated, publisher = settings.broker, _publisher(folder, known)
+        others = [each for each in _publishers(folder) if each != publisher]
         await try_out(
             settings.model_copy(update={"broker": stated.model_copy(update={"url": url})}),
             checked.network,
             known,
             device=stated.model_copy(update=user(publisher, url)),
             analyst=stated.model_copy(update=user("analyst", url)),
+            public=stated.model_copy(update=user(PUBLIC, url)) if has_public else None,
+            reads_own=has_own,
+            another=stated.model_copy(update=user(others[0], url)) if others else None,
         )
 
     if here:
@@ -352,6 +394,8 @@ def _tried(folder: Path, settings: "Settings", known: "Ecosystem", *, here: bool
     return (
         f"tried {where}: a device publishes, gateway receives; analyst reads the network and what"
         " is published, and nothing raw; nobody speaks for another"
+        + "; public reads its copy alone" * has_public
+        + "; a device reads what it sends alone" * has_own
     )
 
 

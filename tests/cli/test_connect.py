@@ -10,7 +10,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -96,6 +96,7 @@ async def report(folder: Path, known: Ecosystem, url: str, users: list[str]) -> 
 
 
 WITHIN_S = 60.0
+ALICE_AND_BOB = ("--device", "alice", "--device", "bob")
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -178,6 +179,66 @@ async def test_what_the_rules_lack_or_allow_too_much_is_said_in_a_sentence(
     assert told.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        (without("topic write public/#"), "does not take public/trial from gateway"),
+        (without("topic read public/#"), "does not give public/trial to public"),
+        (after("public", "topic read cloaked/#"), "public can read cloaked/trial"),
+        (
+            lambda rules: (
+                rules.replace("pattern readwrite", "pattern write", 1)
+                + "pattern readwrite other/%u/#\n"
+            ),
+            "does not give owntracks/alice/",
+        ),
+        (after("alice", "topic read owntracks/#"), "alice can read what others send"),
+    ],
+)
+async def test_what_the_rules_of_further_readers_lack_or_allow_too_much_is_said(
+    change: Change, missing: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "it"
+    port = await asyncio.to_thread(
+        connected, folder, "owntracks", *ALICE_AND_BOB, "--reader", "public", "--reader", "own"
+    )
+    rules = folder / "mosquitto.acl"
+    text = rules.read_text().replace("# A device", "user alice\n\n# A device")
+    changed = change(text)
+    assert changed != text
+    rules.write_text(changed)
+    async with running_broker(folder, port):
+        told = await asyncio.to_thread(anonymizer, "connect", "owntracks", "--out", folder, "--try")
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1), told.stderr
+    assert missing in told.stderr
+
+
+async def test_further_readers_read_what_is_theirs_alone(tmp_path: Path) -> None:
+    """A phone reads its own exact positions, the public its copy, and neither anything else."""
+    folder, known = tmp_path / "it", ECOSYSTEMS["owntracks"]
+    port = await asyncio.to_thread(
+        connected, folder, "owntracks", *ALICE_AND_BOB, "--reader", "public", "--reader", "own"
+    )
+    assert 'forms = ["density"]' in (folder / "gateway.toml").read_text()
+    async with running_broker(folder, port) as broker, AsyncExitStack() as stack:
+        of_user = {
+            user: await stack.enter_async_context(
+                client(broker.url, user, username=user, password=password(folder, user))
+            )
+            for user in ("alice", "bob", "gateway", "public")
+        }
+        for user in ("alice", "public"):
+            await of_user[user].subscribe("#")
+        for user in ("bob", "alice"):
+            await of_user[user].publish(*known.message(user, 1.0, 1.0, time=0.0), qos=1)
+        for topic in ("cloaked/positions", "public/density"):
+            await of_user["gateway"].publish(topic, b"{}", qos=1)
+        for user, topic in (("alice", "owntracks/alice"), ("public", "public/density")):
+            async with asyncio.timeout(DEADLINE_S):
+                first = await anext(aiter(of_user[user].messages))
+            assert str(first.topic).startswith(topic)
+
+
 async def test_a_user_whom_the_broker_does_not_know_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "it"
     port = await asyncio.to_thread(connected, folder, "traccar")
@@ -241,6 +302,9 @@ def test_what_is_secret_is_for_its_owners_eyes(tmp_path: Path) -> None:
         (["kafka", "--try"], "cannot be read"),
         (["owntracks"], "--network: state a file"),
         (["owntracks", "--network", NETWORK, "--device", "gateway"], "--device: gateway: must be"),
+        (["owntracks", "--network", NETWORK, "--device", "public"], "--device: public: must be"),
+        (["owntracks", "--network", NETWORK, "--reader", "all"], "must be public or own"),
+        (["traccar", "--network", NETWORK, "--reader", "own"], "all positions come from one user"),
         (["owntracks", "--network", NETWORK, "--device", "a/b"], "--device: a/b: must be"),
         (["traccar", "--network", NETWORK, "--device", "a"], "all positions come from one user"),
         (["hsl", "--network", NETWORK, "--key", "x"], "belong together"),

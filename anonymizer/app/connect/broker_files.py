@@ -4,7 +4,7 @@ import base64
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,11 @@ from anonymizer.transport.local_brokers import MOSQUITTO_LIMITS
 
 GATEWAY, ANALYST = "gateway", "analyst"
 """Users of every broker."""
+PUBLIC, OWN = "public", "own"
+"""Further readers: a user who reads the copy for the public alone, and every device, which reads
+what it has sent itself."""
+_OF_THE_PUBLIC = "public/#"
+_OWN = "pattern readwrite"
 DROPS = "$SYS/broker/publish/messages/dropped"
 _ROUNDS = 101
 """As `mosquitto_passwd`: a random password of 192 bits needs no slow digest."""
@@ -51,13 +56,23 @@ def mosquitto_lines(folder: Path, *, port: int, tls: Certificate | None) -> Iter
         yield "user root"
 
 
-def rules(settings: Settings, ecosystem: Ecosystem) -> Iterator[str]:
-    """Yield the access rules: each user may do what it must, and analysts see nothing raw."""
+def reads_own(lines: Iterable[str]) -> bool:
+    """Return whether by these rules a device may read what it has sent."""
+    return any(line.startswith(_OWN) for line in lines)
+
+
+def rules(settings: Settings, ecosystem: Ecosystem, readers: Collection[str]) -> Iterator[str]:
+    """Yield the access rules: each user may do what it must, and analysts see nothing raw.
+
+    `readers`: `PUBLIC` and `OWN`, or none of them.
+    """
     raw = [subscription(each.topic) for each in settings.inputs]
     trees = [tree_of(settings.output.topic), tree_of(settings.broker.status_topic)]
     yield f"user {GATEWAY}"
     yield from (f"topic read {each}" for each in raw)
     yield from (f"topic write {each}/#" for each in trees)
+    if PUBLIC in readers:
+        yield f"topic write {_OF_THE_PUBLIC}"
     if settings.broker.drops_topic:
         yield f"topic read {settings.broker.drops_topic}"
     yield ""
@@ -66,9 +81,13 @@ def rules(settings: Settings, ecosystem: Ecosystem) -> Iterator[str]:
     yield from (f"topic read {each}/#" for each in trees)
     yield f"topic deny {ecosystem.raw}"
     yield ""
+    if PUBLIC in readers:
+        yield f"user {PUBLIC}"
+        yield f"topic read {_OF_THE_PUBLIC}"
+        yield ""
     if ecosystem.has_users:
         yield "# A device writes below its own name: its user name is its id."
-        yield f"pattern write {ecosystem.rule}"
+        yield f"{_OWN if OWN in readers else 'pattern write'} {ecosystem.rule}"
     else:
         yield f"user {ecosystem.publisher}"
         yield f"topic write {ecosystem.rule}"

@@ -22,6 +22,7 @@ from anonymizer.transport import MqttLink
 
 _ANSWER_S = 5.0
 _BY_ANOTHER = "somebody-else"
+_PUBLIC = "public/#"
 
 
 class _Client:
@@ -86,8 +87,11 @@ async def try_out(
     *,
     device: BrokerSettings,
     analyst: BrokerSettings,
+    public: BrokerSettings | None = None,
+    reads_own: bool = False,
+    another: BrokerSettings | None = None,
 ) -> None:
-    """Try a broker as its three kinds of users.
+    """Try a broker as all kinds of its users.
 
     Parameters
     ----------
@@ -97,6 +101,12 @@ async def try_out(
         With coordinates. It is published, as the gateway does at each start.
     device, analyst
         The same broker, with the credentials of a publisher and of an analyst.
+    public
+        Likewise, of a reader of the copy for the public; None: there is none.
+    reads_own
+        Whether a device may read what it has sent.
+    another
+        A second device, of which the first one must read nothing; None: there is none.
 
     Raises
     ------
@@ -108,9 +118,17 @@ async def try_out(
     async with (
         _connected("gateway", settings.broker, raw) as gateway,
         _connected("analyst", analyst, [f"{each}/#" for each in trees], also=raw) as reader,
-        _connected(device.username or "device", device, []) as publisher,
+        _connected(device.username or "device", device, raw if reads_own else []) as publisher,
     ):
         await _try_raw(ecosystem, gateway, publisher)
+        if reads_own and another is not None:
+            async with _connected(another.username or "another", another, []) as second:
+                await second.publish(Outgoing(*ecosystem.message(second.name, 0.0, 0.0, time=0.0)))
+        if reads_own:
+            await _try_own(ecosystem, publisher)
+        if public is not None:
+            async with _connected("public", public, [_PUBLIC], also=["#", *raw]) as everybody:
+                await _try_public(settings, gateway, everybody)
         await _try_outputs(settings, network, gateway, publisher, reader)
         if any(overlap(each, got.topic) for each in raw for got in reader.got):
             raise TransportError(
@@ -142,6 +160,29 @@ async def _try_raw(ecosystem: Ecosystem, gateway: _Client, publisher: _Client) -
             f"{publisher.name} can publish as another device, to {forged.topic}: let each write"
             " below its own name alone"
         )
+
+
+async def _try_own(ecosystem: Ecosystem, publisher: _Client) -> None:
+    """Publish as a device once more; it reads that, and nothing of another one's."""
+    own = Outgoing(*ecosystem.message(publisher.name, 0.0, 0.0, time=time.time()))
+    await publisher.publish(own)
+    if not await publisher.gets(own.topic, own.payload):
+        raise TransportError(f"the broker does not give {own.topic} to {publisher.name}")
+    if others := {each.topic for each in publisher.got} - {own.topic}:
+        raise TransportError(f"{publisher.name} can read what others send, such as {min(others)}")
+
+
+async def _try_public(settings: Settings, gateway: _Client, everybody: _Client) -> None:
+    """Publish as the gateway; the public receives its copy, and nothing else."""
+    copy = Outgoing(f"{tree_of(settings.topics.density)}/trial", b"for the public")
+    other = Outgoing(f"{tree_of(settings.output.topic)}/trial", b"for analysts")
+    for each in (other, copy):
+        if not await gateway.publish(each):
+            raise TransportError(f"the broker does not take {each.topic} from gateway")
+    if not await everybody.gets(copy.topic, copy.payload):
+        raise TransportError(f"the broker does not give {copy.topic} to public")
+    if astray := {each.topic for each in everybody.got if not overlap(_PUBLIC, each.topic)}:
+        raise TransportError(f"public can read {min(astray)}: let it read {_PUBLIC} alone")
 
 
 async def _try_outputs(
