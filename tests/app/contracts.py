@@ -13,7 +13,7 @@ from anonymizer.outputs.message_kind import Channel
 from anonymizer.settings import Settings
 from tests.end_to_end import Seen
 
-FORMS = ["cloudevents", "home_assistant", "ngsi_ld"]
+FORMS = ["cloudevents", "density", "home_assistant", "ngsi_ld"]
 EVERYTHING: dict[str, Any] = {
     "counts": {"privacy": "k", "every_s": 0.4, "k": 3, "cells": 16},
     "current": {"every_s": 0.1},

@@ -15,6 +15,7 @@ from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.codecs import native
 from anonymizer.domain.fixes import Fix
 from anonymizer.networks import load_network
+from anonymizer.outputs import late_density
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.contracts import (
@@ -34,7 +35,8 @@ OUT = {
     "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
     "cloaked/trips", "cloaked/trips/cells",
     "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
-    "anonymizer/rejected", "anonymizer/state", "cloaked/entities",
+    "anonymizer/rejected", "anonymizer/state", "cloaked/entities", "public/density",
+    "public/density/cells",
     "homeassistant/device/anonymizer/config", "cloaked/echo/{pseudonym}",
 }  # fmt: skip
 
@@ -53,8 +55,9 @@ def general(topic: str) -> str:
     ],
 )
 async def test_every_message_on_every_topic_is_as_the_contract_says(
-    broker: LocalBroker, forms: list[str], shape: str
+    broker: LocalBroker, forms: list[str], shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(late_density, "EVERY_S", 1)
     more = {
         "output": EVERYTHING["output"] | {"forms": forms},
         "shapes": {"regions": shape},
