@@ -226,8 +226,9 @@ def sized(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("sized")
-def test_new_copies_are_in_the_contract_and_the_flow() -> None:
+def test_new_copies_are_in_the_contract_the_promises_and_the_flow() -> None:
     assert SIZES in {channel.address for channel in channels(Settings())}
+    assert any(f"`{SIZES}`" in each.where for each in outputs_of(Settings()))
     told = Rig().publish(*(delivery(f"d{i}", i % 25) for i in range(30)))
     sizes = Counter(each["n"] for each in told if "n" in each)
     assert sizes == Counter(len(each["pseudonyms"]) for each in told if "pseudonyms" in each)

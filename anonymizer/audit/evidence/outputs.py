@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from anonymizer.domain.criteria.registry import CRITERIA
 from anonymizer.outputs.promised import Promised
-from anonymizer.outputs.registry import asked_for
+from anonymizer.outputs.registry import asked_for, copies_asked_for
 from anonymizer.settings import ReadingSettings, Settings, StreamSettings
 
 
@@ -93,9 +93,9 @@ def _positions(settings: Settings) -> Iterator[Promised]:
     yield Promised(
         f"positions of mobile devices, mode `{region.mode}`", where, promise, but, "positions"
     )
-    forms = [f"`{topic}`" for topic in settings.echoes]
+    copies = (each for of in copies_asked_for(settings) for each in of.channels(settings))
+    forms = [f"`{each.address}`" for each in copies if not each.retained]
     forms += [f"`{settings.topics.current}`"] if settings.current.every_s else []
-    forms += [f"`{settings.topics.entities}`"] if "ngsi_ld" in settings.output.forms else []
     if forms:
         yield Promised(
             "the same positions in other forms", ", ".join(forms), "the same", "the same"
