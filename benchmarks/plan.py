@@ -28,7 +28,7 @@ Francisco, by `python -m benchmarks.skew`. More districts do not divide the busi
 _REPLICAS = 3
 _KEPT_S = 3600.0
 """How long topics keep messages, see `anonymizer.cluster.kafka`."""
-_BROKER_CORES = 8
+_BROKER_CORES = 4
 _HOPS_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)
 _WARM_UP = 4
 """Runs in which Kafka's code was being compiled: it then took up to four times as much CPU."""
@@ -307,6 +307,7 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
                 bytes_each * n_devices * _KEPT_S * _REPLICAS / 1e12,
                 (base_mib * layout.n_workers + device_mib * n_devices) / 1024,
                 cores["mqtt"],
+                cores["bridge"] + cores["workers"] + kafka_cores + cores["mqtt"],
                 found.p99_s,
                 found.busiest_s,
             )
@@ -317,7 +318,7 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
             "devices", "bridges", "workers", "sources", "districts", "partitions",
             "workers' cores", "1,000 messages/s", "brokers", "brokers' cores",
             "into Kafka, Gbit/s", "disk, TB", "workers' memory, GiB", "MQTT brokers' cores",
-            "p99, s", "busiest district, s",
+            "cores in all", "p99, s", "busiest district, s",
         ),
         rows,
         (
@@ -326,6 +327,7 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
             f"no source, and no district on the mean, works longer than {_STAGE_S} s in a tick.",
             "busiest district: its work in a tick, with the shares of taxis in San Francisco.",
             f"{_REPLICAS} replicas: the leader's cost is taken for each, which was not measured.",
+            "cores: used, all replicas; in all: with bridges and MQTT brokers.",
             "partitions: with those of the changelogs, without replicas.",
             "into Kafka: from all writers, compressed; readers take as much, and each replica.",
             "disk: an hour of all topics, all replicas.",

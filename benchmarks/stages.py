@@ -99,7 +99,7 @@ class _Run:
             if tick == _WARM_TICKS:
                 self.seconds.clear()
                 self.bytes.clear()
-            for source, value in enumerate(_raw(crowd, case.n_sources, _START + tick)):
+            for source, value in enumerate(raw_inputs(crowd, case.n_sources, _START + tick)):
                 self._take("source", source, value, at_s=_START + tick + 1.0)
         settled = sum(source.ledger.n_settled + source.n_held for source in self.sources)
         if settled != sum(source.ledger.n_received for source in self.sources):
@@ -145,7 +145,7 @@ class _Run:
         return (*self.case, *found)
 
 
-def _raw(crowd: Crowd, n_sources: int, tick: int) -> Iterator[bytes]:
+def raw_inputs(crowd: Crowd, n_sources: int, tick: int) -> Iterator[bytes]:
     """Yield what a bridge sends to each source in a tick."""
     moves = crowd.moves(crowd.n_devices)
     lat, lon = crowd.positions(moves.node)

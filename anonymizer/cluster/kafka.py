@@ -71,30 +71,12 @@ def ensure_topics(settings: Settings) -> None:
     SettingsError if a topic has another number of partitions than the settings ask for: messages of
     one stage would lie in two places. KafkaLostError if Kafka cannot be reached, or refuses.
     """
-    by_kind = topic_by_kind(settings)
+    by_kind, configs = topic_by_kind(settings), topic_configs(settings)
     wanted = list(by_kind.values())
-    # What was published is no secret, and a bridge that lost its file reads it again.
-    kept_ms = max(_LEAST_MS, int(1000 * settings.store.keep_published_s))
-    # A bridge whose clock is ahead would close ticks for which others still have messages.
-    ahead = {"message.timestamp.after.max.ms": str(int(1000 * settings.cluster.wait_s))}
-    # The newest file is read anew by whoever starts, also when the next one was left out.
-    every_s = max((each.every_s(settings) for each in asked_for(settings) if each.path), default=0)
-    files_ms = max(_LEAST_MS, int(3000 * every_s))
-    config_of: dict[Kind, dict[str, str]] = {
-        "source": _INPUT_CONFIG | ahead,
-        "joiner": _INPUT_CONFIG | ahead,
-        "out": {"retention.ms": str(_LEAST_MS), "segment.ms": "600000"},
-        "release": {"retention.ms": str(kept_ms), "segment.ms": "600000"},
-        "files": {"retention.ms": str(files_ms), "segment.ms": "600000"},
-        "dropped": {"retention.ms": str(_DROPPED_MS), "segment.ms": "600000"},
-    }
     try:
         admin = AdminClient(dict(client_options(settings.kafka)))
         made = admin.create_topics(
-            [
-                NewTopic(*topic, config=_LARGE | config_of.get(kind, _INPUT_CONFIG))
-                for kind, topic in by_kind.items()
-            ],
+            [NewTopic(*topic, config=configs[topic.name]) for topic in wanted],
             request_timeout=_ANSWER_S,
         )
         for future in made.values():
@@ -110,6 +92,39 @@ def ensure_topics(settings: Settings) -> None:
                 f" {topic.n_partitions}; choose another prefix, or go back to the earlier numbers"
             )
     _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
+
+
+def topic_configs(settings: Settings) -> dict[str, dict[str, str]]:
+    """Return how Kafka is to keep each topic that these settings need, by name."""
+    # What was published is no secret, and a bridge that lost its file reads it again.
+    kept_ms = max(_LEAST_MS, int(1000 * settings.store.keep_published_s))
+    # A bridge whose clock is ahead would close ticks for which others still have messages.
+    ahead = {"message.timestamp.after.max.ms": str(int(1000 * settings.cluster.wait_s))}
+    # The newest file is read anew by whoever starts, also when the next one was left out.
+    every_s = max((each.every_s(settings) for each in asked_for(settings) if each.path), default=0)
+    files_ms = max(_LEAST_MS, int(3000 * every_s))
+    config_of: dict[Kind, dict[str, str]] = {
+        "source": _INPUT_CONFIG | ahead,
+        "joiner": _INPUT_CONFIG | ahead,
+        "out": {"retention.ms": str(_LEAST_MS), "segment.ms": "600000"},
+        "release": {"retention.ms": str(kept_ms), "segment.ms": "600000"},
+        "files": {"retention.ms": str(files_ms), "segment.ms": "600000"},
+        "dropped": {"retention.ms": str(_DROPPED_MS), "segment.ms": "600000"},
+    }
+    return {
+        topic.name: _LARGE | config_of.get(kind, _INPUT_CONFIG)
+        for kind, topic in topic_by_kind(settings).items()
+    }
+
+
+def changelogs(group: str, inputs: Iterable[Topic]) -> list[NewTopic]:
+    """Return the topics for the snapshots of the stages that read some topics."""
+    return [
+        NewTopic(
+            changelog_of(group, topic.name), topic.n_partitions, config=_LARGE | _CHANGELOG_CONFIG
+        )
+        for topic in inputs
+    ]
 
 
 def own_topics(settings: Settings, read: Iterable[str], written: Iterable[str]) -> OperatorTopics:
@@ -152,17 +167,7 @@ def ensure_changelogs(kafka: Mapping[str, str], group: str, inputs: Iterable[Top
         If Kafka cannot be reached, or refuses.
     """
     admin = AdminClient(dict(kafka))
-    made = admin.create_topics(
-        [
-            NewTopic(
-                changelog_of(group, topic.name),
-                topic.n_partitions,
-                config=_LARGE | _CHANGELOG_CONFIG,
-            )
-            for topic in inputs
-        ],
-        request_timeout=_ANSWER_S,
-    )
+    made = admin.create_topics(changelogs(group, inputs), request_timeout=_ANSWER_S)
     try:
         for future in made.values():
             _unless_there(future.result)

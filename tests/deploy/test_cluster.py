@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from anonymizer.cli.main import app
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
+from anonymizer.cluster.kafka import changelogs, topic_configs
 from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.topics import topic_by_kind
 from anonymizer.cluster.worker_metrics import StageAccounts, WorkDone, WorkerCollector
 from anonymizer.errors import SettingsError
 from anonymizer.settings import load_settings
@@ -129,6 +131,50 @@ def test_the_settings_of_the_pods_are_settings_of_a_cluster(tmp_path: Path) -> N
     assert autoscaler["spec"]["maxReplicas"] <= most
     [metric] = autoscaler["spec"]["metrics"]
     assert metric["pods"]["metric"]["name"] in exported()
+
+
+def test_an_operator_makes_the_topics_that_workers_would_make(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text(manifest("configmap")[0]["data"]["gateway.toml"])
+    settings = load_settings(file, {"ANONYMIZER__BROKER__CLIENT_ID": secrets.token_hex(16)})
+    topics, configs = topic_by_kind(settings), topic_configs(settings)
+    expected = {each.name: (each.n_partitions, configs[each.name]) for each in topics.values()}
+    stages = [topics["source"], topics["lane"]]
+    for each in changelogs(f"{settings.kafka.group}.workers", stages):
+        expected[each.topic] = (each.num_partitions, each.config or {})
+    specs = [each["spec"] for each in manifest("operators/topics")]
+    assert {each["topicName"]: (each["partitions"], each["config"]) for each in specs} == expected
+    [user] = manifest("operators/user")
+    prefixes = [
+        each["resource"]["name"]
+        for each in user["spec"]["authorization"]["acls"]
+        if each["resource"]["type"] == "topic"
+    ]
+    assert all(name.startswith(tuple(prefixes)) for name in expected)
+
+
+def test_the_monitor_finds_the_pods_under_the_name_that_alerts_know() -> None:
+    [monitor] = manifest("operators/monitor")
+    [chosen] = monitor["spec"]["selector"]["matchExpressions"]
+    pods = [each for name in ("bridge", "worker") for each in manifest(name)]
+    labels = [each["spec"]["template"]["metadata"]["labels"][chosen["key"]] for each in pods]
+    assert labels == chosen["values"]
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    for each in pods:
+        [container] = each["spec"]["template"]["spec"]["containers"]
+        assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    [renamed] = endpoint["relabelings"]
+    assert f'job="{renamed["replacement"]}"' in (DEPLOY / "alerts-cluster.yml").read_text()
+    key = endpoint["authorization"]["credentials"]
+    [secret] = manifest("secret.example")
+    assert key["name"] == secret["metadata"]["name"]
+    assert key["key"] in secret["stringData"]
+
+
+def test_kustomize_finds_all_that_operators_are_given() -> None:
+    [kustomization] = manifest("operators/kustomization")
+    files = {file.name for file in (CLUSTER / "operators").glob("*.yaml")}
+    assert set(kustomization["resources"]) == {"..", *files} - {"kustomization.yaml"}
 
 
 @pytest.mark.parametrize("name", ["bridge", "worker"])
