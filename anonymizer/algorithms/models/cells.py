@@ -1,12 +1,12 @@
 """(k,l) cells of a decision tree, which follows what a model will learn from the release."""
 
-from anonymizer.algorithms.models.model import Formed, Model
+from anonymizer.algorithms.models.model import MadeOf, Model
 from anonymizer.algorithms.records.methods import methods_in
 
 MODEL = Model(
     name="cells",
     promises=("k", "l"),
-    formed=Formed.CELLS,
+    formed=MadeOf.CELLS,
     methods=methods_in("anonymizer.algorithms.cells.pruning", "tree"),
     of_streams=("tree",),
     extras={"tree": ("learn",)},

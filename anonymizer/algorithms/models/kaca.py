@@ -1,13 +1,13 @@
 """KACA: classes of k persons by clustering, with labels of the user's choice."""
 
-from anonymizer.algorithms.models.model import Formed, Model
+from anonymizer.algorithms.models.model import MadeOf, Model
 from anonymizer.algorithms.records.methods import methods_in
 
 MODEL = Model(
     name="kaca",
     promises=("k", "l"),
     has_labels=True,
-    formed=Formed.CLUSTERS,
+    formed=MadeOf.CLUSTERS,
     methods=methods_in("anonymizer.algorithms.kaca.clustering", "fast", "kmeans"),
     of_streams=("kmeans", "fast"),
     extras={"kmeans": ("learn",)},

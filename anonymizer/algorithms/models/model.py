@@ -15,7 +15,7 @@ _RECORDS_PER_S = 50_000
 _ALWAYS_PAYS_S, _ALWAYS_PAYS_PER_RECORD_S = 4.0, 1e-6
 
 
-class Formed(Enum):
+class MadeOf(Enum):
     """What the classes of a model are made of, and so along what a table is divided into ranges."""
 
     STRETCHES = auto()
@@ -61,7 +61,7 @@ class Model:
     l: int = 1  # noqa: E741  the field's name for it
     needs_sensitive: bool = False
     has_labels: bool = False
-    formed: Formed = Formed.STRETCHES
+    formed: MadeOf = MadeOf.STRETCHES
     methods: Mapping[str, Method]
     of_streams: tuple[str, ...]
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Model:
     @property
     def learns(self) -> bool:
         """Whether its classes follow a target that a model will learn from the release."""
-        return self.formed is Formed.CELLS
+        return self.formed is MadeOf.CELLS
 
     def forms_classes_like(self, other: "Model") -> bool:
         """Return whether the methods of streams have the same names in both models."""

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from anonymizer.algorithms.models import MODULES
-from anonymizer.algorithms.models.model import Formed, Model
+from anonymizer.algorithms.models.model import MadeOf, Model
 
 MODELS: Mapping[str, Model] = {
     each.name: each for each in (import_module(module).MODEL for module in MODULES)
@@ -30,6 +30,6 @@ def told(text_of: Callable[[Model], str], *, mark: str = "") -> str:
     )
 
 
-LEARNING = named(lambda each: each.formed is Formed.CELLS)
+LEARNING = named(lambda each: each.formed is MadeOf.CELLS)
 LABELLED = named(lambda each: each.has_labels)
 """The models that follow a target, and those of which the user chooses labels, as words."""

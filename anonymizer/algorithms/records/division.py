@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from anonymizer.algorithms.cells.tree import LEAF, bare, divided, grow, leaves
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.algorithms.kaca.features import Feature, features
-from anonymizer.algorithms.models.model import Formed
+from anonymizer.algorithms.models.model import MadeOf
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.ordering import hilbert_key
 from anonymizer.algorithms.records.problem import Cost
@@ -81,12 +81,12 @@ def divide(
     qi, target
         Codes and target of all records, or of an even sample; at least one record.
     """
-    if MODELS[whole.model].formed is Formed.STRETCHES:
+    if MODELS[whole.model].formed is MadeOf.STRETCHES:
         sizes = [attribute.size for attribute in whole.schema.qis]
         return Stretches(cuts(hilbert_key(qi, sizes), n_ranges), sizes)
     min_leaf = max(len(qi) // (2 * n_ranges), 1)
     seen = _features(qi, whole)
-    if MODELS[whole.model].formed is Formed.CELLS:
+    if MODELS[whole.model].formed is MadeOf.CELLS:
         tree = grow(
             _records(qi),
             whole.schema,
@@ -165,7 +165,7 @@ class Boxes:
 
 def _features(qi: Int32Array, whole: Whole) -> FeatureArray:
     """Return the features by which the model compares records, shape (n, features)."""
-    if MODELS[whole.model].formed is Formed.CELLS:
+    if MODELS[whole.model].formed is MadeOf.CELLS:
         return encode(values_of(qi, whole.schema.qis), whole.schema.qis)
     found: FeatureArray = features(_records(qi), whole.schema, whole.features).astype(np.float32)
     return found

@@ -23,7 +23,7 @@ from math import ceil, isfinite
 
 import numpy as np
 
-from anonymizer.algorithms.models.model import Formed
+from anonymizer.algorithms.models.model import MadeOf
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
@@ -87,15 +87,15 @@ def n_ranges_of(stream: Stream, n_records: int, n_vehicles: int, *, records_per_
     compares with all of them. Where classes are formed of one record of each vehicle, ranges are
     larger if vehicles are few.
     """
-    if _formed(stream) is Formed.CELLS or isfinite(stream.promise.t):
+    if _formed(stream) is MadeOf.CELLS or isfinite(stream.promise.t):
         return min(n_records, 1)
     n_ranges = ceil(n_records / records_per_range)
-    if _formed(stream) is Formed.STRETCHES:
+    if _formed(stream) is MadeOf.STRETCHES:
         return n_ranges
     return min(n_ranges, max(n_vehicles // (_FEWEST_OWN * stream.promise.k), 1))
 
 
-def _formed(stream: Stream) -> Formed:
+def _formed(stream: Stream) -> MadeOf:
     return MODELS[stream.settings.model].formed
 
 
@@ -166,7 +166,7 @@ class Places:
             model=settings.model,
             method=settings.method,
             features=features_of(self.stream, self.schema)
-            if _formed(self.stream) is Formed.CLUSTERS
+            if _formed(self.stream) is MadeOf.CLUSTERS
             else (),
         )
         return divide(sample.reshape(-1, len(self.columns)), whole, n_ranges=n_asked)
@@ -236,10 +236,10 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
         without &= (company == NO_COMPANY) | ~np.isin(company, in_class)
         if (is_new := kept.cohorts.is_new)[kept.class_of != SUPPRESSED].any():
             without &= ~is_new
-    elif _formed(stream) is not Formed.STRETCHES:
+    elif _formed(stream) is not MadeOf.STRETCHES:
         without &= bool(without.all())
     without[np.flatnonzero(without)[most:]] = False
-    if kept.cohorts is not None or _formed(stream) is not Formed.STRETCHES:
+    if kept.cohorts is not None or _formed(stream) is not MadeOf.STRETCHES:
         return without
     meets: BoolArray = without | at_borders(kept.records, stream.schema, kept.class_of)
     return meets

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 
-from anonymizer.algorithms.models.model import Formed
+from anonymizer.algorithms.models.model import MadeOf
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.pipeline.records.cells_model import DecisionTree
 from anonymizer.pipeline.records.declaration import Stream
@@ -11,9 +11,9 @@ from anonymizer.pipeline.records.kaca_model import Clustering
 from anonymizer.pipeline.records.window_model import WindowModel
 
 _BY_FORM = {
-    Formed.STRETCHES: WindowModel,
-    Formed.CLUSTERS: Clustering,
-    Formed.CELLS: DecisionTree,
+    MadeOf.STRETCHES: WindowModel,
+    MadeOf.CLUSTERS: Clustering,
+    MadeOf.CELLS: DecisionTree,
 }
 WINDOW_MODELS: Mapping[str, Callable[[Stream], WindowModel]] = {
     name: _BY_FORM[model.formed] for name, model in MODELS.items()
