@@ -55,11 +55,6 @@ SPARK_EXTRAS: Mapping[str, Extra] = {"spark": Extra("tables on Spark", ("pyspark
 """It needs other versions of some packages than `all`."""
 
 
-def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:
-    """Return the extras that a method of a model of records needs."""
-    return ("learn",) if model == "cells" or method == "kmeans" else ()
-
-
 @contextmanager
 def extra(name: str) -> Iterator[None]:
     """Import an extra's modules inside this block.

@@ -18,9 +18,9 @@ from rich.console import Console
 
 from anonymizer.algorithms.records.local_search import best, warm_up
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.methods import TimeBudget
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.task import TimeBudget
 from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE, Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.files.coded_table import Declared, code_table

@@ -5,8 +5,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from anonymizer.algorithms.records.methods import MODELS, Task, TimeBudget, warm_up
+from anonymizer.algorithms.models.registry import MODELS
+from anonymizer.algorithms.records.class_methods import warm_up
 from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.task import Task, TimeBudget
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

@@ -17,7 +17,7 @@ from numba.core.dispatcher import Dispatcher
 from anonymizer import kernel_background, kernel_cache
 from anonymizer.algorithms.kernels import sort_in_place
 from anonymizer.algorithms.positions import grouping, regions, spanning_forest
-from anonymizer.algorithms.records.methods import search_is_compiled
+from anonymizer.algorithms.records.class_methods import search_is_compiled
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.kernel_background import (
     Background,

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from anonymizer.algorithms.records import methods
+from anonymizer.algorithms.records import class_methods
 from anonymizer.app.compilation import call_kernels
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
@@ -100,7 +100,7 @@ def call_all() -> None:
             gateway.inbox.put(told, at_s=time.monotonic())
             gateway.flow.tick(gateway.inbox.take(), now=now)
     for stream in streams:
-        methods.warm_up("best", stream.schema, stream.promise)
+        class_methods.warm_up("best", stream.schema, stream.promise)
 
 
 if __name__ == "__main__":

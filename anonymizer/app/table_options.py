@@ -23,7 +23,8 @@ from typing import (
     get_type_hints,
 )
 
-from anonymizer.algorithms.records.methods import MODELS, SHARE_PRICE, TIME_BUDGET_S
+from anonymizer.algorithms.models.registry import LABELLED, LEARNING, MODELS, USUAL, named, told
+from anonymizer.algorithms.records.methods import SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.domain.criteria.criterion import ClassCriterion
 from anonymizer.domain.criteria.registry import FURTHER, with_fields
 from anonymizer.errors import SettingsError
@@ -129,7 +130,8 @@ class ColumnOptions(Options):
     labels: Annotated[
         Mapping[str, LabelForm] | None,
         Option(
-            "Form of the label with kaca: plain; prefix (the common one); hours (of local times).",
+            f"Form of the label with {LABELLED}: plain; prefix (the common one); hours (of local"
+            " times).",
             flag="--label",
             metavar="A=FORM",
         ),
@@ -201,16 +203,15 @@ class TableOptions(ColumnOptions):
     model: Annotated[
         str,
         Option(
-            "kd; kld, with sensitive attributes; kaca, clusters; or cells, a decision tree.",
+            "; ".join(f"{each.name}: {each.heading}" for each in MODELS.values()) + ".",
             choices=tuple(MODELS),
         ),
-    ] = "kd"
+    ] = USUAL
     method: Annotated[
         str | None,
         Option(
-            "Of kd and kld: best, hilbert (as in the paper), mondrian, and for kld printed "
-            "(the paper's Algorithm 3, as its listing is printed). "
-            "Of kaca: fast or kmeans (as published). Of cells: tree.",
+            told(lambda each: f"{', '.join(each.methods)}.")
+            + " hilbert and kmeans are as published, printed is the paper's Algorithm 3 as listed.",
             shown="the first; hilbert if the time budget is too short for best",
         ),
     ] = None
@@ -219,7 +220,7 @@ class TableOptions(ColumnOptions):
         Option(
             "Fewest distinct values of every quasi-identifier in a class.",
             flag="-d",
-            shown="2 in kd and kld, else 1",
+            shown=f"2 in {named(lambda each: each.d == 2)}, else 1",
             least=1,
         ),
     ] = None
@@ -228,7 +229,7 @@ class TableOptions(ColumnOptions):
         Option(
             "Fewest distinct values of every sensitive attribute in a class.",
             flag="-l",
-            shown="2 in kld, else 1",
+            shown=f"2 in {named(lambda each: each.l == 2)}, else 1",
             least=1,
         ),
     ] = None
@@ -289,12 +290,12 @@ class TableOptions(ColumnOptions):
     target: Annotated[
         str | None,
         Option(
-            "For cells: sensitive or kept column of the classes that a model will learn.",
+            f"For {LEARNING}: sensitive or kept column of the classes that a model will learn.",
             metavar="COLUMN",
         ),
     ] = None
     language: Annotated[
-        LanguageName, Option("For kaca: language of the labels.", flag="--lang")
+        LanguageName, Option(f"For {LABELLED}: language of the labels.", flag="--lang")
     ] = "zh"
     seed: Annotated[int, Option("Seed of everything random.", least=0)] = 0
 

@@ -356,7 +356,7 @@ def _prices(
     table: TextTable, declared: Declared, k: int, progress: Callable[[str], None]
 ) -> Iterator[Price]:
     """Yield what a release loses, as it is and with one thing more asked each time."""
-    plain = ReleasePlan(model="kd", method=_METHOD, promise=Promise(k=k, d=1))
+    plain = ReleasePlan(method=_METHOD, promise=Promise(k=k, d=1))
     asked: dict[str, ReleasePlan] = {"nothing more": plain}
     asked["d = 2"] = replace(plain, promise=replace(plain.promise, d=2))
     asked |= {f"suppress = {share:g}": replace(plain, suppress=share) for share in _SUPPRESS}

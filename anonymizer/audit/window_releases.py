@@ -13,7 +13,7 @@ from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.kaca_model import readers
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 
 
 class PublishedClass(msgspec.Struct):
@@ -66,9 +66,7 @@ class WindowsCase(NamedTuple):
 
 def says_what_it_holds(stream: Stream) -> bool:
     """Return whether labels say what a class holds, and mean the same in every window."""
-    settings = stream.settings
-    of_one = settings.model == "cells" and settings.labels == "representative"
-    return not of_one and not stream.open_columns
+    return not stream.settings.by_representatives and not stream.open_columns
 
 
 def check_labels(stream: Stream) -> None:
@@ -81,8 +79,8 @@ def check_labels(stream: Stream) -> None:
     """
     settings = stream.settings
     where = f"streams: {settings.name}: "
-    if settings.model == "cells" and settings.labels == "representative":
-        raise SettingsError(f"{where}the labels of cells do not say what a class holds")
+    if settings.by_representatives:
+        raise SettingsError(f"{where}the labels of {settings.model} do not say what a class holds")
     if stream.open_columns:
         raise SettingsError(f'{where}values = "any" has other codes in every window')
 
@@ -95,9 +93,8 @@ def published_labels(published: Path, stream: Stream) -> dict[int, list[Released
     InputError
         If the file or a class cannot be read.
     """
-    qis, of_kaca = stream.schema.qis, stream.settings.model == "kaca"
-    each = readers(stream) if of_kaca else [ValueReader(qi) for qi in qis]
-    reader_of = {qi.name: reader for qi, reader in zip(qis, each, strict=True)}
+    each = WINDOW_MODELS[stream.settings.model](stream).readers()
+    reader_of = {qi.name: reader for qi, reader in zip(stream.schema.qis, each, strict=True)}
     return {
         window: _labels(classes, reader_of, stream.schema)
         for window, classes in classes_of(published, stream).items()

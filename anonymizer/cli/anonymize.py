@@ -9,7 +9,7 @@ import typer
 
 from anonymizer.app.table_options import TableOptions
 from anonymizer.cli.columns import takes_options
-from anonymizer.extras import extras_of_method, require
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,8 +65,12 @@ def anonymize(
         anonymizer anonymize tolls.csv -k 5 --model kaca --qi section_id,exit_time --id plate
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
-    require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
-    from anonymizer.algorithms.records.methods import MODELS, search_is_compiled, searches
+    from anonymizer.algorithms.models.registry import MODELS
+
+    model = MODELS[options.model]
+    require(*model.extras_of(options.method), *["plots"] * (page is not None))
+    from anonymizer.algorithms.records.class_methods import search_is_compiled
+    from anonymizer.algorithms.records.methods import searches
     from anonymizer.app.anonymize.plan import declared_of, make_plan
     from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
     from anonymizer.app.anonymize.table_anonymization import anonymize as run
@@ -91,7 +95,7 @@ def anonymize(
     ):
         made = run(read, declared, plan, progress=report_progress)
         figures = made.report
-        lacks_search = any(map(searches, MODELS[plan.model].methods)) and not search_is_compiled()
+        lacks_search = any(map(searches, model.methods)) and not search_is_compiled()
     write_release(made, places)
     console.print(_summary(figures, title=str(out)))
     for fold in figures.folds:

@@ -21,6 +21,6 @@ def codec_names() -> list[str]:
 
 def method_names() -> list[str]:
     """Return the methods of all models of records."""
-    from anonymizer.algorithms.records.methods import MODELS
+    from anonymizer.algorithms.models.registry import MODELS
 
     return list(dict.fromkeys(name for model in MODELS.values() for name in model.methods))

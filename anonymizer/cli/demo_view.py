@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
 from anonymizer.app.demo_methods import StreamSnapshot
 from anonymizer.app.gateway.service import stop_at_signal
@@ -45,13 +46,6 @@ _WORDS = {
     "duplicate": "repeated",
 }
 _REPLACED = "(*) of the same device, before its group was due"
-_HEADINGS = {
-    "kd": "(k,d) classes",
-    "kld": "(k,l,d) classes",
-    "cells": "(k,l) cells",
-    "kaca": "KACA, tolls",
-}
-"""Methods for records, as the demo names them."""
 _MAX_CHARACTERS = 145
 """Longest part of a message that is shown."""
 
@@ -256,7 +250,7 @@ def methods(now: FlowSnapshot, scene: Scene) -> RenderableType:
     """Return what each method published of the same vehicles, and what it hid, side by side."""
     streams = scene.streams()
     table = Table(title="four methods, the same vehicles", title_justify="left", pad_edge=False)
-    for heading in ("", "regions", *(_HEADINGS.get(each.model, each.model) for each in streams)):
+    for heading in ("", "regions", *(MODELS[each.model].heading for each in streams)):
         table.add_column(heading, justify="right" if heading else "left", overflow="fold")
     floor = _whole(now.k_reached.quantile(0.0))
     rows = [
@@ -279,7 +273,7 @@ def methods(now: FlowSnapshot, scene: Scene) -> RenderableType:
     for row in rows:
         table.add_row(*row)
     examples = [("regions", scene.analyst.last)] + [
-        (_HEADINGS.get(each.model, each.model), scene.classes[each.name].last) for each in streams
+        (MODELS[each.model].heading, scene.classes[each.name].last) for each in streams
     ]
     said = [Text(f"{name}: ") + _shortened(message) for name, message in examples]
     tolls = [Text(f"toll API: {_toll(row)}") for row in scene.tolls]
@@ -296,7 +290,7 @@ def _toll(row: Mapping[str, object]) -> str:
 
 def _stream_line(each: StreamSnapshot) -> str:
     return (
-        f"{_HEADINGS.get(each.model, each.model)}: {each.n_received:,} records in, "
+        f"{MODELS[each.model].heading}: {each.n_received:,} records in, "
         f"{each.n_published:,} out in {_counted(each.n_classes, 'class', 'classes')} of "
         f"{_counted(each.n_windows, 'window', 'windows')}"
     )

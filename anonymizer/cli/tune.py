@@ -276,6 +276,7 @@ def _check(options: TuneOptions, table: Path | None) -> None:
 
 
 def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -> "SearchSettings":
+    from anonymizer.algorithms.models.cells import MODEL as CELLS
     from anonymizer.app.tuning.search import SearchSettings
     from anonymizer.app.tuning.space import Space, numbers
 
@@ -283,7 +284,7 @@ def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -
     return SearchSettings(
         name=options.stream or (table.name if table else ""),
         space=Space(
-            models=names(options.model or (stream.settings.model if stream else "cells")),
+            models=names(options.model or (stream.settings.model if stream else CELLS.name)),
             k=numbers("k", options.k),
             l=numbers("l", options.l) if options.l else (),
             d=numbers("d", options.d) if options.d else (),

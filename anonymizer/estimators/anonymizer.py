@@ -15,26 +15,20 @@ from anonymizer.algorithms.cells.pruning import TreeCells, prune
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.cells.tree_features import encode
+from anonymizer.algorithms.models.cells import MODEL as CELLS
+from anonymizer.algorithms.models.registry import MODELS
+from anonymizer.algorithms.records.class_methods import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.methods import (
-    AUTO,
-    MODELS,
-    SHARE_PRICE,
-    TIME_BUDGET_S,
-    Method,
-    Task,
-    searches,
-    warm_up,
-)
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.methods import AUTO, SHARE_PRICE, TIME_BUDGET_S, Method, searches
+from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.verification import check_classes
 from anonymizer.app.anonymize.class_forming import form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.criteria.criterion import ClassCriterion, Of
 from anonymizer.domain.criteria.registry import FURTHER
 from anonymizer.domain.promises import Promise, check_cells_promise
-from anonymizer.errors import GuaranteeError
 from anonymizer.estimators.data_frames import (
     Column,
     ColumnArray,
@@ -134,7 +128,7 @@ class Anonymizer(RowTransformer):
 
     def __init__(
         self,
-        model: str = "cells",
+        model: str = CELLS.name,
         *,
         k: int = 5,
         d: int | None = None,
@@ -247,8 +241,7 @@ class Anonymizer(RowTransformer):
             raise ValueError(f"l = {promise.l}, but no column is sensitive")
         with as_value_errors():
             class_of = self._classes(coded, promise, y, rows, seed)
-        if verify_classes(records, schema, promise, class_of):
-            raise GuaranteeError("the classes do not keep the promise")
+        check_classes(records, schema, promise, class_of)
         self.class_of_ = np.full(len(rows), SUPPRESSED, np.int32)
         self.class_of_[coded.row] = class_of
         self.n_classes_ = int(class_of.max()) + 1
@@ -273,8 +266,6 @@ class Anonymizer(RowTransformer):
             raise ValueError("time_budget must be a number of seconds, 0 or more")
         if not (0 < self.prefer_share <= 1 and 0 <= self.share_price < inf):
             raise ValueError("prefer_share must be above 0 and at most 1, share_price 0 or more")
-        if self.model == "cells" and self.prefer_share < 1:
-            raise ValueError("cells know no prefer_share")
         d = model.d if self.d is None else self.d
         promise = Promise(
             k=self.k,
@@ -283,6 +274,7 @@ class Anonymizer(RowTransformer):
             **{each.name: each.bound_of(getattr(self, each.name), d) for each in _CRITERIA},
         )
         check_cells_promise(promise)
+        model.check(promise)
         for each in _CRITERIA:
             if not each.least <= getattr(promise, each.name) <= each.most:
                 raise ValueError(f"{each.name} must be from {each.least:g} to {each.most:g}")
@@ -314,7 +306,7 @@ class Anonymizer(RowTransformer):
             TextTable(TABLE, coded.open),
             coded,
             plan,
-            self._tree(coded, y, rows) if self.model == "cells" else model.methods[plan.method],
+            self._tree(coded, y, rows) if model.learns else model.methods[plan.method],
             features=(),
             clock=time.monotonic,
             progress=lambda *_: None,

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from anonymizer.algorithms.models.registry import MODELS, USUAL
 from anonymizer.settings.json_schema import json_schema, tables
 from anonymizer.settings.tiers import ESSENTIAL
 
@@ -34,7 +35,7 @@ _EXAMPLES: Mapping[str, str] = {
         [[streams]]
         name = "fleet"
         window_s = 300.0
-        model = "kd"                       # or kld, kaca, cells
+        model = "$ONE"                       # or $OTHERS
         promise = { k = 10, d = 2 }
 
         [[streams.sources]]
@@ -50,7 +51,7 @@ _EXAMPLES: Mapping[str, str] = {
         name = "speed"
         lo = 0.0
         hi = 60.0
-        """,
+        """.replace("$ONE", USUAL).replace("$OTHERS", ", ".join([*MODELS][1:])),
 }
 """Examples of tables that may occur several times or not at all; the manual lists all keys."""
 _WIDTH = 96

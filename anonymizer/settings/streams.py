@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
-from anonymizer.algorithms.records.methods import AUTO, MODELS
+from anonymizer.algorithms.models.registry import MODELS, USUAL, told
+from anonymizer.algorithms.models.registry import named as models_with
+from anonymizer.algorithms.records.methods import AUTO
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath, Step
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import BY_D, FURTHER, bounds_of, criteria_of, named
-from anonymizer.domain.promises import Promise, bounds_sensitive, check_cells_promise
+from anonymizer.domain.promises import Promise, bounds_sensitive
 from anonymizer.settings.base import (
     Group,
     Name,
@@ -32,7 +34,12 @@ MOST_OF_A_VEHICLE = 100
 """Records of one vehicle in a window, where each part is a record; further ones are suppressed."""
 _MAX_AHEAD_S = 5.0
 """How far a vehicle's clock may be ahead of the gateway's: clocks set by radio or network are."""
-MethodName = Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"]
+if TYPE_CHECKING:
+    ModelName: TypeAlias = str
+    MethodName: TypeAlias = str
+else:
+    ModelName = Literal[tuple(MODELS)]
+    MethodName = Literal[(AUTO, *(name for each in MODELS.values() for name in each.of_streams))]
 
 
 class SourceSettings(Group):
@@ -171,17 +178,15 @@ class StreamSettings(Group):
     source whose times are behind those of another. None: `window_s + lateness_s`."""
     max_records: Annotated[int, Field(ge=1, le=50_000_000)] = 200_000
     """Most records in all open windows together; further vehicles are rejected as overload."""
-    model: Literal["kd", "kld", "kaca", "cells"] = "kd"
-    """`kd`: k vehicles and d values. `kld`: l sensitive values as well. `kaca`: k vehicles,
-    clustered first and generalized afterwards. `cells`: k vehicles and l sensitive values (`l` is 1
-    unless set, and at most k) in each cell of a decision tree. In the last two `d` is 1 unless set,
-    or 2 where a quasi-identifier lasts and `cumulative` is not `report`."""
-    method: MethodName = "auto"
-    """Of `kd` and `kld`: `hilbert`, the published algorithm, takes milliseconds; `best` searches
-    for up to `budget_s`; `auto` is `best` where `budget_s` is long enough for the window's records,
-    otherwise `hilbert`, and ends when the stream's next window is due or others wait. Of `kaca`:
-    `fast`, which is also `auto`, or `kmeans`, as published and slow from some 10,000 records
-    on. Of `cells`: `tree`."""
+    model: ModelName = Field(
+        default=USUAL,
+        description=" ".join(f"`{each.name}`: {each.meaning}" for each in MODELS.values())
+        + f" Of {models_with(lambda each: each.d == 1, mark='`')} `d` is 1 unless set, or 2 where a"
+        " quasi-identifier lasts and `cumulative` is not `report`.",
+    )
+    method: MethodName = Field(
+        default=AUTO, description=told(lambda each: each.in_streams, mark="`")
+    )
     target: Annotated[str, Field(max_length=64)] | None = None
     """The sensitive attribute or measure that a model will learn from the release; the tree of
     `cells` follows it. Empty: no target, cells are only made small. None: the first sensitive
@@ -290,8 +295,15 @@ class StreamSettings(Group):
         }
 
     @property
+    def by_representatives(self) -> bool:
+        """Whether a class is told by a representative, not by what its members have."""
+        return MODELS[self.model].learns and self.labels == "representative"
+
+    @property
     def learned(self) -> str | None:
-        """The attribute that the tree of `cells` learns, or None."""
+        """The attribute that the classes of a model that learns follow, or None."""
+        if not MODELS[self.model].learns:
+            return None
         sensitive = [a.name for a in self.attributes if a.role == "sensitive"]
         if self.target is None and sensitive and self.promise.bounds_sensitive:
             return sensitive[0]
@@ -300,18 +312,14 @@ class StreamSettings(Group):
     @model_validator(mode="before")
     @classmethod
     def _default_of_the_model(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
-        if isinstance(said, dict) and said.get("model") in {"kaca", "cells"}:
-            promise = said.get("promise", {})
-            if isinstance(promise, dict):
-                unbounded = {each.name: each.neutral for each in BY_D}
-                model, keeps = said["model"], _keeps_lasting(said)
-                default = {
-                    "d": 2 if keeps else MODELS[model].d,
-                    **(unbounded if model == "kaca" else {}),
-                }
-                labels = {"labels": "range"} if keeps and model == "cells" else {}
-                return labels | said | {"promise": default | promise}
-        return said
+        model = MODELS.get(str(said.get("model"))) if isinstance(said, dict) else None
+        promise = said.get("promise", {}) if model is not None else None
+        if model is None or model.d > 1 or not isinstance(promise, dict):
+            return said
+        keeps = _keeps_lasting(said)
+        unbounded = {each.name: each.neutral for each in BY_D} if model.counts_alone else {}
+        labels = {"labels": "range"} if keeps and model.learns else {}
+        return labels | said | {"promise": {"d": 2 if keeps else 1, **unbounded} | promise}
 
     @model_validator(mode="after")
     def _kafka_takes_all_of_a_stream(self) -> Self:
@@ -368,14 +376,19 @@ class StreamSettings(Group):
         if not sensitive and p.bounds_sensitive:
             of = named(criteria_of(Of.SENSITIVE), "and")
             raise ValueError(f"promise: {of} require a sensitive attribute")
-        if self.model == "kld" and p.l < 2:
-            raise ValueError('model: "kld" requires promise.l of 2 or more')
-        known = [name for name in get_args(MethodName) if name in MODELS[self.model].methods]
-        if self.method not in {AUTO, *known}:
-            raise ValueError(f'method: must be auto or {" or ".join(known)} for "{self.model}"')
+        model = MODELS[self.model]
+        if p.l < model.l:
+            raise ValueError(f'model: "{self.model}" requires promise.l of {model.l} or more')
+        try:
+            model.check(p.promise)
+        except ValueError as wrong:
+            raise ValueError(f"promise: {wrong}") from None
+        if self.method not in {AUTO, *model.of_streams}:
+            known = " or ".join((AUTO, *model.of_streams))
+            raise ValueError(f'method: must be {known} for "{self.model}"')
         further = [each for each in FURTHER if each.is_asked(getattr(p.promise, each.name))]
-        if self.model == "kaca" and further:
-            raise ValueError('promise: "kaca" supports k, d and l only')
+        if model.counts_alone and further:
+            raise ValueError(f'promise: "{self.model}" supports k, d and l only')
         numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
         for each in further:
             if each.per_attribute and not numeric.issuperset(getattr(p, each.name)):
@@ -384,7 +397,7 @@ class StreamSettings(Group):
 
     @model_validator(mode="after")
     def _check_cells(self) -> Self:
-        if self.model != "cells":
+        if not MODELS[self.model].learns:
             if self.target is not None:
                 raise ValueError(f'target: not available for "{self.model}"')
             if self.labels != "representative":
@@ -392,10 +405,6 @@ class StreamSettings(Group):
             return self
 
         p = self.promise
-        try:
-            check_cells_promise(p.promise)
-        except ValueError as wrong:
-            raise ValueError(f"promise: {wrong}") from None
         role_of = {a.name: a.role for a in self.attributes}
         if self.target and role_of.get(self.target, "qi") == "qi":
             raise ValueError("target: must be a sensitive attribute or a measure")
@@ -419,8 +428,7 @@ class StreamSettings(Group):
             "promise.l of 2 or more for a lasting sensitive attribute": "sensitive" in roles
             and p.l < 2,
             'labels = "range": a representative does not hold what others have': "qi" in roles
-            and self.model == "cells"
-            and self.labels == "representative",
+            and self.by_representatives,
         }
         for needed in (needed for needed, is_lacking in lacks.items() if is_lacking):
             raise ValueError(

@@ -19,8 +19,8 @@ from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.division import Division, Whole
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.methods import TimeBudget
 from anonymizer.algorithms.records.ranges import at_borders, form, settle, verify
+from anonymizer.algorithms.records.task import TimeBudget
 from anonymizer.app.anonymize.class_labels import Labelling
 from anonymizer.app.anonymize.label_verification import n_faulty
 from anonymizer.app.anonymize.plan import ReleasePlan

@@ -25,9 +25,9 @@ from typing import Any, Self, Unpack
 import numpy as np
 import polars as pl
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.division import Division, Whole, divide
-from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.api.keywords import RangeKeywords, takes_keywords
 from anonymizer.app.anonymize.class_forming import COSTS

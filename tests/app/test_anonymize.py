@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.methods import MODELS, Model, Task
+from anonymizer.algorithms.records.task import Task
 from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.label_verification import n_faulty
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -313,7 +314,7 @@ def endless(task: Task) -> Int32Array:
 
 
 METHODS = {"careless": careless, "choosy": choosy, "endless": endless}
-OWN = {"kd": Model(d=2, l=1, methods=METHODS)}
+OWN = {"kd": replace(MODELS["kd"], methods=METHODS)}
 
 
 def test_what_breaks_its_promise_is_not_published() -> None:
@@ -352,7 +353,7 @@ def test_a_search_that_ran_out_of_time_before_a_later_one_is_told_too() -> None:
         people(),
         DECLARED,
         replace(PLAN, method="best", suppress=0.1, time_budget_s=100.0),
-        models={"kd": Model(d=2, l=1, methods={"best": best})},
+        models={"kd": replace(MODELS["kd"], methods={"best": best})},
         clock=lambda: float(next(time)),
     ).report
     assert n_searches == 2

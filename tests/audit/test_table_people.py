@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.algorithms.records.methods import MODELS
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.release_files import ReleasePaths, write_release
 from anonymizer.app.anonymize.table_anonymization import anonymize

@@ -19,8 +19,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.interval_hierarchy import branches_of
-from anonymizer.algorithms.records.methods import MODELS, weighs
+from anonymizer.algorithms.records.methods import weighs
 from anonymizer.algorithms.records.time_columns import LEVELS
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.release_files import ReleasePaths, write_release

@@ -12,7 +12,6 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.leftovers import housed
 from anonymizer.algorithms.cells.tree import LEAF, Grown, grow
@@ -20,7 +19,8 @@ from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import class_keeps
-from anonymizer.algorithms.records.problem import Problem, ProblemArrays, make_problem
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
+from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import (
     BoolArray,
     FloatArray,
@@ -29,8 +29,7 @@ from anonymizer.domain.arrays import (
     RecordArray,
     UInt8Array,
 )
-from anonymizer.domain.promises import Promise, check_cells_promise
-from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
+from anonymizer.domain.records import NO_CODE, Attribute
 
 NOTHING, CELL, FORK, ALL_LEFT, ALL_RIGHT = range(5)
 """State of a node: no cell below it keeps the promise; it is a cell; both its children remain; all
@@ -291,27 +290,18 @@ def _assign(
     return class_of
 
 
-def cells(
-    records: Records,
-    schema: Schema,
-    promise: Promise,
-    *,
-    target: ArrayLike | None,
-    numeric: bool = False,
-    seed: int = 0,
-) -> TreeCells:
-    """Return the cells of a decision tree that keep the promise.
+def _tree(task: Task) -> Int32Array:
+    grown = grow(
+        task.records,
+        task.schema,
+        task.target,
+        min_leaf=task.promise.k,
+        numeric=task.numeric_target,
+        seed=task.seed,
+        usual_qi=task.usual_qi,
+    )
+    return prune(grown, task.problem).class_of
 
-    Parameters
-    ----------
-    target, numeric, seed
-        See `grow`.
 
-    Raises
-    ------
-    ValueError
-        If the promise cannot be kept by any table: see `check_cells_promise`.
-    """
-    check_cells_promise(promise)
-    grown = grow(records, schema, target, min_leaf=promise.k, numeric=numeric, seed=seed)
-    return prune(grown, make_problem(records, schema, promise))
+METHODS = {"tree": _tree}
+"""By name, for the model."""

@@ -4,7 +4,7 @@ The source is an analysis of truck toll records, without a paper: see `kaca`.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from math import inf
@@ -16,6 +16,7 @@ from anonymizer.algorithms.kaca.class_merging import join_alike, merge
 from anonymizer.algorithms.kaca.features import Feature, features
 from anonymizer.algorithms.kaca.local_improvement import improve
 from anonymizer.algorithms.records.problem import Problem, make_problem
+from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Records, Schema
@@ -145,3 +146,19 @@ def _may_grow(problem: Problem) -> bool:
         and (rule["entropy"] <= 0).all()
         and (rule["closeness"] == inf).all()
     )
+
+
+def _of(method: Method) -> Callable[[Task], Int32Array]:
+    return lambda task: kaca(
+        task.records,
+        task.schema,
+        task.promise,
+        method=method,
+        how=task.features,
+        seed=task.seed,
+        problem=task.problem,
+    )
+
+
+METHODS = {each.value: _of(each) for each in Method}
+"""By name, for the model."""

@@ -1,7 +1,7 @@
 """Division of a table into ranges that can be anonymized one by one, learned from a sample.
 
 Methods that fill classes along the Hilbert order get stretches of that order. Methods that cut the
-table from the top, which are those of `kaca` and `cells`, get the boxes that their own first cuts
+table from the top, which are those of clusters and cells, get the boxes that their own first cuts
 make: across stretches of a curve their classes would lose more, see notes/laboratory.md.
 """
 
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from anonymizer.algorithms.cells.tree import LEAF, bare, divided, grow, leaves
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.algorithms.kaca.features import Feature, features
+from anonymizer.algorithms.models.model import MadeOf
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.ordering import hilbert_key
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
@@ -79,12 +81,12 @@ def divide(
     qi, target
         Codes and target of all records, or of an even sample; at least one record.
     """
-    if whole.model not in {"kaca", "cells"}:
+    if MODELS[whole.model].formed is MadeOf.STRETCHES:
         sizes = [attribute.size for attribute in whole.schema.qis]
         return Stretches(cuts(hilbert_key(qi, sizes), n_ranges), sizes)
     min_leaf = max(len(qi) // (2 * n_ranges), 1)
     seen = _features(qi, whole)
-    if whole.model == "cells":
+    if MODELS[whole.model].formed is MadeOf.CELLS:
         tree = grow(
             _records(qi),
             whole.schema,
@@ -163,7 +165,7 @@ class Boxes:
 
 def _features(qi: Int32Array, whole: Whole) -> FeatureArray:
     """Return the features by which the model compares records, shape (n, features)."""
-    if whole.model == "cells":
+    if MODELS[whole.model].formed is MadeOf.CELLS:
         return encode(values_of(qi, whole.schema.qis), whole.schema.qis)
     found: FeatureArray = features(_records(qi), whole.schema, whole.features).astype(np.float32)
     return found

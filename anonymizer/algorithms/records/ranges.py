@@ -16,16 +16,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.division import Whole
-from anonymizer.algorithms.records.methods import MODELS, Task
 from anonymizer.algorithms.records.ordering import arranged, hilbert_order
 from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.verification import check_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.records import Records, Schema
-from anonymizer.errors import GuaranteeError
 
 NO_GROUP = -1
 """Group of a range that has nothing to settle."""
@@ -73,17 +73,8 @@ def form(
 
 
 def verify(records: Records, whole: Whole, class_of: Int32Array) -> None:
-    """Verify classes of a part of the table.
-
-    Raises
-    ------
-    GuaranteeError
-        If a class does not meet the criteria.
-    """
-    schema, promise = whole.schema, whole.promise
-    broken = verify_classes(records, schema, promise, class_of, usual=whole.usual)
-    if broken:
-        raise GuaranteeError(f"{len(broken)} breaches of the promise were found in the classes")
+    """Raise `GuaranteeError` if a class of a part of the table does not meet the criteria."""
+    check_classes(records, whole.schema, whole.promise, class_of, usual=whole.usual)
 
 
 def at_borders(records: Records, schema: Schema, class_of: Int32Array) -> BoolArray:

@@ -14,6 +14,7 @@ from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
 from anonymizer.domain.promises import Promise, asked_of
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.errors import GuaranteeError
 
 NO_ATTRIBUTE = Attribute("", np.zeros(1))
 """Stands where a column is of no single attribute."""
@@ -39,6 +40,21 @@ class Violation:
     class_number: int
     part: str
     attribute: str = ""
+
+
+def check_classes(
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    class_of: Int32Array,
+    *,
+    usual: Sequence[IntArray] | None = None,
+) -> None:
+    """Raise `GuaranteeError` if a class breaks the promise; see `verify_classes`."""
+    if broken := verify_classes(records, schema, promise, class_of, usual=usual):
+        raise GuaranteeError(
+            f"{len(broken)} breaches of the promise were found in the classes: nothing is published"
+        )
 
 
 def verify_classes(

@@ -10,9 +10,10 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
-from anonymizer.algorithms.records.methods import WORK_PER_S, Method, Task, TimeBudget, searches
+from anonymizer.algorithms.records.methods import WORK_PER_S, Method, searches
 from anonymizer.algorithms.records.ordering import arranged, numbered
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
+from anonymizer.algorithms.records.task import Task, TimeBudget
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.table_options import CostName
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray

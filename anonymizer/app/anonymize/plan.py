@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from os import PathLike, fspath
 
+from anonymizer.algorithms.models.registry import MODELS, USUAL
 from anonymizer.algorithms.records.attributes import Branch, in_bands
-from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
+from anonymizer.algorithms.records.methods import AUTO, SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.algorithms.records.time_columns import Level, calendar_levels
 from anonymizer.app.table_options import (
     AuditOptions,
@@ -55,10 +56,10 @@ class ReleasePlan:
     seed
         Seed of everything random.
     target
-        For `cells`: the sensitive or kept column of the classes that a model will learn from the
-        release. None: there is no target.
+        Of a model that learns: the sensitive or kept column of the classes that will be learned
+        from the release. None: there is no target.
     labels, language
-        For `kaca`: the form of each quasi-identifier's labels (default `plain`), and their
+        Of a model with labels: the form of each quasi-identifier's (default `plain`), and their
         language. A column in the form `hours` must be declared as a time.
     measures
         Numeric columns whose mean over each class is published; that of a quasi-identifier in
@@ -68,7 +69,7 @@ class ReleasePlan:
         count as one.
     """
 
-    model: str
+    model: str = USUAL
     promise: Promise
     method: str = AUTO
     cost: CostName = "range"
@@ -86,6 +87,12 @@ class ReleasePlan:
     bands: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
+_AS_ASKED = (
+    *("model", "cost", "dm_weight", "share_price", "suppress", "time_budget_s", "seed", "target"),
+    "language",
+)
+
+
 def make_plan(options: TableOptions) -> ReleasePlan:
     """Return the plan that options ask for, with the defaults of the model.
 
@@ -98,22 +105,14 @@ def make_plan(options: TableOptions) -> ReleasePlan:
     d = chosen.d if options.d is None else options.d
     l = chosen.l if options.l is None else options.l  # noqa: E741  the field's name for it
     return ReleasePlan(
-        model=options.model,
         method=AUTO if options.method is None else options.method,
         promise=_promise(options, options.k, d, l, by_d=1 if options.as_published else d),
-        cost=options.cost,
-        dm_weight=options.dm_weight,
         prefer_share=1.0 if options.prefer_share is None else options.prefer_share,
-        share_price=options.share_price,
         weights=_weights(options.weights or {}),
-        suppress=options.suppress,
-        time_budget_s=options.time_budget_s,
-        seed=options.seed,
-        target=options.target,
         labels=options.labels or {},
-        language=options.language,
         measures=names_of(options.measures),
         bands=options.bands or {},
+        **{name: getattr(options, name) for name in _AS_ASKED},
     )
 
 

@@ -9,9 +9,10 @@ from math import inf
 from typing import Any, Literal
 
 from anonymizer import __version__
+from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
-from anonymizer.algorithms.records.methods import Model, searches
+from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.releases.released_classes import publish as as_seen

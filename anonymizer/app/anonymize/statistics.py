@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.kaca.class_statistics import summarize
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.errors import InputError, SettingsError
@@ -75,6 +74,10 @@ def with_summaries(
     InputError
         If a published column has one of these names.
     """
+    from anonymizer.algorithms.kaca.class_statistics import (  # noqa: PLC0415  few releases have means
+        summarize,
+    )
+
     titles = [COUNT_COLUMN, *(f"{MEAN_PREFIX}{name}" for name in names)]
     if taken := [title for title in titles if title in publication.frame.columns]:
         raise InputError(f"column {taken[0]}: the release has one of this name")

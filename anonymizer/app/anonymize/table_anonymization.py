@@ -6,17 +6,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.criteria import ROUNDING
-from anonymizer.algorithms.records.methods import (
-    AUTO,
-    MODELS,
-    Model,
-    search_is_compiled,
-    searches,
-    warm_up,
-    weighs,
-)
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.methods import AUTO, searches, weighs
+from anonymizer.algorithms.records.verification import check_classes
 from anonymizer.app.anonymize.class_forming import COSTS, form_classes
 from anonymizer.app.anonymize.class_labels import joined, labelling_of
 from anonymizer.app.anonymize.one_row_each import one_row_each
@@ -25,9 +19,9 @@ from anonymizer.app.anonymize.publication import Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import criteria_of, named
-from anonymizer.domain.promises import bounds_sensitive, check_cells_promise
+from anonymizer.domain.promises import bounds_sensitive
 from anonymizer.domain.records import Schema
-from anonymizer.errors import GuaranteeError, InputError, SettingsError
+from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import TextTable
 
@@ -104,6 +98,10 @@ def anonymize(
         coded, measure = one_row_each(coded, measure, seed=plan.seed)
         plan = _with_method(plan, model)
     with steps.timed("compile"):
+        from anonymizer.algorithms.records.class_methods import (  # noqa: PLC0415  few methods need it
+            warm_up,
+        )
+
         warm_up(plan.method, coded.schema, plan.promise)
     with steps.timed("partition"):
         formed = form_classes(
@@ -120,12 +118,7 @@ def anonymize(
         if model.has_labels:
             class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
     with steps.timed("verify"):
-        broken = verify_classes(coded.records, coded.schema, plan.promise, class_of)
-        if broken:
-            raise GuaranteeError(
-                f"{table.path}: {len(broken)} breaches of the promise were found in the classes: "
-                "nothing is published"
-            )
+        check_classes(coded.records, coded.schema, plan.promise, class_of)
     with steps.timed("generalize"):
         publication, n_withheld = publish(coded, class_of, COSTS[plan.cost], labelling), 0
         _check_limit(table, plan, n=coded.records.n, n_published=len(publication.frame))
@@ -214,10 +207,12 @@ def model_of(plan: ReleasePlan, schema: Schema, models: Mapping[str, Model] = MO
     _check_names(plan, schema)
     if not model.has_labels and plan.labels:
         raise SettingsError(f"label: not available for model {plan.model}")
-    if plan.model == "cells":
-        _check_cells(plan)
-    elif plan.target is not None:
+    if plan.target is not None and not model.learns:
         raise SettingsError(f"target: not available for model {plan.model}")
+    try:
+        model.check(promise)
+    except ValueError as error:
+        raise SettingsError(f"model {plan.model}: {error}") from None
     return model
 
 
@@ -235,15 +230,8 @@ def _check_names(plan: ReleasePlan, schema: Schema) -> None:
         raise SettingsError("weight: of one quasi-identifier at least it must be above 0")
 
 
-def _check_cells(plan: ReleasePlan) -> None:
-    try:
-        check_cells_promise(plan.promise)
-    except ValueError as error:
-        raise SettingsError(f"model cells: {error}") from error
-
-
 def check_target(target: str, open_: Sequence[str], n_values: Callable[[str], int]) -> None:
-    """Check the target of `cells`.
+    """Check the target of a model that learns.
 
     Parameters
     ----------
@@ -268,6 +256,10 @@ def _with_method(plan: ReleasePlan, model: Model) -> ReleasePlan:
 
     A search is given work and no time, so it pays however many rows there are.
     """
+    from anonymizer.algorithms.records.class_methods import (  # noqa: PLC0415  likewise
+        search_is_compiled,
+    )
+
     # In the background (`kernel_background`), a search that is not asked for is not waited for.
     budget_s = plan.time_budget_s if plan.method != AUTO or search_is_compiled() else 0.0
     name = model.method_name(plan.method, n=0, time_budget_s=budget_s)

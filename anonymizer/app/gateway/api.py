@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
+from anonymizer.algorithms.models.registry import LABELLED, MODELS
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.declaration import Stream
@@ -77,7 +78,7 @@ async def serve_tools(settings: Settings) -> None:
     streams = declared_streams(settings)
     queries = toll_queries(settings, streams)
     if queries is None:
-        raise SettingsError('streams: none is of model "kaca" and publishes the toll API\'s fields')
+        raise SettingsError(f"streams: none is of {LABELLED} and publishes the toll API's fields")
     queries.store.count([queries.stream.settings.name])
     from anonymizer.web.mcp_tools import tool_server  # noqa: PLC0415  an extra
 
@@ -86,4 +87,4 @@ async def serve_tools(settings: Settings) -> None:
 
 def _answers(settings: StreamSettings) -> bool:
     names = [a.name for a in settings.attributes if a.role != "sensitive"]
-    return settings.model == "kaca" and sorted(names) == sorted(SHOWN)
+    return MODELS[settings.model].has_labels and sorted(names) == sorted(SHOWN)

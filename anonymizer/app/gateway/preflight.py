@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.codecs.owntracks import KEY_BYTES
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError, SettingsError, TransportError
-from anonymizer.extras import MissingExtraError, extras_of_method, require
+from anonymizer.extras import MissingExtraError, require
 from anonymizer.files.device_registry import read_registry
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import network_for
@@ -173,7 +174,7 @@ def _check_token(settings: Settings) -> None:
 def _declared(settings: Settings) -> "list[Stream]":
     for stream in settings.streams:
         try:
-            require(*extras_of_method(stream.model, stream.method))
+            require(*MODELS[stream.model].extras_of(stream.method))
         except MissingExtraError as error:
             raise SettingsError(f"streams: {stream.name}: {error}") from None
 

@@ -11,11 +11,15 @@ from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.pruning import prune
 from anonymizer.algorithms.cells.tree import Grown, grow
+from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.models.registry import MODELS
+from anonymizer.algorithms.records.class_methods import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.methods import AUTO, MODELS, Model, Task, searches, warm_up
+from anonymizer.algorithms.records.methods import AUTO, TIME_BUDGET_S, searches
 from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.verification import check_classes
 from anonymizer.app.anonymize.class_forming import work_in
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.model_score import score_of_release
@@ -23,10 +27,9 @@ from anonymizer.app.tuning.space import MINIMIZER
 from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.errors import GuaranteeError
 from anonymizer.pipeline.records.cells_model import target_of
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 
 
 def has_search(bench: Bench, model: str) -> bool:
@@ -46,7 +49,7 @@ def prepare(bench: Bench, models: Iterable[str]) -> None:
 def method_of(bench: Bench, model: Model, n: int) -> str:
     """Return the method for a window of n records."""
     if bench.stream is None:
-        return model.method_name(AUTO, n=n, time_budget_s=model.time_budget_s)
+        return model.method_name(AUTO, n=n, time_budget_s=TIME_BUDGET_S)
     settings = bench.stream.settings
     same = MODELS[settings.model].forms_classes_like(model)
     method = settings.method if same else AUTO
@@ -55,12 +58,7 @@ def method_of(bench: Bench, model: Model, n: int) -> str:
 
 def verify(bench: Bench, promise: Promise, class_of: Int32Array, *, window: int = 0) -> None:
     """Raise `GuaranteeError` if the classes of a window do not keep the promise."""
-    records = bench.windows[window].records
-    if broken := verify_classes(records, bench.schema, promise, class_of):
-        raise GuaranteeError(
-            f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
-            f"{len(broken)} violations of the promise were found in the classes"
-        )
+    check_classes(bench.windows[window].records, bench.schema, promise, class_of)
 
 
 def bytes_of(class_of: Sequence[Int32Array]) -> bytes:
@@ -84,9 +82,11 @@ class FoldRecords:
     grown: dict[str | None, list[Grown]] = field(default_factory=dict)
     score_of: dict[bytes, float | None] = field(default_factory=dict)
 
-    def trees(self, promise: Promise, k: int) -> Sequence[Grown]:
+    def trees(self, promise: Promise, model: Model) -> Sequence[Grown]:
         """Return the tree of each window, with leaves of k records."""
-        learned = _learned(self.bench, promise)
+        k, learned = promise.k, None
+        if self.bench.stream is not None:
+            learned = _served(self.bench, promise, model).settings.learned
         if learned not in self.grown:
             windows = self.bench.windows
             self.grown[learned] = [_grown(self.bench, each, k, learned) for each in windows]
@@ -108,7 +108,6 @@ class Former:
     """
 
     promise: Promise
-    model_name: str
     model: Model
     row_time: RowTime
     n_configurations: int
@@ -120,8 +119,8 @@ class Former:
         """Return the verified class of each record by window, or why no window has any."""
         bench = part.bench
         trees: Sequence[Grown | None] = [None] * len(bench.windows)
-        if self.model_name == "cells":
-            trees = part.trees(self.promise, self.promise.k)
+        if self.model.learns:
+            trees = part.trees(self.promise, self.model)
         found = [self._classes(bench, i, tree) for i, tree in enumerate(trees)]
         reasons = [why for _, why in found]
         return (None, reasons[0]) if None not in reasons else ([of for of, _ in found], None)
@@ -140,9 +139,7 @@ class Former:
         """Return the verified class of each record of window i, or why there are none."""
         promise, records = self.promise, bench.windows[i].records
         problem = make_problem(records, bench.schema, promise)
-        why = why_impossible(problem, bench.schema) or _why_not_served(
-            bench, promise, self.model_name
-        )
+        why = why_impossible(problem, bench.schema) or _why_not_served(bench, promise, self.model)
         if why is not None:
             return np.full(records.n, SUPPRESSED, np.int32), why
         class_of = prune(tree, problem).class_of if tree else self._formed(bench, i, problem)
@@ -164,7 +161,7 @@ class Former:
     ) -> Int32Array:
         work = None
         if searches(method):
-            work = work_in(min(self.model.time_budget_s, self.row_time.search_s), problem)
+            work = work_in(min(TIME_BUDGET_S, self.row_time.search_s), problem)
 
         def note(used: int) -> None:
             self.cut_short |= work is not None and used >= work
@@ -189,32 +186,36 @@ class Former:
             n_configurations=self.n_configurations,
             n_searches=self.n_configurations * self.n_windows - self.n_formed,
         )
-        served = _served(bench, self.promise, self.model_name)
+        served = _served(bench, self.promise, self.model)
         class_of = _as_the_gateway(served, window, time_left, bench.seed)
         self.cut_short |= time_left.ended_search
         return class_of
 
 
-def _why_not_served(bench: Bench, promise: Promise, model: str) -> str | None:
+def _why_not_served(bench: Bench, promise: Promise, model: Model) -> str | None:
     """Return why no stream can have a promise, or None if one can; see `StreamSettings`."""
-    if bench.stream is None or model != "cells":
+    try:
+        model.check(promise)
+    except ValueError as error:
+        return str(error)
+    if bench.stream is None or not model.learns:
         return None
-    settings = _served(bench, promise, "cells").settings
+    settings = _served(bench, promise, model).settings
     sensitive = {attribute.name for attribute in bench.schema.sensitive}
     if settings.learned in sensitive and not settings.promise.bounds_sensitive:
         return f"{settings.learned} is sensitive and the target of the tree: l must be 2 or more"
     return None
 
 
-def _served(bench: Bench, promise: Promise, model: str) -> Stream:
+def _served(bench: Bench, promise: Promise, model: Model) -> Stream:
     """Return the stream of a bench with another promise and model."""
     stream = bench.stream
     assert stream is not None  # noqa: S101  the caller has seen to it
     names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
-    same = MODELS[stream.settings.model].forms_classes_like(MODELS[model])
+    same = MODELS[stream.settings.model].forms_classes_like(model)
     asked = {"k": promise.k, "d": promise.d, "l": promise.l}
     changes = {
-        "model": model,
+        "model": model.name,
         "method": stream.settings.method if same else AUTO,
         "attributes": tuple(a for a in stream.settings.attributes if a.name in names),
         "promise": stream.settings.promise.model_copy(update=asked),
@@ -232,14 +233,9 @@ def _as_the_gateway(
     class_of = model.joined(
         records, model.classes(records, measures, time_left=time_left, seed=seed)
     )
-    values = model.generalized(records, classes_of(class_of), seed=seed)
-    rejected = [*model.rejected(records, class_of, values, seed=seed)]
+    values = model.generalized(records, classes_of(class_of))
+    rejected = [*model.rejected(records, class_of, values)]
     return without_gaps(np.where(np.isin(class_of, rejected), np.int32(SUPPRESSED), class_of))
-
-
-def _learned(bench: Bench, promise: Promise) -> str | None:
-    """Return the attribute that the tree of a stream learns under a promise; None for a table."""
-    return None if bench.stream is None else _served(bench, promise, "cells").settings.learned
 
 
 def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from anonymizer.algorithms.records.methods import MODELS
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.tuning.space import Configuration
 from anonymizer.domain.criteria.registry import BY_D
 from anonymizer.domain.promises import Promise
@@ -44,7 +44,7 @@ def proposal_for_stream(
     if not MODELS[settings.model].forms_classes_like(MODELS[configuration.model]):
         for key in ("method", "target", "labels"):
             fields.pop(key, None)  # other models do not have it
-    if configuration.model == "cells" and target is not None:
+    if MODELS[configuration.model].learns and target is not None:
         fields["target"] = target
     for attribute in fields["attributes"]:
         if attribute.get("values") == "time_of_day":  # this declares its domain
@@ -93,7 +93,7 @@ def proposal_for_table(
         "Domains that were not declared are those of the values in the table: check them.",
         *(f"{each}: sources must send the number of its band, from 0." for each in banded),
     ]
-    if configuration.model == "cells":
+    if MODELS[configuration.model].learns:
         known = target in {each.name for each in schema.sensitive}
         fields["target"] = _name(target) if target is not None and known else ""
         if target is not None and not known:

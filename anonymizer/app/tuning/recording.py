@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.tuning.bench import Bench, Trained, Window, split_windows
 from anonymizer.domain.criteria.registry import BY_D
 from anonymizer.domain.outcomes import Outcome
@@ -230,14 +231,14 @@ def bench_of_stream(
     if trained.target is not None:
         kept, test_windows = split_windows(windows, share=trained.held_out, seed=seed)
         settings = settings.model_copy(update={"target": trained.target})
-    asked, kaca = stream.settings.promise, stream.settings.model == "kaca"
+    asked, counts_alone = stream.settings.promise, MODELS[settings.model].counts_alone
     return Bench(
         schema=stream.schema,
         windows=kept,
         test_windows=test_windows,
         base=stream.promise,
         # It has no such bound, but other models have.
-        stated={} if kaca else {each.name: getattr(asked, each.name) for each in BY_D},
+        stated={} if counts_alone else {each.name: getattr(asked, each.name) for each in BY_D},
         # Without readers: they cannot be sent to another process.
         stream=replace(stream, readers=(), settings=settings),
         learner=trained.learner,

@@ -1,12 +1,13 @@
 """Grid of the configurations that a search tries."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.records.methods import MODELS, Model
+from anonymizer.algorithms.models.cells import MODEL as CELLS
+from anonymizer.algorithms.models.registry import MODELS, named
 from anonymizer.errors import SettingsError
 
 Names: TypeAlias = tuple[str, ...]
@@ -16,7 +17,7 @@ _MOST_TRIED = 100_000
 MINIMIZER = "minimizer"
 """Beside the models of releases: rows generalized as far as the user's own model keeps its score,
 see `minimized`."""
-_KINDS = {**MODELS, MINIMIZER: Model(d=1, l=1, methods={})}
+_KINDS = {**MODELS, MINIMIZER: replace(CELLS, name=MINIMIZER, methods={})}
 
 
 class Configuration(BaseModel):
@@ -97,7 +98,8 @@ class Space:
         )
         if not found:
             raise SettingsError(
-                "there is no configuration to try: l is at most k, and 2 or more with kld"
+                "there is no configuration to try: l is at most k, and 2 or more with"
+                f" {named(lambda each: each.l > 1)}"
             )
         return found
 
@@ -105,8 +107,8 @@ class Space:
         return _KINDS[model].d if model == MINIMIZER else max(_KINDS[model].d, self.least_d)
 
     def _l(self, model: str, k: int, *, sensitive: bool) -> Iterator[int]:
-        if not sensitive or model == "kd":
-            if not _KINDS[model].needs_sensitive:
+        if not sensitive or "l" not in _KINDS[model].promises:
+            if sensitive or not _KINDS[model].needs_sensitive:
                 yield 1
             return
         least = _KINDS[model].l

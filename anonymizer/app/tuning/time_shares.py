@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-from anonymizer.algorithms.records.methods import TimeBudget
+from anonymizer.algorithms.records.task import TimeBudget
 
 TUNE_TIME_BUDGET_S = 600.0
 """Default time budget of `tune`, for all configurations together."""

@@ -7,8 +7,10 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from anonymizer.algorithms.models.cells import MODEL as CELLS
+from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.measures import Measures, measure
-from anonymizer.algorithms.records.methods import MODELS, Model
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.releases.released_classes import publish
 from anonymizer.app.tuning.bench import Bench, Window
@@ -155,7 +157,7 @@ def _learned_by_attacks(bench: Bench, class_of: Sequence[Int32Array]) -> Mapping
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Configurations that differ only in l: those of `cells` share a tree."""
+    """Configurations that differ only in l: those of a model that learns share a tree."""
 
     model: str
     k: int
@@ -225,7 +227,7 @@ def try_row(
         )
         n_left = len(configurations) - len(trials)
         n_windows = sum(len(part.bench.windows) for part in parts)
-        former = Former(promise, row.model, models[row.model], row_time, n_left, n_windows)
+        former = Former(promise, models[row.model], row_time, n_left, n_windows)
         class_of, why = former.release(parts[0])
         if class_of is None:
             trials.append(Trial(configuration=configuration, state="impossible", why=why))
@@ -261,7 +263,7 @@ def _minimized(
     )
 
     def released(of: Bench) -> tuple[Int32Array | None, str | None]:
-        former = Former(promise, "cells", MODELS["cells"], RowTime(), 1, 1)
+        former = Former(promise, CELLS, RowTime(), 1, 1)
         found, why = former.release(FoldRecords(of))
         return (None, why) if found is None or (found[0] < 0).all() else (found[0], None)
 

@@ -27,10 +27,10 @@ from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.records.anonymize_window import standing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, numbered, recoded
-from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.open_stream import OpenStream
 from anonymizer.pipeline.records.store_port import forgotten_before
 from anonymizer.pipeline.records.topics import KEY_BYTES
+from anonymizer.pipeline.records.window_models import seed_of
 from anonymizer.settings import LimitSettings
 
 _PIECE_ROWS = 8192

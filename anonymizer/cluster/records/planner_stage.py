@@ -72,11 +72,11 @@ from anonymizer.cluster.stage import Send, reading, refuse
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import recoded
-from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.release_messages import encode_window
 from anonymizer.pipeline.records.silence import silent_in
 from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.pipeline.records.window_classes import Verified
+from anonymizer.pipeline.records.window_models import seed_of
 from anonymizer.settings import Settings
 
 

@@ -23,7 +23,6 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.join import numbered
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, encode_classes
 from anonymizer.pipeline.records.silence import heard_of
 from anonymizer.pipeline.records.window_classes import (
@@ -35,6 +34,7 @@ from anonymizer.pipeline.records.window_classes import (
     summary_of,
     verified,
 )
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -39,8 +39,8 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
 from anonymizer.pipeline.records.window_classes import Verified, verified
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS, seed_of
 from anonymizer.settings import Settings
 
 

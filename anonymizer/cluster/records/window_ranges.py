@@ -23,11 +23,13 @@ from math import ceil, isfinite
 
 import numpy as np
 
+from anonymizer.algorithms.models.model import MadeOf
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.division import Division, Stretches, Whole, divide
 from anonymizer.algorithms.records.founding import lasting_only
-from anonymizer.algorithms.records.methods import MODELS, WORK_PER_S, searches
+from anonymizer.algorithms.records.methods import WORK_PER_S, searches
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.ranges import at_borders
 from anonymizer.cluster.records.window_messages import Memories, Survey
@@ -46,8 +48,6 @@ SAMPLED = 1024
 """Number of records by which each range is found: its size is met within a few percent."""
 _CODE_BYTES = 4
 _COMPANY_BYTES = 8
-_MEETING = frozenset({"kd", "kld"})
-"""Models whose classes at the borders meet what found no class."""
 _NO_TIME_S = 1e-9
 """Too little for any search, where a model would choose one by itself."""
 _FEWEST_OWN = 4
@@ -87,12 +87,16 @@ def n_ranges_of(stream: Stream, n_records: int, n_vehicles: int, *, records_per_
     compares with all of them. Where classes are formed of one record of each vehicle, ranges are
     larger if vehicles are few.
     """
-    if stream.settings.model == "cells" or isfinite(stream.promise.t):
+    if _formed(stream) is MadeOf.CELLS or isfinite(stream.promise.t):
         return min(n_records, 1)
     n_ranges = ceil(n_records / records_per_range)
-    if stream.settings.model in _MEETING:
+    if _formed(stream) is MadeOf.STRETCHES:
         return n_ranges
     return min(n_ranges, max(n_vehicles // (_FEWEST_OWN * stream.promise.k), 1))
+
+
+def _formed(stream: Stream) -> MadeOf:
+    return MODELS[stream.settings.model].formed
 
 
 def stage_of(stream: int, range_: int, n_stages: int) -> int:
@@ -161,7 +165,9 @@ class Places:
             promise=self.stream.promise,
             model=settings.model,
             method=settings.method,
-            features=features_of(self.stream, self.schema) if settings.model == "kaca" else (),
+            features=features_of(self.stream, self.schema)
+            if _formed(self.stream) is MadeOf.CLUSTERS
+            else (),
         )
         return divide(sample.reshape(-1, len(self.columns)), whole, n_ranges=n_asked)
 
@@ -230,10 +236,10 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
         without &= (company == NO_COMPANY) | ~np.isin(company, in_class)
         if (is_new := kept.cohorts.is_new)[kept.class_of != SUPPRESSED].any():
             without &= ~is_new
-    elif stream.settings.model not in _MEETING:
+    elif _formed(stream) is not MadeOf.STRETCHES:
         without &= bool(without.all())
     without[np.flatnonzero(without)[most:]] = False
-    if kept.cohorts is not None or stream.settings.model not in _MEETING:
+    if kept.cohorts is not None or _formed(stream) is not MadeOf.STRETCHES:
         return without
     meets: BoolArray = without | at_borders(kept.records, stream.schema, kept.class_of)
     return meets

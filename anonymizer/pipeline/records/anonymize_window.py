@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from anonymizer.algorithms.records import methods
+from anonymizer.algorithms.records import class_methods
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.arrays import IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -170,7 +170,7 @@ def warm_up(stream: Stream, model: WindowModel) -> None:
     a window needs them.
     """
     if current_background() is not None:
-        methods.warm_up("best", stream.schema, stream.promise)
+        class_methods.warm_up("best", stream.schema, stream.promise)
         return
     n = 2 * stream.promise.k
     turns = iter(range(_WARM_TURNS, 0, -1))

@@ -1,6 +1,6 @@
 """Cells of a decision tree over the records of a window, and the representative of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,8 @@ from anonymizer.algorithms.cells.representatives import is_missing, representati
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
 from anonymizer.algorithms.records.generalized_values import whole
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.records import Attribute, Records
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.window_model import (
-    Asked,
-    WindowModel,
-    form_classes,
-    generalized_values,
-    uncovered_classes,
-)
+from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.pipeline.records.window_model import Asked, WindowModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +25,6 @@ class DecisionTree(WindowModel):
     their members alone. A border is never published.
     """
 
-    stream: Stream
-
     def classes(
         self,
         records: Records,
@@ -44,18 +35,8 @@ class DecisionTree(WindowModel):
         asked: Asked | None = None,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
-        sensitive = (self.stream.schema if asked is None else asked.schema).sensitive
-        codes = np.column_stack([records.sensitive, measures])
-        each = (*sensitive, *self.stream.measures)
-        target, numeric = target_of(each, self.stream.settings.learned, codes)
-        class_of = form_classes(
-            self.stream,
-            records,
-            time_left=time_left,
-            seed=seed,
-            target=target,
-            numeric_target=numeric,
-            asked=asked,
+        class_of = WindowModel.classes(
+            self, records, measures, time_left=time_left, seed=seed, asked=asked
         )
         # Of two cells with the same values, the one that comes first is random: in the tree it is
         # the one with the smaller values.
@@ -63,16 +44,17 @@ class DecisionTree(WindowModel):
         number = np.random.default_rng(seed).permutation(n_classes).astype(np.int32)
         return np.append(number, np.int32(SUPPRESSED))[class_of]
 
-    def generalized(
-        self,
-        records: Records,
-        classes: Classes,
-        *,
-        seed: int,  # noqa: ARG002  nothing is random
-    ) -> list[Mapping[str, Any]]:
+    def looks_at(self, records: Records, measures: Int32Array, schema: Schema) -> dict[str, Any]:
+        """Return the target of the tree."""
+        codes = np.column_stack([records.sensitive, measures])
+        each = (*schema.sensitive, *self.stream.measures)
+        target, numeric = target_of(each, self.stream.settings.learned, codes)
+        return {"target": target, "numeric_target": numeric}
+
+    def generalized(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
         """Return the published values of each class; see `WindowModel`."""
-        if not self._by_representatives:
-            return generalized_values(self.stream, records, classes)
+        if not self.stream.settings.by_representatives:
+            return WindowModel.generalized(self, records, classes)
         schema = self.stream.schema
         qis, chosen = schema.qis, representatives(records.qi, classes, schema).T
         columns = [_values(column, qi) for column, qi in zip(chosen, qis, strict=True)]
@@ -82,27 +64,18 @@ class DecisionTree(WindowModel):
         ]
 
     def rejected(
-        self,
-        records: Records,
-        class_of: Int32Array,
-        values: Sequence[Mapping[str, Any]],
-        *,
-        seed: int,  # noqa: ARG002  nothing is random
-    ) -> set[int]:
+        self, records: Records, class_of: Int32Array, values: Sequence[Mapping[str, Any]]
+    ) -> Collection[int]:
         """Return the classes with a published value that is not true of their members."""
         qis = self.stream.schema.qis
-        if not self._by_representatives:
-            return uncovered_classes(self.stream, records, class_of, values)
+        if not self.stream.settings.by_representatives:
+            return WindowModel.rejected(self, records, class_of, values)
         each = classes_of(class_of)
         found: set[int] = set()
         for j, qi in enumerate(qis):
             column = [of[qi.name]["value"] for of in values]
             found.update(untrue(records.qi[:, j], each, column, qi))
         return found
-
-    @property
-    def _by_representatives(self) -> bool:
-        return self.stream.settings.labels == "representative"
 
 
 def target_of(

@@ -153,7 +153,7 @@ def declare(
     sensitive = [of[name] for name in by_role["sensitive"]]
     in_schema = [_in_schema(attribute, bands_of[attribute.name]) for attribute in sensitive]
     _check_feasible(settings, [attribute for attribute, _ in in_schema], settings.promise.l, "l")
-    learned = of.get(settings.learned or "") if settings.model == "cells" else None
+    learned = of.get(settings.learned or "")
     if learned is not None and len(learned.label) > MOST_CLASSES + 1:  # plus the missing marker
         problem = f"target: {learned.name} has more than {MOST_CLASSES} values"
         raise _settings_error(settings, problem)

@@ -18,7 +18,6 @@ from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.store_port import (
     ClosedWindow,
     Store,
@@ -28,6 +27,7 @@ from anonymizer.pipeline.records.store_port import (
 )
 from anonymizer.pipeline.records.stream_state import StreamState
 from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.pipeline.records.window_models import seed_of
 from anonymizer.settings import LimitSettings
 
 UNMATCHED = ""

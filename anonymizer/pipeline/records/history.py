@@ -81,7 +81,7 @@ class Remembered:
         stream, lasting = self.stream, self.lasting
         schema, promise, cost = stream.schema, stream.promise, label_cost_of(stream)
         columns = [j for j in lasting.qis if j in heard.qis]
-        learns = stream.settings.model == "cells" and stream.settings.learned is not None
+        learns = stream.settings.learned is not None
         founding = lasting_only(schema, columns)
         founded_with = founding_promise(promise, founding)
 

@@ -1,6 +1,6 @@
 """KACA over the records of a window: its classes, and their labels in messages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from anonymizer.algorithms.records.published_values import ValueReader, uncovere
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.window_model import Asked, WindowModel, form_classes
+from anonymizer.pipeline.records.window_model import WindowModel
 from anonymizer.settings import AttributeSettings
 from anonymizer.settings.stream_attributes import COUNT_FIELD, TRUCKS_FIELD
 
@@ -37,23 +37,14 @@ class Clustering(WindowModel):
     A larger k can therefore be answered by joining classes, from the messages alone.
     """
 
-    stream: Stream
-
-    def classes(
+    def looks_at(
         self,
-        records: Records,
-        measures: Int32Array,  # noqa: ARG002  classes do not depend on them
-        *,
-        time_left: Callable[[], float],
-        seed: int,
-        asked: Asked | None = None,
-    ) -> Int32Array:
-        """Return the class of each record; see `WindowModel`."""
-        schema = self.stream.schema if asked is None else asked.schema
-        how = features_of(self.stream, schema)
-        return form_classes(
-            self.stream, records, time_left=time_left, seed=seed, features=how, asked=asked
-        )
+        records: Records,  # noqa: ARG002  it depends on none
+        measures: Int32Array,  # noqa: ARG002  likewise
+        schema: Schema,
+    ) -> dict[str, Any]:
+        """Return how records are compared."""
+        return {"features": features_of(self.stream, schema)}
 
     def joined(self, records: Records, class_of: Int32Array) -> Int32Array:
         """Return the classes, those with the same labels joined; see `WindowModel`."""
@@ -62,13 +53,7 @@ class Clustering(WindowModel):
             return class_of
         return join_identical(class_of, self._texts(self._values(records, classes)))
 
-    def generalized(
-        self,
-        records: Records,
-        classes: Classes,
-        *,
-        seed: int,  # noqa: ARG002  nothing is random
-    ) -> list[Mapping[str, Any]]:
+    def generalized(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
         """Return the generalized values of each class; see `WindowModel`."""
         names = [qi.name for qi in self.stream.schema.qis]
         columns = self._values(records, classes)
@@ -78,12 +63,7 @@ class Clustering(WindowModel):
         ]
 
     def rejected(
-        self,
-        records: Records,
-        class_of: Int32Array,
-        values: Sequence[Mapping[str, Any]],
-        *,
-        seed: int,  # noqa: ARG002  nothing is random
+        self, records: Records, class_of: Int32Array, values: Sequence[Mapping[str, Any]]
     ) -> set[int]:
         """Return the classes that a published value misses.
 
@@ -91,7 +71,7 @@ class Clustering(WindowModel):
         """
         found: set[int] = set()
         texts = self._texts(self._values(records, classes_of(class_of)))
-        of_qis = zip(self.stream.schema.qis, readers(self.stream), strict=True)
+        of_qis = zip(self.stream.schema.qis, self.readers(), strict=True)
         for j, (qi, reader) in enumerate(of_qis):
             for column in ([each[qi.name] for each in values], texts[j]):
                 found.update(uncovered(records.qi[:, j], class_of, column, reader).tolist())
@@ -102,8 +82,6 @@ class Clustering(WindowModel):
         records: Records,
         classes: Classes,
         totals: Sequence[Mapping[str, Total | None]],
-        *,
-        seed: int,  # noqa: ARG002  nothing is random
     ) -> list[Mapping[str, Any]]:
         """Return the flat fields of the message of each class, as in the source of KACA."""
         texts = self._texts(self._values(records, classes))
@@ -121,10 +99,26 @@ class Clustering(WindowModel):
             each.append(fields | {"own": n_vehicles, "k_anonymized": True, "algorithm": "KACA"})
         return each
 
+    def readers(self) -> list[ValueReader]:
+        """Return a reader of the labels of each quasi-identifier, in JSON and as text."""
+        return [
+            ValueReader(
+                qi,
+                areas_first=style.form is Form.PREFIX,
+                per_day=style.per_day,
+                midnight=style.midnight,
+            )
+            for qi, style in zip(self.stream.schema.qis, self.styles, strict=True)
+        ]
+
     @property
     def styles(self) -> list[LabelStyle]:
         """How each quasi-identifier is labelled."""
-        return label_styles(self.stream)
+        of = {
+            attribute.name: Form(attribute.label) for attribute in self.stream.settings.attributes
+        }
+        qis = self.stream.schema.qis
+        return [LabelStyle(form=of[qi.name], per_day=_DAY_MINUTES) for qi in qis]
 
     def _values(self, records: Records, classes: Classes) -> list[list[JoinableValue]]:
         """Return the generalized value of each quasi-identifier in each class."""
@@ -145,38 +139,9 @@ def features_of(stream: Stream, schema: Schema) -> list[Feature]:
     return [of[qi.name] for qi in schema.qis]
 
 
-def label_styles(stream: Stream) -> list[LabelStyle]:
-    """Return how each quasi-identifier of a stream is labelled."""
-    return [
-        LabelStyle(
-            form=Form(attribute.label),
-            per_day=_DAY_MINUTES,
-        )
-        for attribute in _qis(stream)
-    ]
-
-
-def readers(stream: Stream) -> list[ValueReader]:
-    """Return a reader of the labels of each quasi-identifier, in JSON and as text."""
-    return [
-        ValueReader(
-            qi,
-            areas_first=style.form is Form.PREFIX,
-            per_day=style.per_day,
-            midnight=style.midnight,
-        )
-        for qi, style in zip(stream.schema.qis, label_styles(stream), strict=True)
-    ]
-
-
 def mean_of(total: Total | None) -> float | None:
     """Return a mean, rounded to hundredths."""
     return None if total is None else round(total.sum / total.n, 2)
-
-
-def _qis(stream: Stream) -> list[AttributeSettings]:
-    of = {attribute.name: attribute for attribute in stream.settings.attributes}
-    return [of[qi.name] for qi in stream.schema.qis]
 
 
 def _feature(attribute: AttributeSettings) -> Feature:

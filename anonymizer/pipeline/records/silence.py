@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise, promise_about
 from anonymizer.domain.records import Records, Schema
@@ -92,11 +93,11 @@ def silent_in(stream: Stream, n: int, n_reported: IntArray) -> tuple[int, ...]:
     Notes
     -----
     A source is silent if fewer vehicles than k, or than 5 % of them, have a part of
-    it. Only where d values are promised, or under `kd` and `kld`. If no quasi-identifier would be
+    it. Only where d values are promised, or usual in the model. If no quasi-identifier would be
     left, no source is.
     """
     settings = stream.settings
-    if n < stream.promise.k or (stream.promise.d == 1 and settings.model not in {"kd", "kld"}):
+    if n < stream.promise.k or (stream.promise.d == 1 and MODELS[settings.model].d == 1):
         return ()
     least = max(stream.promise.k, _SILENT_SHARE * n)
     silent = tuple(np.flatnonzero(n_reported < least).tolist())

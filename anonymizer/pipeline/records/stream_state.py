@@ -11,10 +11,10 @@ from anonymizer.pipeline.ledger import StreamAccounts
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.pipeline.records.open_stream import KeptPart, OpenStream
 from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
 from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 from anonymizer.settings import LimitSettings
 
 _SECOND_EDGES = tuple(0.001 * 2 ** (i / 2) for i in range(35))  # 1 ms to 2 min

@@ -16,7 +16,6 @@ from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes
 from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.measures import measure_briefly
-from anonymizer.algorithms.records.methods import share_of
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -149,7 +148,7 @@ def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
     def found(
         some: Records, at: IntArray, asked: Asked | None = None, leave: float = 0.0
     ) -> Int32Array:
-        left = share_of(time_left, leave)
+        left = _share_of(time_left, leave)
         measures = portion.measures[at]
         return portion.model.classes(some, measures, time_left=left, seed=portion.seed, asked=asked)
 
@@ -173,8 +172,8 @@ def verified(portion: Portion, kept: Kept) -> Verified:
     if class_of.max(initial=SUPPRESSED) == SUPPRESSED:
         return Verified(kept, class_of, [], np.zeros(len(class_of), bool), 0)
     shown, shown_in = _with_covers(portion, kept, class_of)
-    values = portion.model.generalized(shown, classes_of(shown_in), seed=portion.seed)
-    rejected = portion.model.rejected(shown, shown_in, values, seed=portion.seed)
+    values = portion.model.generalized(shown, classes_of(shown_in))
+    rejected = portion.model.rejected(shown, shown_in, values)
     left = _unbroken(portion.heard, kept.records, class_of, rejected)
     left, values = _numbered(left, values, portion.sensitive)
     contents = _contents(portion, kept, left, values)
@@ -199,9 +198,7 @@ def _contents(
         values,
         sensitive=portion.sensitive,
         totals=totals,
-        extra_fields=portion.model.extra_fields(
-            rows, classes_of(of_rows), totals, seed=portion.seed
-        ),
+        extra_fields=portion.model.extra_fields(rows, classes_of(of_rows), totals),
     )
 
 
@@ -324,3 +321,9 @@ def _numbered(
     number = canonical(class_of, np.column_stack([rank[class_of], sensitive]))
     there, at = np.unique(number, return_index=True)
     return number, [values[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
+
+
+def _share_of(time_left: Callable[[], float], leave: float) -> Callable[[], float]:
+    """Return the share that is left of the time from now until only `leave` is left of all."""
+    first = time_left() - leave
+    return lambda: max((time_left() - leave) / first, 0.0) if first > 0 else 0.0

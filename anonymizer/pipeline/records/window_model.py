@@ -1,25 +1,22 @@
 """Window models: how a stream forms the classes of a window and generalizes them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from anonymizer.algorithms.kaca.coarsening import Total
+from anonymizer.algorithms.models.registry import MODELS, USUAL
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import to_json
-from anonymizer.algorithms.records.methods import AUTO, MODELS, Task
+from anonymizer.algorithms.records.methods import AUTO
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
+from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from anonymizer.algorithms.kaca.features import Feature
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -33,7 +30,7 @@ class Asked:
     promise, problem
         The criteria, as numbers and as arrays. None: the problem follows from the others.
     by_loss
-        Whether classes are to lose little, whatever the model looks at besides: as those of `kd`.
+        Whether classes are to lose little, whatever the model looks at besides, as usual ones.
     """
 
     schema: Schema
@@ -42,8 +39,14 @@ class Asked:
     by_loss: bool = False
 
 
-class WindowModel(Protocol):
-    """Forms classes and generalizes their quasi-identifiers."""
+@dataclass(frozen=True, slots=True)
+class WindowModel:
+    """Forms classes that lose little, and generalizes their quasi-identifiers by their values.
+
+    That is all of (k,d)-anonymity and (k,l,d)-diversity.
+    """
+
+    stream: Stream
 
     def classes(
         self,
@@ -60,6 +63,34 @@ class WindowModel(Protocol):
         are the codes of the measures, shape (n, measures). `time_left` returns the share of the
         search time that is left. `asked`: the attributes and criteria, if not the stream's.
         """
+        stream = self.stream
+        settings, asked = stream.settings, asked or Asked(stream.schema, stream.promise)
+        schema, promise, problem = asked.schema, asked.promise, asked.problem
+        model, method = MODELS[settings.model], settings.method
+        if asked.by_loss and not model.forms_classes_like(MODELS[USUAL]):
+            model, method = MODELS[USUAL], AUTO
+        has_time = stream.work is not None or time_left() > 0
+        budget_s = settings.budget_s if has_time else 0.0
+        name = model.method_name(method, n=records.n, time_budget_s=budget_s)
+        task = Task(
+            records=records,
+            schema=schema,
+            promise=promise,
+            problem=problem or make_problem(records, schema, promise, cost=cost_of(stream)),
+            time_left=time_left,
+            work=stream.work,
+            seed=seed,
+        )
+        return model.methods[name](replace(task, **self.looks_at(records, measures, schema)))
+
+    def looks_at(
+        self,
+        records: Records,  # noqa: ARG002  unused by default
+        measures: Int32Array,  # noqa: ARG002  likewise
+        schema: Schema,  # noqa: ARG002  likewise
+    ) -> dict[str, Any]:
+        """Return what the model looks at besides the values: fields of `Task`."""
+        return {}
 
     def joined(
         self,
@@ -69,74 +100,42 @@ class WindowModel(Protocol):
         """Return the classes, those joined that the model does not publish apart."""
         return class_of
 
-    def generalized(
-        self, records: Records, classes: Classes, *, seed: int
-    ) -> list[Mapping[str, Any]]:
+    def generalized(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
         """Return the generalized values of each class, by the names of the QIs, as JSON."""
+        general = generalize(records.qi, classes, self.stream.schema, cost_of(self.stream))
+        return [
+            {qi.name: to_json(general.value(c, j)) for j, qi in enumerate(general.qis)}
+            for c in range(len(classes))
+        ]
 
     def rejected(
-        self,
-        records: Records,
-        class_of: Int32Array,
-        values: Sequence[Mapping[str, Any]],
-        *,
-        seed: int,
+        self, records: Records, class_of: Int32Array, values: Sequence[Mapping[str, Any]]
     ) -> Collection[int]:
         """Return the classes whose generalized values are not true of every member.
 
         Independent verification before publishing: it shares no code with `generalized`.
         """
+        found: set[int] = set()
+        for j, (qi, reader) in enumerate(zip(self.stream.schema.qis, self.readers(), strict=True)):
+            column = [each[qi.name] for each in values]
+            found.update(uncovered(records.qi[:, j], class_of, column, reader).tolist())
+        return found
+
+    def readers(self) -> list[ValueReader]:
+        """Return a reader of the published values of each quasi-identifier."""
+        return [ValueReader(qi) for qi in self.stream.schema.qis]
 
     def extra_fields(
         self,
         records: Records,  # noqa: ARG002  unused by default
         classes: Classes,
         totals: Sequence[Mapping[str, Total | None]],  # noqa: ARG002  likewise
-        *,
-        seed: int,  # noqa: ARG002  likewise
     ) -> Sequence[Mapping[str, Any]]:
         """Return additional fields for the message of each class, by name, as JSON.
 
         `totals` are those of each class's measures.
         """
         return [{}] * len(classes)
-
-
-def form_classes(
-    stream: Stream,
-    records: Records,
-    *,
-    time_left: Callable[[], float],
-    seed: int,
-    target: "ArrayLike | None" = None,
-    numeric_target: bool = False,
-    features: "Sequence[Feature]" = (),
-    asked: Asked | None = None,
-) -> Int32Array:
-    """Return the class of each record, formed by the model and method of a stream; see `Task`."""
-    settings, asked = stream.settings, asked or Asked(stream.schema, stream.promise)
-    schema, promise, problem = asked.schema, asked.promise, asked.problem
-    model = MODELS[settings.model]
-    method: str = settings.method
-    if asked.by_loss and not model.forms_classes_like(MODELS["kd"]):
-        model, method = MODELS["kd"], AUTO
-    has_time = stream.work is not None or time_left() > 0
-    budget_s = settings.budget_s if has_time else 0.0
-    name = model.method_name(method, n=records.n, time_budget_s=budget_s)
-    return model.methods[name](
-        Task(
-            records=records,
-            schema=schema,
-            promise=promise,
-            problem=problem or make_problem(records, schema, promise, cost=cost_of(stream)),
-            time_left=time_left,
-            work=stream.work,
-            seed=seed,
-            target=target,
-            numeric_target=numeric_target,
-            features=features,
-        )
-    )
 
 
 def cost_of(stream: Stream) -> Cost:
@@ -147,29 +146,7 @@ def cost_of(stream: Stream) -> Cost:
 def label_cost_of(stream: Stream) -> Cost:
     """Return the information loss of the labels that a stream publishes.
 
-    `kaca` publishes sets, and no node of a hierarchy.
+    A model with labels of its own publishes sets, and no node of a hierarchy.
     """
-    cost = cost_of(stream)
-    return Cost.SET if stream.settings.model == "kaca" and cost is Cost.TAXONOMY else cost
-
-
-def generalized_values(
-    stream: Stream, records: Records, classes: Classes
-) -> list[Mapping[str, Any]]:
-    """Return the generalized values of each class, by the names of the QIs, as JSON."""
-    general = generalize(records.qi, classes, stream.schema, cost_of(stream))
-    return [
-        {qi.name: to_json(general.value(c, j)) for j, qi in enumerate(general.qis)}
-        for c in range(len(classes))
-    ]
-
-
-def uncovered_classes(
-    stream: Stream, records: Records, class_of: Int32Array, values: Sequence[Mapping[str, Any]]
-) -> set[int]:
-    """Return the classes whose generalized values, as JSON, do not cover every member."""
-    found: set[int] = set()
-    for j, qi in enumerate(stream.schema.qis):
-        column = [each[qi.name] for each in values]
-        found.update(uncovered(records.qi[:, j], class_of, column, ValueReader(qi)).tolist())
-    return found
+    cost, has_labels = cost_of(stream), MODELS[stream.settings.model].has_labels
+    return Cost.SET if has_labels and cost is Cost.TAXONOMY else cost

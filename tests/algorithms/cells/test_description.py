@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.cells.description import distinctions, widths
-from anonymizer.algorithms.cells.pruning import cells, prune
+from anonymizer.algorithms.cells.pruning import prune
 from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.cells.tree_features import values_of
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
+from tests.algorithms.cells.made import cells
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, categories, numbers, records
 

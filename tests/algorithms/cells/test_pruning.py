@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.pruning import TreeCells, cells, prune
+from anonymizer.algorithms.cells.pruning import TreeCells, prune
 from anonymizer.algorithms.cells.tree import LEAF, Grown, grow, plant
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
@@ -14,6 +14,7 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive
+from tests.algorithms.cells.made import cells
 from tests.algorithms.records import naive as judge
 from tests.algorithms.records.made import SCHEMA, promises, records
 

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.features import Feature
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.criteria import class_keeps
-from anonymizer.algorithms.records.methods import MODELS, Task
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.tally import blank_tally, tally_keeps, tally_members
+from anonymizer.algorithms.records.task import Task
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

@@ -7,16 +7,12 @@ from math import inf
 import numpy as np
 import pytest
 
+from anonymizer.algorithms.models.registry import MODELS
+from anonymizer.algorithms.records.class_methods import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.methods import (
-    AUTO,
-    MODELS,
-    Task,
-    TimeBudget,
-    searches,
-    warm_up,
-)
+from anonymizer.algorithms.records.methods import AUTO, searches
 from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.task import Task, TimeBudget
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.records.made import SCHEMA
@@ -90,7 +86,7 @@ def test_every_method_forms_classes_of_enough_persons(model: str, method: str) -
 
 def test_names_and_defaults_are_cheap_to_import() -> None:
     code = (
-        "import sys, anonymizer.algorithms.records.methods\n"
+        "import sys, anonymizer.algorithms.models.registry\n"
         "print([m for m in ('numpy', 'numba', 'scipy', 'sklearn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

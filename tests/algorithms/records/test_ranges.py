@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.division import Whole, cuts, divide
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.methods import MODELS, Task
 from anonymizer.algorithms.records.ordering import hilbert_key, hilbert_order
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.ranges import NO_GROUP, form, meetings, settle
+from anonymizer.algorithms.records.task import Task
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anonymizer.pipeline.records.anonymize_window import warm_up
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 from anonymizer.store import parts_log
 from tests.pipeline.records.made import FLEET, Sent, stream
 

@@ -12,7 +12,7 @@ from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.anonymize_window import warm_up
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 from anonymizer.settings import load_settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.recording import (

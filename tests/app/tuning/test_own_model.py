@@ -16,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.app.tuning.bench import Bench, Trained, bench_of_table
 from anonymizer.app.tuning.cross_validation import (
     CrossValidation,
@@ -48,6 +47,7 @@ from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import read_table
+from tests.algorithms.cells.made import cells
 from tests.algorithms.records.made import categories, numbers
 
 VALIDATION = CrossValidation(folds=3, repeats=2)

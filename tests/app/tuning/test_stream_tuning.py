@@ -23,7 +23,7 @@ from anonymizer.app.tuning.trial import Row, try_row
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.anonymize_window import anonymize
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker

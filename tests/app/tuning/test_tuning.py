@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
-from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.algorithms.cells.tree_features import encode, values_of
-from anonymizer.algorithms.records.methods import Model, Task
+from anonymizer.algorithms.models.registry import MODELS
+from anonymizer.algorithms.records.task import Task
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.tuning import trial as trying
 from anonymizer.app.tuning.bench import (
@@ -56,6 +56,7 @@ from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import TextTable, read_table
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.settings import PromiseSettings, Settings, StreamSettings
+from tests.algorithms.cells.made import cells
 from tests.algorithms.records.made import SCHEMA, categories, numbers
 from tests.app.tuning.tables import bench, window
 from tests.pipeline.records.made import FLEET
@@ -164,8 +165,8 @@ def test_a_promise_that_no_table_keeps_is_shown_with_its_reason() -> None:
 
 
 def test_a_class_that_breaks_its_promise_ends_the_search() -> None:
-    wrong = Model(d=1, l=1, methods={"each alone": _each_alone})
-    with pytest.raises(GuaranteeError, match="violations"):
+    wrong = replace(MODELS["kd"], methods={"each alone": _each_alone})
+    with pytest.raises(GuaranteeError, match="breaches"):
         try_row(bench(), Row("kd", 3, 1, (), (1,)), max_deletion=1.0, models={"kd": wrong})
 
 

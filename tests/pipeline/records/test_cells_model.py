@@ -281,10 +281,8 @@ def test_a_class_of_which_something_untrue_is_told_is_refused(
     class Lying(DecisionTree):
         """Says of every class what is true of the first."""
 
-        def generalized(
-            self, records: Records, classes: Classes, *, seed: int
-        ) -> list[Mapping[str, Any]]:
-            return super().generalized(records, classes, seed=seed)[:1] * len(classes)
+        def generalized(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
+            return super().generalized(records, classes)[:1] * len(classes)
 
     parts = fleet_of(80)
     rig = rigs(labels=labels)
@@ -376,8 +374,8 @@ def test_cells_keep_their_promise_and_nothing_that_is_told_of_them_is_refused(
         records, np.zeros((len(rows), 0), np.int32), time_left=lambda: 0.0, seed=seed
     )
     assert verify_classes(records, made.schema, made.promise, class_of) == ()
-    told = model.generalized(records, classes_of(class_of), seed=seed)
-    assert model.rejected(records, class_of, told, seed=seed) == set()
+    told = model.generalized(records, classes_of(class_of))
+    assert model.rejected(records, class_of, told) == set()
 
 
 def test_who_reports_most_does_not_stand_for_the_others(rigs: Callable[..., Rig]) -> None:

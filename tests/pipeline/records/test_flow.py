@@ -4,7 +4,7 @@ import asyncio
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.pipeline.records.flow import MOST_RECENT, RecentMessages, RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
-from anonymizer.pipeline.records.multisource_model import MultiSource
 from anonymizer.pipeline.records.window_model import Asked, WindowModel
 from anonymizer.settings import LimitSettings, StreamSettings
 from tests.app.gateway.records import assert_classes_keep, assert_each_window_has_one_partition
@@ -280,9 +279,6 @@ def test_a_missing_part_is_published_as_missing_and_does_not_count_as_a_value(ri
 class Careless(WindowModel):
     """Makes every record a class of its own, except for the first five."""
 
-    def __init__(self, model: WindowModel) -> None:
-        self._model = model
-
     def classes(
         self,
         records: Records,
@@ -297,25 +293,10 @@ class Careless(WindowModel):
         assert not time_left()
         return np.maximum(np.arange(records.n, dtype=np.int32) - 4, 0).astype(np.int32)
 
-    def generalized(
-        self, records: Records, classes: Classes, *, seed: int
-    ) -> list[Mapping[str, Any]]:
-        return self._model.generalized(records, classes, seed=seed)
-
-    def rejected(
-        self,
-        records: Records,
-        class_of: Int32Array,
-        values: Sequence[Mapping[str, Any]],
-        *,
-        seed: int,
-    ) -> Collection[int]:
-        return self._model.rejected(records, class_of, values, seed=seed)
-
 
 def test_kernels_are_compiled_for_a_k_of_any_size() -> None:
     made = stream(promise={"k": 40_000})
-    warm_up(made, MultiSource(made))
+    warm_up(made, WindowModel(made))
 
 
 @pytest.mark.parametrize(
@@ -334,13 +315,11 @@ def test_classes_are_numbered_in_the_order_of_their_published_values(
         assert values == sorted(values)
 
 
-class Untruthful(MultiSource):
+class Untruthful(WindowModel):
     """Publishes the generalized values of the first class for every class."""
 
-    def generalized(
-        self, records: Records, classes: Classes, *, seed: int
-    ) -> list[Mapping[str, Any]]:
-        return super().generalized(records, classes, seed=seed)[:1] * len(classes)
+    def generalized(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
+        return super().generalized(records, classes)[:1] * len(classes)
 
 
 @pytest.mark.parametrize("cost", ["range", "taxonomy"])
@@ -357,7 +336,7 @@ def test_a_class_with_untrue_generalized_values_is_suppressed(cost: str) -> None
 
 def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> None:
     with rig_for(promise={"k": 4, "d": 1}, cumulative="report") as rig:
-        rig.state.model = Careless(rig.state.model)
+        rig.state.model = Careless(rig.stream)
         rig.take(*traffic(n_vehicles=12, n_windows=1, seed=6))
         rig.close(silent=True)
         assert [m["count"] for m in rig.classes()] == [5]

@@ -13,7 +13,6 @@ import pytest
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import lasting_columns, unpack
-from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.audit.mathematics.known_company import KnownCompany, Shown
 from anonymizer.audit.mathematics.window_intersection import Read, WindowIntersection
@@ -24,15 +23,15 @@ from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.kaca_model import readers as readers_of
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, MultiSource
 from anonymizer.pipeline.records.silence import heard_of
 from anonymizer.pipeline.records.window_classes import Portion, Verified, formed, memories_after
+from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_models import WINDOW_MODELS
 from anonymizer.settings import StreamSettings
 from simulator.record_fleet import SETTINGS
 
 
-class OneRefused(MultiSource):
+class OneRefused(WindowModel):
     """A model of whose classes the first one of each window is not published."""
 
     def rejected(
@@ -40,11 +39,9 @@ class OneRefused(MultiSource):
         records: Records,
         class_of: Int32Array,
         values: Sequence[Mapping[str, Any]],
-        *,
-        seed: int,
     ) -> set[int]:
         """Return one class more."""
-        return {0, *super().rejected(records, class_of, values, seed=seed)}
+        return {0, *super().rejected(records, class_of, values)}
 
 
 class Roads:
@@ -190,12 +187,7 @@ def run(
         KnownCompany(stream.schema, stream.lasting, d=stream.promise.d, owned=owned)
         for _ in range(2)
     )
-    each = (
-        readers_of(stream)
-        if stream.settings.model == "kaca"
-        else map(ValueReader, stream.schema.qis)
-    )
-    readers = list(each)
+    readers = model.readers()
     memory: dict[bytes, bytes] = {}
     first_seen: dict[int, int] = {}
     outcomes, message = Outcomes(), 1

@@ -1,0 +1,17 @@
+"""(k,l) cells of a decision tree, which follows what a model will learn from the release."""
+
+from anonymizer.algorithms.models.model import MadeOf, Model
+from anonymizer.algorithms.records.methods import methods_in
+
+MODEL = Model(
+    name="cells",
+    promises=("k", "l"),
+    formed=MadeOf.CELLS,
+    methods=methods_in("anonymizer.algorithms.cells.pruning", "tree"),
+    of_streams=("tree",),
+    extras={"tree": ("learn",)},
+    heading="(k,l) cells of a decision tree",
+    meaning="k vehicles and l sensitive values (`l` is 1 unless set, and at most k) in each cell of"
+    " a decision tree.",
+    in_streams="`tree`.",
+)

@@ -1,0 +1,21 @@
+"""(k,d)-anonymity: k persons and d values of every quasi-identifier in each class."""
+
+from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.records.methods import methods_in
+
+BY_VALUES = "anonymizer.algorithms.records.class_methods"
+ABOUT_STREAMS = (
+    "`hilbert`, the published algorithm, takes milliseconds; `best` searches for up to `budget_s`;"
+    " `auto` is `best` where `budget_s` is long enough for the window's records, otherwise"
+    " `hilbert`, and ends when the stream's next window is due or others wait."
+)
+MODEL = Model(
+    name="kd",
+    promises=("k", "d"),
+    d=2,
+    methods=methods_in(BY_VALUES, "best", "hilbert", "mondrian"),
+    of_streams=("hilbert", "best"),
+    heading="(k,d) classes",
+    meaning="k vehicles and d values.",
+    in_streams=ABOUT_STREAMS,
+)

@@ -1,0 +1,18 @@
+"""(k,l,d)-diversity: (k,d)-anonymity with l values of every sensitive attribute in each class."""
+
+from anonymizer.algorithms.models.kd import ABOUT_STREAMS, BY_VALUES
+from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.records.methods import methods_in
+
+MODEL = Model(
+    name="kld",
+    promises=("k", "l", "d"),
+    d=2,
+    l=2,
+    needs_sensitive=True,
+    methods=methods_in(BY_VALUES, "best", "hilbert", "mondrian", "printed"),
+    of_streams=("hilbert", "best"),
+    heading="(k,l,d) classes",
+    meaning="l sensitive values as well.",
+    in_streams=ABOUT_STREAMS,
+)

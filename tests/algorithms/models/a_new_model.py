@@ -1,0 +1,21 @@
+"""A model of one's own, as one file: (k,e)-anonymity [1]_, an exercise; its criterion is another.
+
+References
+----------
+.. [1] Q. Zhang et al., "Aggregate query answering on anonymized tables", 2007.
+"""
+
+from anonymizer.algorithms.models.kd import ABOUT_STREAMS, BY_VALUES
+from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.records.methods import methods_in
+
+MODEL = Model(
+    name="ke",
+    promises=("k", "e"),
+    needs_sensitive=True,
+    methods=methods_in(BY_VALUES, "hilbert", "mondrian"),
+    of_streams=("hilbert",),
+    heading="(k,e) classes",
+    meaning="k vehicles, of which the sensitive numbers are at least e apart.",
+    in_streams=ABOUT_STREAMS,
+)
