@@ -55,9 +55,9 @@ SPARK_EXTRAS: Mapping[str, Extra] = {"spark": Extra("tables on Spark", ("pyspark
 """It needs other versions of some packages than `all`."""
 
 
-def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:
+def extras_of_method(method: str | None) -> tuple[str, ...]:
     """Return the extras that a method of a model of records needs."""
-    return ("learn",) if model == "cells" or method == "kmeans" else ()
+    return ("learn",) if method == "kmeans" else ()
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def anonymize(
         anonymizer anonymize tolls.csv -k 5 --model kaca --qi section_id,exit_time --id plate
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
-    require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
+    require(*extras_of_method(options.method), *["plots"] * (page is not None))
     from anonymizer.algorithms.records.methods import MODELS, search_is_compiled, searches
     from anonymizer.app.anonymize.plan import declared_of, make_plan
     from anonymizer.app.anonymize.release_files import ReleasePaths, write_release

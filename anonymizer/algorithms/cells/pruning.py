@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.leftovers import housed
-from anonymizer.algorithms.cells.tree import LEAF, Grown, grow
+from anonymizer.algorithms.cells.nodes import LEAF
+from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED

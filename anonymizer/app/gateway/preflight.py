@@ -173,7 +173,7 @@ def _check_token(settings: Settings) -> None:
 def _declared(settings: Settings) -> "list[Stream]":
     for stream in settings.streams:
         try:
-            require(*extras_of_method(stream.model, stream.method))
+            require(*extras_of_method(stream.method))
         except MissingExtraError as error:
             raise SettingsError(f"streams: {stream.name}: {error}") from None
 
