@@ -166,10 +166,8 @@ CASES = [
     ("demo", "anonymizer", ("demo", "--broker", "embedded", "--headless")),
     ("learn", "anonymizer", ("demo", "--headless")),
     ("h3", "anonymizer", ("check", "-c", "h3.toml")),
-    ("learn", "anonymizer", (*ANONYMIZE, "--model", "cells")),
     ("learn", "anonymizer", (*ANONYMIZE, "--model", "kaca", "--method", "kmeans")),
     ("learn", "anonymizer", TUNE),
-    ("learn", "anonymizer", ("check", "-c", "cells.toml")),
     ("learn", "anonymizer", ("serve", "-c", "kmeans.toml")),
     ("mcp", "anonymizer", ("mcp", "-c", "kmeans.toml")),
     ("osm", "anonymizer", ("check", "-c", "osm.toml")),
@@ -208,25 +206,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     toll = settings_for(list(MADE.section))
     clusters = toll.replace('model = "kaca"', 'model = "kaca"\nmethod = "kmeans"')
     (folder / "kmeans.toml").write_text(f"{clusters}\n[http]\nport = 0\n")
-    (folder / "cells.toml").write_text(CELLS)
     (folder / "keys").write_text("open sesame")
     phones = [{"codec": "owntracks", "key_file": str(folder / "keys")}]
     write_settings(folder / "phones.toml", {"inputs": phones})
     write_settings(folder / "websocket.toml", {"broker": {"url": "ws://localhost"}})
     write_settings(folder / "h3.toml", {"shapes": {"regions": "h3"}})
     return folder
-
-
-CELLS = """\
-inputs = []
-
-[[streams]]
-name = "fleet"
-model = "cells"
-promise = { k = 5 }
-sources = [{ name = "parts", topic = "parts/{vehicle}", tells = ["age"] }]
-attributes = [{ name = "age", lo = 0, hi = 9 }]
-"""
 
 
 @pytest.mark.parametrize(

@@ -380,6 +380,20 @@ def test_a_release_is_the_same_however_slow_the_clock_says_the_machine_is() -> N
     assert len(set(released)) == 1
 
 
+@pytest.mark.parametrize(
+    ("model", "method", "target"),
+    [("kd", "mondrian", None), ("kaca", "fast", None), ("cells", "tree", "illness")],
+)
+def test_every_release_says_what_none_can_lose_less_than(
+    model: str, method: str, target: str | None
+) -> None:
+    promise = Promise(k=3, d=1)
+    plan = replace(PLAN, promise=promise, model=model, method=method, target=target)
+    report = anonymize(people(), DECLARED, plan).report
+    assert report.least_gcp is not None
+    assert 0 < report.least_gcp <= report.gcp.range
+
+
 def test_a_method_that_could_go_on_for_ever_ends_when_its_time_is_used_up() -> None:
     now, told = [0.0], []
 

@@ -13,6 +13,8 @@ from tests.app.test_anonymize import people
 from tests.end_to_end import ANONYMIZER
 
 _BUSY = 4
+LEVELS = ("--hierarchy", "job=job.csv", "--hierarchy", "city=city.csv")
+"""Where most columns have hierarchies, a search begins with full-domain levels."""
 
 
 @contextmanager
@@ -35,13 +37,19 @@ def busy() -> Iterator[None]:
         ("--model", "kd", "-d", "2", "--method", "best"),
         ("--model", "kld", "-d", "2", "-l", "2", "--sa", "illness", "--suppress", "0.05"),
         ("--model", "kaca", "--sa", "illness"),
+        ("--model", "cells", "--sa", "illness", "--target", "illness"),
+        ("--model", "kd", "-d", "1", "--cost", "taxonomy", *LEVELS),
     ],
-    ids=lambda asked: asked[1],
+    ids=["best", "sensitive", "kaca", "cells", "levels"],
 )
 def test_a_release_is_the_same_under_load(tmp_path: Path, asked: tuple[str, ...]) -> None:
     table = tmp_path / "people.csv"
     frame = people(n=800).frame.with_columns(pl.int_range(pl.len()).alias("name"))
     frame.write_csv(table)
+    for name in ("job", "city"):
+        values = frame[name].unique().sort().to_list()
+        lines = [f"{value};{i % 2};*\n" for i, value in enumerate(values)]
+        (tmp_path / f"{name}.csv").write_text("".join(lines))
 
     def release(name: str, *before: str) -> bytes:
         out = tmp_path / name
@@ -51,6 +59,7 @@ def test_a_release_is_the_same_under_load(tmp_path: Path, asked: tuple[str, ...]
             [*before, ANONYMIZER, *command, *budget, "--out", out, table],
             check=True,
             capture_output=True,
+            cwd=tmp_path,
         )
         return out.read_bytes()
 

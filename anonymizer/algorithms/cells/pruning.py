@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.cells.leftovers import housed
-from anonymizer.algorithms.cells.tree import LEAF, Grown, grow
+from anonymizer.algorithms.cells.nodes import LEAF
+from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED

@@ -1,7 +1,7 @@
 """Decision tree over quasi-identifiers, from which `pruning` cuts the cells.
 
-Learned by scikit-learn (CART [1]_), then divided further where the target no longer distinguishes
-records. The records below each node are consecutive.
+Learned as CART [1]_ does, then divided further where the target no longer distinguishes records.
+The records below each node are consecutive.
 
 References
 ----------
@@ -15,30 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from anonymizer.algorithms.cells.learning import learned
+from anonymizer.algorithms.cells.nodes import LEAF, NODE
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, owner_of, values_of
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.extras import extra
-
-LEAF = -1
-"""Child of a leaf."""
-
-NODE = np.dtype(
-    [
-        ("feature", np.int64),
-        ("threshold", np.float64),
-        ("left", np.int64),
-        ("right", np.int64),
-        ("start", np.int64),
-        ("size", np.int64),
-    ],
-    align=True,
-)
-"""A node: a record whose `feature` is at most the `threshold` goes `left`, any other `right`.
-
-The records below it are `Tree.order[start:start + size]`.
-"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -239,7 +222,7 @@ def grow(
     numeric: bool = False,
     seed: int = 0,
     divide: bool = True,
-    ccp_alpha: float = 0.0,
+    ccp_alpha: float | None = None,
     usual_qi: Sequence[IntArray] | None = None,
 ) -> Grown:
     """Return a tree over the quasi-identifiers alone that predicts the target of records.
@@ -255,11 +238,11 @@ def grow(
     numeric
         Whether the target is a number (regression tree) and not a class.
     seed
-        Decides between equally good splits.
+        Decides between equally good splits where there is a `ccp_alpha`.
     divide
         Whether to divide leaves that the target no longer splits: smaller cells lose less.
     ccp_alpha
-        For minimal cost-complexity pruning, before leaves are divided.
+        For minimal cost-complexity pruning by scikit-learn, before leaves are divided.
     usual_qi
         How often each code of each quasi-identifier occurs in the table of which the records are a
         part; None: they are all of it.
@@ -267,15 +250,16 @@ def grow(
     Notes
     -----
     Sensitive attributes are not features: the border of a cell must not reveal them. One may be
-    the target, but then each cell has few of its values. Time as for a decision tree of
-    scikit-learn.
+    the target, but then each cell has few of its values. Time: see `learned`.
     """
     features = encode(values_of(records.qi, schema.qis), schema.qis)
     tree = bare(records.n)
     if not records.n or not schema.qis:
         return Grown(schema.qis, features, tree)
-    if target is not None:
-        model = _model(numeric, min_leaf, seed, ccp_alpha)
+    if target is not None and ccp_alpha is None:
+        tree = Tree(*learned(records.qi, schema.qis, target, min_leaf=min_leaf, numeric=numeric))
+    elif target is not None:
+        model = _model(numeric, min_leaf, seed, ccp_alpha or 0.0)
         fitted = model.fit(features, np.asarray(target)).tree_
         tree = plant(
             fitted.feature,

@@ -117,16 +117,14 @@ def has_persons(person: Int32Array, k: int, member: IntArray) -> bool:
 
 @kernel
 def _variances(feature: FloatArray, member: IntArray) -> FloatArray:
-    n_features = feature.shape[1]
-    variance = np.zeros(n_features)
-    for f in range(n_features):
-        total, squares, origin = 0.0, 0.0, feature[member[0], f]
-        for i in member:
-            off = feature[i, f] - origin
-            total += off
-            squares += off * off
-        variance[f] = squares - total * total / len(member)
-    return variance
+    n_features, origin = feature.shape[1], member[0]
+    total, squares = np.zeros(n_features), np.zeros(n_features)
+    for i in member:  # record by record, as they lie in memory
+        for f in range(n_features):
+            off = feature[i, f] - feature[origin, f]
+            total[f] += off
+            squares[f] += off * off
+    return squares - total * total / len(member)
 
 
 @kernel

@@ -9,7 +9,6 @@ MODEL = Model(
     formed=MadeOf.CELLS,
     methods=methods_in("anonymizer.algorithms.cells.pruning", "tree"),
     of_streams=("tree",),
-    extras={"tree": ("learn",)},
     heading="(k,l) cells of a decision tree",
     meaning="k vehicles and l sensitive values (`l` is 1 unless set, and at most k) in each cell of"
     " a decision tree.",

@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from anonymizer.algorithms.cells.tree import LEAF, bare, divided, grow, leaves
+from anonymizer.algorithms.cells.nodes import LEAF
+from anonymizer.algorithms.cells.tree import bare, divided, grow, leaves
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.algorithms.kaca.features import Feature, features
 from anonymizer.algorithms.models.model import MadeOf

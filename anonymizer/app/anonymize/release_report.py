@@ -200,8 +200,8 @@ class AnonymizeReport(_Part):
         Information loss over one row of each person, where a suppressed one counts 1; over the
         published rows alone.
     least_gcp
-        Of a search: no release that keeps the promise has a lower `gcp` in the cost that it
-        minimized, see `least_loss`.
+        No release that keeps the promise has a lower `gcp` in the cost of the settings, whatever
+        its method, see `least_loss`. None in reports of earlier versions.
     saved_by_twice_the_time
         Share of its loss that twice the time budget would save about, measured on a part of a
         table of 10,000 rows or more.

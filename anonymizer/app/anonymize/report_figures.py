@@ -12,7 +12,6 @@ from anonymizer import __version__
 from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
-from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.releases.released_classes import publish as as_seen
@@ -116,10 +115,8 @@ def report_of(
     )
 
 
-def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> float | None:
-    """Return a loss that no release is below, where a search tried to come near it."""
-    if not searches(plan.method):
-        return None
+def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> float:
+    """Return a loss that no release with this promise is below, whatever the method."""
     cost = COSTS[plan.cost]
     problem = make_problem(coded.records, coded.schema, plan.promise, cost=cost)
     return least_loss(problem, class_of, seed=plan.seed)

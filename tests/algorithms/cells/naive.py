@@ -7,7 +7,8 @@ from statistics import median
 
 import numpy as np
 
-from anonymizer.algorithms.cells.tree import LEAF, Tree
+from anonymizer.algorithms.cells.nodes import LEAF
+from anonymizer.algorithms.cells.tree import Tree
 from anonymizer.algorithms.cells.tree_features import FeatureArray
 from anonymizer.domain.records import Attribute, Records
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.pruning import TreeCells, prune
-from anonymizer.algorithms.cells.tree import LEAF, Grown, grow, plant
+from anonymizer.algorithms.cells.tree import Grown, grow, plant
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.problem import make_problem

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anonymizer.algorithms.cells.tree import LEAF, Tree, divided, grow, plant
+from anonymizer.algorithms.cells.nodes import LEAF
+from anonymizer.algorithms.cells.tree import Tree, divided, grow, plant
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive
