@@ -134,8 +134,10 @@ $(READERS_STAMP): $(OTHER_READERS)/package-lock.json $(OTHER_READERS)/package.js
 	@touch $@
 
 # Maps that nobody here wrote. OWNTRACKS=FOLDER: `npm ci && npx vite build` in a clone of owntracks/frontend makes it (dist).
+# OSMNX=FOLDER: `pip install --no-deps --target FOLDER osmnx`; ROADS=FOLDER: road files of others, besides the hundred here.
 # HOME_ASSISTANT=FOLDER: an environment of Python with tests/other_readers/home-assistant.txt. PICTURES=FOLDER keeps the pictures.
-test-maps: $(STAMP)  ## echoes on the maps of OwnTracks ($$OWNTRACKS) and Home Assistant ($$HOME_ASSISTANT), in a Chromium
+test-maps: $(STAMP)  ## road files beside OSMnx ($$OSMNX); echoes on the maps of OwnTracks ($$OWNTRACKS) and Home Assistant ($$HOME_ASSISTANT)
+	ANONYMIZER_OSMNX="$(OSMNX)" ANONYMIZER_ROADS="$(ROADS)" $(BIN)/python -m pytest -W ignore $(ARGS) $(OTHER_READERS)/roads.py
 	ANONYMIZER_OWNTRACKS="$(OWNTRACKS)" ANONYMIZER_HOME_ASSISTANT=$(HOME_ASSISTANT) ANONYMIZER_PICTURES=$(PICTURES) \
 	$(BIN)/python -m pytest $(ARGS) $(OTHER_READERS)/maps.py
 

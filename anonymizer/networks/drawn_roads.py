@@ -23,6 +23,8 @@ caller says otherwise: the two directions of a street, as SUMO and directed grap
 
 _LEAST_PIECE_M = 5.0
 """No road is cut in shorter pieces only because it would be parallel to another, or a loop."""
+_OF_LOOP = 3
+"""Pieces of a loop, at the least."""
 
 _SAME_DEG = 1e-6
 """A decimetre: corners as close to the end of their road are that end."""
@@ -150,6 +152,16 @@ def read_wkt(lines: Sequence[str]) -> tuple[IntArray, FloatArray, FloatArray]:
 _LINE = re.compile(r"\s*LINESTRING(?: ?Z| ?M| ?ZM)?\s*\((.*)\)\s*", re.IGNORECASE)
 
 
+def are_points(nodes: Nodes, ends: IntArray, corners: Corners) -> BoolArray:
+    """Return which drawn roads lead from a node to itself and are too short for nodes in between.
+
+    `ends`: the nodes of each, shape (n, 2).
+    """
+    is_short: BoolArray = _Line.of(nodes, ends, corners).length_m < _OF_LOOP * _LEAST_PIECE_M
+    is_loop: BoolArray = ends[:, 0] == ends[:, 1]
+    return np.logical_and(is_short, is_loop)
+
+
 def with_nodes_between(
     nodes: Nodes, arcs: Arcs, corners: Corners, *, max_spacing_m: float, twin_m: float = TWIN_M
 ) -> tuple[Nodes, Arcs, Corners]:
@@ -220,7 +232,7 @@ def _fewest_pieces(
     stays = n_pieces > 1
     stays[whole[np.flatnonzero(np.diff(pair[whole], prepend=-1))]] = True
     fewest = np.where(stays, 1, 2)
-    fewest[ends[:, 0] == ends[:, 1]] = 3
+    fewest[ends[:, 0] == ends[:, 1]] = _OF_LOOP
     fewest[length_m < fewest * _LEAST_PIECE_M] = 1
     return np.where(is_used, fewest, 1)
 

@@ -4,6 +4,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 from xml.etree.ElementTree import ParseError
@@ -19,11 +20,13 @@ from anonymizer.networks.drawn_roads import (
     MAX_SPACING_M,
     Corners,
     Nodes,
+    are_points,
     corners_of_lines,
     read_wkt,
 )
 from anonymizer.networks.markup import check_markup
 from anonymizer.networks.node_ids import node_ids
+from anonymizer.networks.osm_ways import account
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
 if TYPE_CHECKING:
@@ -108,7 +111,8 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
     else:
         along[first] = True
     drawn = np.flatnonzero(along)[np.argsort(road_of[along], kind="stable")]
-    return from_arcs(
+    corners = _corners([arcs[i].road for i in drawn.tolist()], nodes, ends[drawn], in_degrees)
+    network = from_arcs(
         node_id=nodes.node_id,
         lat=nodes.lat,
         lon=nodes.lon,
@@ -119,10 +123,34 @@ def from_networkx(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> R
         drivable=np.array([arc.drivable for arc in arcs], dtype=np.bool_),
         road_of=road_of,
         along=along,
-        corners=_corners([arcs[i].road for i in drawn.tolist()], nodes, ends[drawn], in_degrees),
+        corners=corners,
         max_spacing_m=max_spacing_m,
         way=_ways([arc.road for arc in arcs]),
     )
+    given = ends[drawn]
+    if corners is not None and max_spacing_m and not np.isnan(nodes.lat).any():
+        given = given[~are_points(nodes, given, corners)]
+        became = {"used": len(given), _LOOP: len(drawn) - len(given)}
+    else:
+        became = _whole_roads(given, directed=graph.is_directed())
+    return replace(network, account=account("edge", became))
+
+
+def _whole_roads(ends: IntArray, *, directed: bool) -> dict[str, int]:
+    """Return what becomes of edges with these ends, shape (n, 2), without nodes in between.
+
+    A network has neither loops nor several roads between two nodes.
+    """
+    n = len(ends)
+    pairs = ends[ends[:, 0] != ends[:, 1]]
+    n_loops = n - len(pairs)
+    pairs = pairs if directed else np.sort(pairs, axis=1)
+    n_used = len(np.unique(pairs, axis=0))
+    return {
+        "used": n_used,
+        _LOOP: n_loops,
+        "beside a shorter one that may be driven": len(pairs) - n_used,
+    }
 
 
 def to_networkx(network: RoadNetwork) -> "nx.DiGraph[Any]":
@@ -168,6 +196,9 @@ def _drawn(network: RoadNetwork) -> dict[tuple[int, int], list[tuple[float, floa
         for pair, a, b in zip(ends, bounds, bounds[1:], strict=False)
         if b - a > 2  # not its two ends alone
     }
+
+
+_LOOP = "from a node to itself"
 
 
 class _Arc(NamedTuple):

@@ -1,9 +1,10 @@
 """Layers of lines, as GIS programs keep roads: GeoPackage, GeoJSON and shapefile, by GeoPandas."""
 
 import re
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import RoadNetwork
@@ -22,6 +23,8 @@ _OTHER_TAG = re.compile(r'"([^"]+)"=>"([^"]*)"')
 _GEOFABRIK = {"F": "yes", "T": "-1", "B": "no"}
 """Its values of `oneway`: forward, to the beginning, both."""
 _WGS84 = 4326
+_Ends: TypeAlias = tuple[Any, Any]
+_Place: TypeAlias = tuple[float, float]
 _DIGITS = 7
 """Of degrees, a centimetre: lines that end so near to each other meet."""
 
@@ -54,10 +57,12 @@ def load_lines(
     frame = frame[frame.geom_type == "LineString"]
     lines, rows = frame.geometry.to_numpy(), frame.drop(columns=frame.geometry.name)
     ways = OsmWays(profile)
-    for number, (row, line) in enumerate(zip(rows.to_dict("records"), lines, strict=True), start=1):
-        places = [(round(y, _DIGITS), round(x, _DIGITS)) for x, y, *_ in line.coords]
+    drawn = [[(round(y, _DIGITS), round(x, _DIGITS)) for x, y, *_ in each.coords] for each in lines]
+    records = rows.to_dict("records")
+    named = _ends_as_drawn([(each.get("u"), each.get("v")) for each in records], drawn)
+    for number, (row, ends, places) in enumerate(zip(records, named, drawn, strict=True), start=1):
         refs = [ways.point(*place) for place in places]
-        for at, name in ((0, row.get("u")), (-1, row.get("v"))):
+        for at, name in zip((0, -1), ends, strict=True):
             if isinstance(name, int):
                 refs[at] = name
                 ways.node(name, *places[at])
@@ -66,6 +71,20 @@ def load_lines(
     if not on_earth(network.lat, network.lon).all():
         raise InputError("is not in WGS84 degrees, and names no other reference system")
     return network
+
+
+def _ends_as_drawn(ends: Sequence[_Ends], drawn: Sequence[Sequence[_Place]]) -> Iterator[_Ends]:
+    """Yield the names of the first and the last point of each line.
+
+    OSMnx's undirected edges may be drawn from `v` to `u`. A node is where most of its lines end.
+    """
+    n_ends: Counter[tuple[Any, _Place]] = Counter()
+    for names, places in zip(ends, drawn, strict=True):
+        n_ends.update((name, place) for name in names for place in (places[0], places[-1]))
+    for (u, v), places in zip(ends, drawn, strict=True):
+        first, last = places[0], places[-1]
+        as_named = n_ends[u, first] + n_ends[v, last]
+        yield (u, v) if as_named >= n_ends[u, last] + n_ends[v, first] else (v, u)
 
 
 def _roads_of(gpd: Any, path: Path) -> Any:  # noqa: ANN401  a module and its frame, untyped

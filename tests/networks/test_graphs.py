@@ -288,3 +288,43 @@ def test_a_graph_that_names_its_reference_system_is_converted(
 def test_an_unknown_reference_system_is_refused() -> None:
     with pytest.raises(InputError, match=r"reference system \(crs\) that is not known"):
         load_network(nx.Graph(crs="epsg:0"))
+
+
+@given(edges, st.booleans())
+def test_every_edge_of_a_graph_is_accounted_for(
+    drawn: list[tuple[int, int]],
+    is_directed: bool,  # noqa: FBT001  drawn
+) -> None:
+    graph: Any = nx.MultiDiGraph() if is_directed else nx.MultiGraph()
+    for node in range(7):
+        graph.add_node(node, y=60.0 + node * 0.01, x=24.0 + node % 2 * 0.01)
+    graph.add_edges_from(drawn)
+    network = from_networkx(graph)
+    n_loops = sum(u == v for u, v in drawn)
+    as_given = {(u, v) if is_directed else (min(u, v), max(u, v)) for u, v in drawn if u != v}
+    assert network.n_roads == len({frozenset(pair) for pair in as_given})
+    if not drawn:
+        assert not network.account
+        return
+    parts = [part.split(" ", 1) for part in network.account.split(": ")[-1].split(", ")]
+    said = {what: n for n, what in parts}
+    assert network.account.startswith(f"{len(drawn)} edge")
+    assert int(said.get("used", 0)) == len(as_given)
+    assert int(said.get("from a node to itself", 0)) == n_loops
+    n_beside = int(said.get("beside a shorter one that may be driven", 0))
+    assert n_beside == len(drawn) - n_loops - len(as_given)
+
+
+def test_drawn_loops_and_parallel_roads_are_kept_and_a_point_is_said_to_be_none() -> None:
+    graph: Any = nx.MultiDiGraph()
+    for node, (y, x) in enumerate([(60.0, 24.0), (60.0, 24.01)]):
+        graph.add_node(node, y=y, x=x)
+    graph.add_edge(0, 1)
+    graph.add_edge(0, 1, geometry="LINESTRING (24 60, 24.005 60.003, 24.01 60)")
+    graph.add_edge(1, 1, geometry="LINESTRING (24.01 60, 24.011 60.001, 24.01 60)")
+    graph.add_edge(0, 0, geometry="LINESTRING (24 60, 24.00001 60.00001, 24 60)")
+    assert from_networkx(graph).account == "4 edges: 3 used, 1 from a node to itself"
+    whole = from_networkx(graph, max_spacing_m=0)
+    assert whole.account == (
+        "4 edges: 1 used, 2 from a node to itself, 1 beside a shorter one that may be driven"
+    )

@@ -409,6 +409,23 @@ def test_edges_of_osmnx_keep_the_names_of_their_nodes_and_join_their_two_directi
     assert set(network.way_of.tolist()) == {7, 9}
 
 
+def test_an_undirected_edge_of_osmnx_may_be_drawn_from_its_second_node_to_its_first(
+    tmp_path: Path,
+) -> None:
+    place = {1: (11.0, 48.0), 2: (11.001, 48.0), 3: (11.001, 48.001), 4: (11.0, 48.001)}
+    as_drawn = [(1, 2), (3, 2), (3, 4), (1, 4)]
+    frame = gpd.GeoDataFrame(
+        {"u": [1, 2, 3, 1], "v": [2, 3, 4, 4], "highway": "residential"},
+        geometry=[LineString([place[a], place[b]]) for a, b in as_drawn],
+        crs=4326,
+    )
+    frame.to_file(tmp_path / "a.gpkg", layer="edges")
+    network = load_network(str(tmp_path / "a.gpkg"), max_spacing_m=0)
+    at = zip(network.lon.tolist(), network.lat.tolist(), strict=True)
+    assert dict(zip(network.node_id.tolist(), at, strict=True)) == place
+    assert max(network.length_m) < 120
+
+
 def test_other_tags_and_the_directions_of_geofabrik_are_read(tmp_path: Path) -> None:
     lines = [LineString([(11 + i / 1000, 48), (11.001 + i / 1000, 48)]) for i in range(4)]
     tags = ['"oneway"=>"yes","maxspeed"=>"50"', None, '"area"=>"yes"', None]
