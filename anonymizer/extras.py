@@ -38,6 +38,7 @@ EXTRAS: Mapping[str, Extra] = {
     "client": Extra("data frames of pandas and GeoPandas", ("pandas", "geopandas", "shapely")),
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "dp": Extra("counts with differential privacy", ("opendp",)),
+    "fit": Extra("rides in FIT", ("fitdecode",)),
     "h3": Extra("H3 cells", ("h3",)),
     "kafka": Extra("positions in Kafka, bridges and workers", ("confluent_kafka",)),
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),
