@@ -1,7 +1,6 @@
 """Optional dependencies: the extras of the package, and the error when one is not installed.
 
-A module of an extra is imported where it is used, never when the gateway starts. A command that
-works for long checks with `require` before it begins.
+A module of an extra is imported where it is used; a command that works for long checks first.
 """
 
 from collections.abc import Iterator, Mapping
