@@ -145,8 +145,8 @@ test-maps: $(STAMP)  ## road files beside OSMnx ($$OSMNX); echoes on the maps of
 JUDGE       := $(VENV)-judge
 JUDGE_STAMP := $(JUDGE)/.installed
 
-test-judge: $(STAMP) $(JUDGE_STAMP)  ## releases of every method, judged by pycanon (with Adult where $$ANONYMIZER_DATA is set)
-	ANONYMIZER_JUDGE=$(JUDGE)/bin/python $(BIN)/python -m pytest -m "not soak$(if $(ANONYMIZER_DATA),, and not data)" $(ARGS) tests/judge/judging.py
+test-judge: $(STAMP) $(JUDGE_STAMP)  ## releases of every method, judged by pycanon (with Adult where $$ANONYMIZER_DATA is set); others', by ARX=CLASSPATH, too
+	ANONYMIZER_JUDGE=$(JUDGE)/bin/python ANONYMIZER_ARX="$(ARX)" $(BIN)/python -m pytest -m "not soak$(if $(ANONYMIZER_DATA),, and not data)" $(ARGS) tests/judge/judging.py tests/judge/judging_others.py
 
 $(JUDGE_STAMP): requirements-judge.txt | $(STAMP)
 	$(PYTHON) -m venv $(JUDGE)

@@ -1,7 +1,6 @@
 """Optional dependencies: the extras of the package, and the error when one is not installed.
 
-A module of an extra is imported where it is used, never when the gateway starts. A command that
-works for long checks with `require` before it begins.
+A module of an extra is imported where it is used; a command that works for long checks first.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,6 +37,7 @@ EXTRAS: Mapping[str, Extra] = {
     "client": Extra("data frames of pandas and GeoPandas", ("pandas", "geopandas", "shapely")),
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "dp": Extra("counts with differential privacy", ("opendp",)),
+    "fit": Extra("rides in FIT", ("fitdecode",)),
     "h3": Extra("H3 cells", ("h3",)),
     "kafka": Extra("positions in Kafka, bridges and workers", ("confluent_kafka",)),
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),

@@ -12,13 +12,13 @@ from anonymizer.audit.foreign.attack import Verdict
 from anonymizer.audit.foreign.foreign_report import attacked
 from anonymizer.audit.foreign.forms import road_regions
 from anonymizer.audit.foreign.readers import recordings
-from anonymizer.audit.foreign.release import ForeignCase, PointRelease
+from anonymizer.audit.foreign.release import BareRelease, ForeignCase, PointRelease
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
 from anonymizer.files.release_lines import read_auditor_map
 from anonymizer.settings import Settings
-from experiments.blur_schemes import SCHEMES, BlurScheme, Sample
+from experiments.blur_schemes import NOISY, SCHEMES, BlurScheme, Sample
 
 OURS = "ours: sessions"
 
@@ -77,7 +77,7 @@ def run_blur(
         return _sessions(trace, network, tick_s=tick_s, seed=seed)
 
     ours = BlurScheme(OURS, "this project's default: groups that share their regions", sessions)
-    every = (*SCHEMES, ours)
+    every = (*SCHEMES, NOISY, ours)
     for number, scheme in enumerate(every):
         progress(number / len(every), scheme.name)
         release, owner = scheme.publish(trace, np.random.default_rng([seed, number]))
@@ -85,7 +85,7 @@ def run_blur(
         if owner is None and isinstance(release, PointRelease):
             owner = np.arange(trace.n_devices)
         share = None
-        if isinstance(release, PointRelease):
+        if isinstance(release, PointRelease | BareRelease):
             share = min(release.trace.n_rows / trace.n_rows, 1.0)
         report = attacked(ForeignCase(release, trace, network, seed=seed, owner=owner))
         yield Blurred(

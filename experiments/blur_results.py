@@ -17,10 +17,11 @@ PICTURES = "svg"
 _HEAD = """\
 # Is my blur broken?
 
-Ten ways in which positions are published that are taken for blurred, and our own regions, attacked
-with `anonymizer attack` as any release is. Each is a sample of our own of what it is called, with
-the values that stand below; other values fare otherwise. Each attack stands beside what chance
-finds, with an interval of 99 % over people. *Broken*: some attack finds more than chance.
+Eleven ways in which positions are published that are taken for blurred, counts with differential
+privacy, and our own regions, attacked with `anonymizer attack` as any release is. Each is a sample
+of our own of what it is called, with the values that stand below; other values fare otherwise. Each
+attack stands beside what chance finds, with an interval of 99 % over people. *Broken*: some attack
+finds more than chance.
 
 Ours is judged by the same attacks. It hides no place, but who of a group is there. *Published*:
 rows for each position that was made; the rest is lost to readers. Of few people in a large town

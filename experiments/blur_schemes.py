@@ -5,12 +5,20 @@ What products and cities do is taken by its description; nothing is anybody's co
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from anonymizer.audit.foreign.persons import homes_of, rows_by_id
-from anonymizer.audit.foreign.release import CountRelease, Plane, PointRelease, plane_of
+from anonymizer.audit.foreign.release import (
+    AnyRelease,
+    BareRelease,
+    CountRelease,
+    Plane,
+    PointRelease,
+    plane_of,
+)
+from anonymizer.audit.foreign.runs import joined
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.trace import Trace
 
@@ -21,7 +29,9 @@ _ROUNDED, _OFFSET_M, _GAUSS_M, _LAPLACE_M, _HOLE_M = 0.005, 400.0, 300.0, 200.0,
 _CELL_M, _COUNT_CELL_M = 500.0, 1000.0
 _TRIP_GAP_S = 600.0
 _HOUR_S = 3600.0
-Sample: TypeAlias = tuple[PointRelease | CountRelease, IntArray | None]
+_EPSILON = 1.0
+_DEGREE_M = float(Plane(0.0, 0.0).of(np.array([1.0]), np.array([0.0]))[0, 1])
+Sample: TypeAlias = tuple[AnyRelease, IntArray | None]
 """A release, and the person of each id; None: ids are persons."""
 
 
@@ -46,9 +56,8 @@ class BlurScheme:
 
 def _moved(trace: Trace, metres: FloatArray) -> Trace:
     """Move each row by metres to the east and north, shape (n, 2)."""
-    degree_m = float(Plane(0.0, 0.0).of(np.array([1.0]), np.array([0.0]))[0, 1])
-    east = metres[:, 0] / degree_m / np.cos(np.radians(trace.lat))
-    return replace(trace, lat=trace.lat + metres[:, 1] / degree_m, lon=trace.lon + east, node=None)
+    east = metres[:, 0] / _DEGREE_M / np.cos(np.radians(trace.lat))
+    return replace(trace, lat=trace.lat + metres[:, 1] / _DEGREE_M, lon=trace.lon + east, node=None)
 
 
 def _points(trace: Trace) -> Sample:
@@ -169,15 +178,32 @@ def _k_trips(trace: Trace, rng: np.random.Generator) -> Sample:
     return _of_trips(_kept(trace, kept), np.unique(trip[kept], return_inverse=True)[1].ravel(), rng)
 
 
-def _counts(trace: Trace, _rng: np.random.Generator) -> Sample:
-    """Count people by square kilometre and hour of the day, with totals of both."""
-    cell = np.floor(plane_of(trace).of(trace.lat, trace.lon) / _COUNT_CELL_M)
-    area = np.unique(cell, axis=0, return_inverse=True)[1].ravel()
-    hour = np.floor(trace.ts / _HOUR_S).astype(np.int64)
-    time = np.unique(hour, return_inverse=True)[1].ravel()
-    seen = np.unique(np.stack([area, time, trace.device_of]), axis=1)
-    table = np.zeros((int(area.max()) + 1, int(time.max()) + 1))
+class _Counted(NamedTuple):
+    """People by square kilometre and hour, shape (areas, hours), where and when these are."""
+
+    table: FloatArray
+    place: FloatArray
+    start_s: FloatArray
+    most_of_one: int
+
+
+def _counted(trace: Trace) -> _Counted:
+    plane = plane_of(trace)
+    cell = np.floor(plane.of(trace.lat, trace.lon) / _COUNT_CELL_M)
+    cells, area = np.unique(cell, axis=0, return_inverse=True)
+    hours, hour = np.unique(np.floor(trace.ts / _HOUR_S), return_inverse=True)
+    seen = np.unique(np.stack([area.ravel(), hour, trace.device_of]), axis=1)
+    table = np.zeros((len(cells), len(hours)))
     np.add.at(table, (seen[0], seen[1]), 1)
+    middle = (cells + 0.5) * _COUNT_CELL_M / _DEGREE_M
+    lon = plane.lon + middle[:, 0] / np.cos(np.radians(plane.lat))
+    place = np.stack([plane.lat + middle[:, 1], lon], axis=1)
+    return _Counted(table, place, hours * _HOUR_S, int(np.bincount(seen[2]).max()))
+
+
+def _counts(trace: Trace, _rng: np.random.Generator) -> Sample:
+    """Count people by square kilometre and hour, with totals of both."""
+    table, place, start_s, _ = _counted(trace)
     areas, times = table.shape
     area_of, time_of = (each.ravel() for each in np.indices(table.shape))
     area_of = np.concatenate([area_of, np.arange(areas), np.full(times, -1)])
@@ -185,7 +211,28 @@ def _counts(trace: Trace, _rng: np.random.Generator) -> Sample:
     count = np.concatenate([table.ravel(), table.sum(axis=1), table.sum(axis=0)])
     there = count > 0
     count = np.where(count < FEWEST, np.nan, count)[there]
-    return CountRelease(area_of[there], time_of[there], count, areas, times, (1, FEWEST - 1)), None
+    struck = (1, FEWEST - 1)
+    counts = CountRelease(
+        area_of[there], time_of[there], count, areas, times, struck, place, start_s
+    )
+    return counts, None
+
+
+def _noisy(trace: Trace, rng: np.random.Generator) -> Sample:
+    """Add noise for all that the most counted person adds to all counts together."""
+    table, place, start_s, most = _counted(trace)
+    area_of, time_of = (each.ravel() for each in np.indices(table.shape))
+    count = (table + rng.laplace(0.0, most / _EPSILON, table.shape)).ravel()
+    areas, times = table.shape
+    return CountRelease(area_of, time_of, count, areas, times, (1, 1), place, start_s), None
+
+
+def _bare(trace: Trace, _rng: np.random.Generator) -> Sample:
+    """Publish cells and times, and no ids."""
+    plane = plane_of(trace)
+    xy_m = plane.of(trace.lat, trace.lon)
+    middle = (np.floor(xy_m / _CELL_M) + 0.5) * _CELL_M
+    return BareRelease(joined(_moved(trace, middle - xy_m)), "cells without ids"), None
 
 
 SCHEMES = (
@@ -199,4 +246,7 @@ SCHEMES = (
     BlurScheme("cells by density", "cells in each of which ten people live", _cells),
     BlurScheme("k rule of trips", "trips between two cells of 500 m with five trips", _k_trips),
     BlurScheme("counts below 10 out", "people by km² and hour, with totals", _counts),
+    BlurScheme("cells without ids", "cells of 500 m and times, with no ids at all", _bare),
 )  # fmt: skip
+NOISY = BlurScheme("counts with noise", "people by km² and hour, ε = 1 for all of a person", _noisy)
+"""What attacks on counts should not break: with differential privacy for persons."""

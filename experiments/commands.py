@@ -607,7 +607,7 @@ def blur(
     formats: Formats = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
-    """Attack ten public ways to blur positions, and this project's regions.
+    """Attack eleven public ways to blur positions, and this project's regions.
 
     Writes blur.md with a picture of each, blur.csv, blur.json and manifest.json. Some five minutes
     of CPU.

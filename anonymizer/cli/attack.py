@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from anonymizer.domain.trace import Trace
     from anonymizer.files.atomic_write import FileToWrite
 
+_RIDES = {".gpx", ".fit"}
 _OWN_KEYS = ("cell", "area", "count")
 """Of `--columns`, besides those of a trace."""
 
@@ -26,15 +27,15 @@ def attack(
         list[Path],
         typer.Argument(
             help="What was published, in one or more files of a kind: csv or parquet, GeoJSON, GPX,"
-            " JSON lines (as of MQTT), snapshots of GTFS-realtime or GBFS.",
+            " FIT, JSON (also lines, as of MQTT), snapshots of GTFS-realtime or GBFS.",
         ),
     ],
     truth: Annotated[
         Path | None,
         typer.Option(
             metavar="TRACE",
-            help="Where its people really were: a trace as of `anonymizer cloak`. Without it, the "
-            "release is judged by what it betrays about itself.",
+            help="Where its people really were: a trace as of `anonymizer cloak`, GPX or FIT. "
+            "Without it, the release is judged by what it betrays about itself.",
         ),
     ] = None,
     truth_columns: Annotated[
@@ -65,8 +66,9 @@ def attack(
 ) -> None:
     """Attack a release of anybody's, and say what it gives away.
 
-    Its form is recognized: points with ids, also rounded; geohashes, H3 cells or regions with ids;
-    counts by area and time. What applies is mounted, each attack beside what chance would find.
+    Its form is recognized: points, also rounded, geohashes, H3 cells or regions, with ids or
+    without; tables of trips; counts by area and time. What applies is mounted, each attack beside
+    what chance would find.
 
     [bold]Examples[/bold]
 
@@ -101,9 +103,13 @@ def attack(
 
 
 def _read_truth(path: Path, columns: str | None) -> "Trace":
+    from anonymizer.audit.foreign.forms.form import trace_in
+    from anonymizer.audit.foreign.registry import read_files
     from anonymizer.files.traces import read_trace
 
     try:
+        if path.suffix.lower() in _RIDES:
+            return trace_in(path, read_files([path]), columns_of(columns))
         return read_trace(path, columns=columns_of(columns))
     except InputError as error:  # it names the option of commands that read a trace alone
         raise InputError(str(error).replace("--columns", "--truth-columns")) from None

@@ -17,8 +17,7 @@ def protect(
     rides: Annotated[
         list[Path],
         typer.Argument(
-            help="One person's rides: GPX, csv, GeoJSON and what else `anonymizer attack` reads. "
-            "FIT: convert it to GPX first."
+            help="One person's rides: GPX, FIT, csv and what else `anonymizer attack` reads."
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="FILE.gpx or FILE.csv to write.")],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anonymizer.audit.foreign.release import CountRelease, ForeignCase, PointRelease
+from anonymizer.audit.foreign.release import AnyRelease, ForeignCase
 from anonymizer.domain.arrays import FloatArray
 
 _N_BOOTSTRAP = 2000
@@ -69,7 +69,7 @@ class ForeignAttack:
     """
 
     name: str
-    needs: type[PointRelease] | type[CountRelease]
+    needs: type[AnyRelease]
     mount: Callable[[ForeignCase], Trials | NotMounted]
     found: str
     against: str

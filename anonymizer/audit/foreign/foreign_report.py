@@ -8,7 +8,7 @@ from anonymizer.audit.evidence.evidence_page import framed
 from anonymizer.audit.evidence.evidence_plot import Lane, drawing
 from anonymizer.audit.foreign.attack import NotMounted, Verdict, judged
 from anonymizer.audit.foreign.registry import attacks
-from anonymizer.audit.foreign.release import ForeignCase, PointRelease
+from anonymizer.audit.foreign.release import BareRelease, CountRelease, ForeignCase
 
 _NO_PROOF = "That is no proof that it is safe: it is what these attacks find."
 
@@ -35,7 +35,7 @@ class ForeignReport:
     def headline(self) -> str:
         """What was found, of whom, how surely: one sentence, or two."""
         if not self.verdicts:
-            return "Nothing could be tried on this release."
+            return "Nothing could be tried on this release, for the reasons that are listed."
         n, n_broken = len(self.verdicts), sum(each.broken for each in self.verdicts)
         if n_broken:
             broken = f"{n_broken} of {n} attacks find" if n > 1 else "The one attack finds"
@@ -74,15 +74,17 @@ def attacked(case: ForeignCase) -> ForeignReport:
 
 def _read(case: ForeignCase) -> str:
     found = case.release
-    if isinstance(found, PointRelease):
+    if isinstance(found, CountRelease):
+        said = f"Read as counts: {len(found.count):,} of {found.n_areas:,} areas"
+        said += f" at {found.n_times:,} times"
+        said += ", with noise" if found.is_noisy else ""
+    else:
         trace = found.trace
-        said = f"Read as {found.form}: {trace.n_rows:,} positions of {trace.n_devices:,} ids"
+        ids = "runs" if isinstance(found, BareRelease) else "ids"
+        said = f"Read as {found.form}: {trace.n_rows:,} positions of {trace.n_devices:,} {ids}"
         if n := trace.n_unusable:
             said += f" ({n:,} rows without an id, a time or a place on earth are left out)"
         said = "; ".join([said, *trace.read_as])
-    else:
-        said = f"Read as counts: {len(found.count):,} of {found.n_areas:,} areas"
-        said += f" at {found.n_times:,} times"
     judged_by = "what it betrays about itself" if case.truth is None else "the truth"
     return f"{said}. Judged by {judged_by}."
 

@@ -14,7 +14,7 @@ from anonymizer.audit.foreign.forms.form import (
     check_stated,
 )
 from anonymizer.audit.foreign.readers.reader import HEAD_BYTES, FileKind
-from anonymizer.audit.foreign.release import CountRelease, PointRelease
+from anonymizer.audit.foreign.release import AnyRelease
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 
@@ -25,13 +25,17 @@ READERS = (
     "readers.recordings:READER",
     "readers.geojson:READER",
     "readers.gpx:READER",
+    "readers.fit_rides:READER",
+    "readers.recordings:ARRAY",
     "readers.text_tables:READER",
 )
 FORMS = (
     "forms.road_regions:FORM",
+    "forms.wide_counts:FORM",
     "forms.area_counts:FORM",
     "forms.h3_cells:FORM",
     "forms.geohashes:FORM",
+    "forms.trip_tables:FORM",
     "forms.plain_points:FORM",
 )
 ATTACKS = (
@@ -42,7 +46,13 @@ ATTACKS = (
     "attacks.histories:ATTACK",
     "attacks.relinking:ATTACK",
     "attacks.following:ATTACK",
+    "attacks.nights:ATTACK",
+    "attacks.joining:ATTACK",
+    "attacks.following:OF_RUNS",
     "attacks.struck_out:ATTACK",
+    "attacks.struck_neighbours:ATTACK",
+    "attacks.lone_changes:ATTACK",
+    "attacks.presence:ATTACK",
 )
 
 
@@ -120,7 +130,7 @@ def read_foreign(
     stated: Mapping[str, str],
     network: RoadNetwork | None,
     answer: Callable[[OpenQuestion], str] | None = None,
-) -> PointRelease | CountRelease:
+) -> AnyRelease:
     """Return the release in some files.
 
     Parameters

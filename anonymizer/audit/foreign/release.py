@@ -1,7 +1,7 @@
 """Releases of others, as arrays: points of ids, and counts by area and time."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 
 _TURN = 360.0
+_MOST_CELLS = 20_000_000
 
 
 class Plane(NamedTuple):
@@ -46,6 +47,22 @@ class PointRelease:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BareRelease:
+    """Positions without ids.
+
+    Attributes
+    ----------
+    trace
+        Who was published where and when; its ids are runs that were joined here.
+    form
+        What it was read as, in words.
+    """
+
+    trace: Trace
+    form: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountRelease:
     """Counts by area and time.
 
@@ -56,9 +73,14 @@ class CountRelease:
     count
         NaN where it is struck out, shape (n,).
     n_areas, n_times
-        Numbers of both.
+        Numbers of both; times rise.
     struck
         Least and greatest count that is struck out.
+    place
+        Latitude and longitude of the middle of each area in degrees, shape (areas, 2); None:
+        unknown.
+    start_s
+        When each time begins, unix seconds, shape (times,); None: unknown.
     """
 
     area_of: IntArray
@@ -67,6 +89,30 @@ class CountRelease:
     n_areas: int
     n_times: int
     struck: tuple[int, int]
+    place: FloatArray | None = None
+    start_s: FloatArray | None = None
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether some count is below 0 or no whole number, as with differential privacy."""
+        shown = self.count[~np.isnan(self.count)]
+        return bool(((shown < 0) | (shown != np.round(shown))).any())
+
+    def table(self) -> FloatArray | None:
+        """Return counts without totals, shape (areas, times): 0 where none is listed.
+
+        None: it would be too large.
+        """
+        if self.n_areas * self.n_times > _MOST_CELLS:
+            return None
+        parts = (self.area_of >= 0) & (self.time_of >= 0)
+        table = np.zeros((self.n_areas, self.n_times))
+        np.add.at(table, (self.area_of[parts], self.time_of[parts]), self.count[parts])
+        return table
+
+
+AnyRelease: TypeAlias = PointRelease | BareRelease | CountRelease
+"""A release of any form."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -90,7 +136,7 @@ class ForeignCase:
         it is found by where they were.
     """
 
-    release: PointRelease | CountRelease
+    release: AnyRelease
     truth: Trace | None
     network: RoadNetwork | None
     near_m: float = 200.0
@@ -100,7 +146,7 @@ class ForeignCase:
     @property
     def points(self) -> Trace:
         """Who was published where and when, of a release of points."""
-        if isinstance(self.release, PointRelease):
+        if isinstance(self.release, PointRelease | BareRelease):
             return self.release.trace
         raise TypeError("a release of counts has no points")
 

@@ -7,15 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.audit.foreign.attack import NotMounted, Trials, judged
+from anonymizer.audit.foreign.attack import ForeignAttack, NotMounted, Trials, Verdict, judged
 from anonymizer.audit.foreign.attacks.struck_out import bounds
 from anonymizer.audit.foreign.foreign_report import attacked, page, text
 from anonymizer.audit.foreign.persons import homes_of, most_visited, owners
 from anonymizer.audit.foreign.registry import attacks
-from anonymizer.audit.foreign.release import CountRelease, ForeignCase, PointRelease, plane_of
+from anonymizer.audit.foreign.release import (
+    BareRelease,
+    CountRelease,
+    ForeignCase,
+    PointRelease,
+    plane_of,
+)
+from anonymizer.audit.foreign.runs import joined
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
+from experiments.blur_schemes import NOISY, SCHEMES
 from experiments.commuter_weeks import commuter_weeks
 
 DEGREE_M = 111_195.0
@@ -86,6 +94,10 @@ SAYS_MUCH = {
 
 def _case(trace: Trace, truth: Trace = TRUTH, *, seed: int = 0) -> ForeignCase:
     return ForeignCase(PointRelease(trace, "points"), truth, ROADS, seed=seed)
+
+
+def _named(name: str) -> ForeignAttack:
+    return next(each for each in attacks() if each.name == name)
 
 
 @pytest.mark.parametrize("name", ON_POINTS)
@@ -192,7 +204,7 @@ def test_what_was_struck_out_lies_within_the_bounds(seed: int, n_areas: int, n_t
 def test_totals_give_back_what_was_struck_out_and_nothing_else_does() -> None:
     table = np.random.default_rng(4).integers(10, 90, (12, 24))
     table[np.arange(12), np.arange(12)] = np.arange(12) % 9 + 1
-    attack = next(each for each in attacks() if each.needs is CountRelease)
+    attack = _named("differencing")
     case = ForeignCase(_counts(table, 10, totals=True), None, None)
     trials = attack.mount(case)
     assert isinstance(trials, Trials)
@@ -204,3 +216,107 @@ def test_totals_give_back_what_was_struck_out_and_nothing_else_does() -> None:
     vague = attack.mount(replace(case, release=_counts(many, 10, totals=True)))
     assert isinstance(vague, Trials)
     assert vague.success.mean() < 0.2
+
+
+def _verdict(name: str, case: ForeignCase) -> Verdict:
+    attack = next(
+        each for each in attacks() if each.name == name and isinstance(case.release, each.needs)
+    )
+    trials = attack.mount(case)
+    assert isinstance(trials, Trials), trials
+    return judged(attack, trials, seed=case.seed)
+
+
+def _bare(trace: Trace) -> BareRelease:
+    one = replace(trace, device_of=np.zeros(trace.n_rows, np.int64), device_id=("all",))
+    return BareRelease(joined(one), "cells without ids")
+
+
+def _in_cells(trace: Trace, degrees: float) -> Trace:
+    lat, lon = (np.round(each / degrees) * degrees for each in (trace.lat, trace.lon))
+    return replace(trace, lat=lat, lon=lon)
+
+
+def _sleepers() -> Trace:
+    """Return twelve people who are at home by night and anywhere by day, every half hour."""
+    rng = np.random.default_rng(6)
+    ts = np.repeat(1.8e9 + np.arange(0, 12 * 86_400, 1800.0), 12)
+    who = np.tile(np.arange(12), len(ts) // 12)
+    homes = rng.uniform(0, 0.1, (12, 2))
+    at_home = ts % 86_400 < 8 * 3600
+    place = np.where(at_home[:, None], homes[who], rng.uniform(0, 0.1, (len(ts), 2)))
+    names = tuple(f"p{i}" for i in range(12))
+    return _in_cells(Trace(names, who, ts, 48 + place[:, 0], place[:, 1]), 0.005)
+
+
+@pytest.mark.parametrize("degrees", [1e-6, 0.005])
+def test_cells_without_ids_are_joined_and_followed(degrees: float) -> None:
+    release = _bare(_in_cells(TRUTH, degrees))
+    assert _verdict("joining", ForeignCase(release, None, None)).broken
+    assert _verdict("tracking", ForeignCase(release, TRUTH, None)).broken
+
+
+def test_cells_without_ids_tell_where_somebody_sleeps() -> None:
+    assert _verdict("nights", ForeignCase(_bare(_sleepers()), None, None)).broken
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cells_that_say_nothing_are_neither_joined_nor_slept_in(seed: int) -> None:
+    mixed = np.random.default_rng(seed).permutation(TRUTH.n_rows)
+    noise = replace(TRUTH, lat=TRUTH.lat[mixed], lon=TRUTH.lon[mixed])
+    assert not _verdict("joining", ForeignCase(_bare(noise), None, None, seed=seed)).broken
+    assert not _verdict("tracking", ForeignCase(_bare(noise), TRUTH, None, seed=seed)).broken
+    sleepers = _sleepers()
+    mixed = np.random.default_rng(seed).permutation(sleepers.n_rows)
+    noise = replace(sleepers, lat=sleepers.lat[mixed], lon=sleepers.lon[mixed])
+    case = ForeignCase(_bare(noise), None, None, seed=seed)
+    attack = _named("nights")
+    trials = attack.mount(case)
+    assert isinstance(trials, NotMounted) or not judged(attack, trials, seed=seed).broken
+
+
+def _waves(seed: int, *, smooth: bool) -> np.ndarray:
+    """Return counts of 30 areas at 200 times that rise and fall, or the same in random order."""
+    rng = np.random.default_rng(seed)
+    level = 14 + 12 * np.sin(np.arange(200) / 9 + rng.uniform(0, 6, (30, 1)))
+    table = np.maximum(np.round(level), 0)
+    return table if smooth else np.stack([rng.permutation(each) for each in table])
+
+
+def test_counts_before_and_after_give_away_one_that_is_struck_out() -> None:
+    case = ForeignCase(_counts(_waves(1, smooth=True), 10, totals=False), None, None)
+    assert _verdict("neighbours in time", case).broken
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_counts_in_random_order_give_away_nothing(seed: int) -> None:
+    release = _counts(_waves(seed, smooth=False), 10, totals=False)
+    assert not _verdict("neighbours in time", ForeignCase(release, None, None, seed=seed)).broken
+    assert not _verdict("coming and going", ForeignCase(release, None, None, seed=seed)).broken
+
+
+def test_a_person_who_comes_or_goes_is_seen_in_counts_that_hardly_change() -> None:
+    """As of residents by area and day: now and then one moves in, out, or to another area."""
+    rng = np.random.default_rng(3)
+    change = np.zeros((20, 150), np.int64)
+    for day in np.flatnonzero(rng.random(150) < 0.6):
+        change[rng.integers(20), day] += rng.choice([-1, 1])
+    table = 60 + rng.integers(0, 40, (20, 1)) + np.cumsum(change, axis=1)
+    case = ForeignCase(_counts(table, 1, totals=False), None, None)
+    assert _verdict("coming and going", case).broken
+    noisy = rng.laplace(0, 2, table.size).round(3)
+    release = replace(case.counts, count=case.counts.count + noisy)
+    assert not _verdict("coming and going", ForeignCase(release, None, None)).broken
+
+
+def test_somebody_is_told_to_be_in_counts_and_not_with_noise_for_all_of_a_person() -> None:
+    exact, noisy = (
+        scheme.publish(TRUTH, np.random.default_rng(1))[0]
+        for scheme in (next(each for each in SCHEMES if "counts" in each.name), NOISY)
+    )
+    assert isinstance(exact, CountRelease)
+    assert isinstance(noisy, CountRelease)
+    assert noisy.is_noisy
+    all_shown = replace(exact, count=np.nan_to_num(exact.count, nan=1.0))
+    assert _verdict("membership", ForeignCase(all_shown, TRUTH, None)).broken
+    assert not any(each.broken for each in attacked(ForeignCase(noisy, TRUTH, None)).verdicts)

@@ -2,6 +2,7 @@
 """Releases of others: each form is recognized from files as people have them."""
 
 import json
+import struct
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from anonymizer.audit.foreign.forms.geohashes import middle_of
 from anonymizer.audit.foreign.forms.plain_points import step_of
 from anonymizer.audit.foreign.readers.reader import MOST_BYTES
 from anonymizer.audit.foreign.registry import read_files, read_foreign
-from anonymizer.audit.foreign.release import CountRelease, PointRelease
+from anonymizer.audit.foreign.release import BareRelease, CountRelease, PointRelease
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
 
@@ -75,6 +76,44 @@ def _gtfs(folder: Path) -> list[Path]:
     return [folder / "vehicles.pb"]
 
 
+def _fit(folder: Path) -> list[Path]:
+    """Write a FIT file: a definition of `record`, and three of them, one without a place."""
+    definition = struct.pack("<BBBHB", 0x40, 0, 0, 20, 3) + bytes(
+        [253, 4, 0x86, 0, 4, 0x85, 1, 4, 0x85]
+    )
+    nowhere = 0x7FFFFFFF
+    body = definition
+    for i in range(3):
+        lat, lon = (int(each / 180 * 2**31) for each in (48.1 + i / 100, 11.5))
+        body += struct.pack(
+            "<BIii", 0, T0 - 631_065_600 + i, lat if i else nowhere, lon if i else nowhere
+        )
+    file = struct.pack("<BBHI4s", 12, 0x10, 2000, len(body), b".FIT") + body
+    table = [
+        0x0000, 0xCC01, 0xD801, 0x1400, 0xF001, 0x3C00, 0x2800, 0xE401,
+        0xA001, 0x6C00, 0x7800, 0xB401, 0x5000, 0x9C01, 0x8801, 0x4400,
+    ]  # fmt: skip
+    crc = 0
+    for byte in file:
+        for nibble in (byte & 0xF, byte >> 4):
+            crc = (crc >> 4) ^ table[crc & 0xF] ^ table[nibble]
+    (folder / "ride.fit").write_bytes(file + struct.pack("<H", crc))
+    return [folder / "ride.fit"]
+
+
+def test_a_ride_in_fit_is_read_and_a_damaged_one_refused(tmp_path: Path) -> None:
+    (path,) = _fit(tmp_path)
+    frame = read_files([path])
+    assert frame["time"].to_list() == [T0 + 1, T0 + 2]
+    assert frame["lat"].to_list() == pytest.approx([48.11, 48.12])
+    assert frame["lon"].to_list() == pytest.approx([11.5, 11.5])
+    whole = path.read_bytes()
+    for damaged in (whole[:30], whole[:-1] + b"x", b"no file"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"ride\.fit"):
+            read_files([path])
+
+
 def _gtfs_json(name: str, *, wrapped: bool) -> Maker:
     entity = {
         "id": "e1",
@@ -103,9 +142,9 @@ def _lines(name: str, *lines: object) -> Maker:
     return _text(name, "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def _h3(resolution: int, column: str) -> Maker:
+def _h3(resolution: int, column: str, written: Callable[[str], str] = str) -> Maker:
     cells = [h3.latlng_to_cell(48 + i / 10, 11, resolution) for i in range(4)]
-    rows = "".join(f"p{i % 2},{T0 + i},{cell}\n" for i, cell in enumerate(cells))
+    rows = "".join(f"p{i % 2},{T0 + i},{written(cell)}\n" for i, cell in enumerate(cells))
     return _text("cells.csv", f"user_id,timestamp,{column}\n{rows}")
 
 
@@ -165,6 +204,37 @@ POINTS = {
     "h3": (_h3(9, "h3"), 4, 2),
     "coarse h3": (_h3(6, "hex_id"), 4, 2),
     "h3 by its other name": (_h3(8, "h3_cell"), 4, 2),
+    "h3 as numbers": (_h3(8, "h3", lambda cell: str(h3.str_to_int(cell))), 4, 2),
+    "h3 with a prefix": (_h3(8, "h3", lambda cell: "0x" + cell.upper()), 4, 2),
+    "geohashes in capitals": (_text("a.csv", "id,time,geohash\na,1780000000,U281Z\nb,1780000000,U282B\n"), 2, 2),
+    "geohashes of several lengths": (_text("a.csv", "id,time,geohash\na,1780000000,u281z\nb,1780000000,u282bxy\n"), 2, 2),
+    "well-known text": (_text("a.csv", f"id,time,geometry\na,{T0},POINT (24.9 60.1)\nb,{T0},POINT (24.9 60.2)\n"), 2, 2),
+    "both in one column": (_text("a.csv", f'id,time,location\na,{T0},"60.1, 24.9"\nb,{T0},"60.2, 24.9"\n'), 2, 2),
+    "milliseconds by name": (_text("a.csv", f"vehicle_id,timestamp_ms,latitude,longitude\na,{T0}000,60.1,24.9\nb,{T0}000,60.2,24.9\n"), 2, 2),
+    "date and time apart": (_text("a.csv", "id,date,time,lat,lon\na,2026-05-01,10:00:00,60.1,24.9\nb,2026-05-01,10:00:09,60.2,24.9\n"), 2, 2),
+    "trips of bicycles": (
+        _text(
+            "a.csv",
+            "bike_id,started_at,ended_at,start_station,start_lat,start_lng,end_lat,end_lng\n"
+            "7,2026-05-01 10:00:00,2026-05-01 10:20:00,A,60.1,24.9,60.2,24.8\n"
+            "8,2026-05-01 11:00:00,2026-05-01 11:20:00,B,60.1,24.9,60.2,24.8\n",
+        ),
+        4,
+        2,
+    ),
+    "trips of taxis": (
+        _text("a.csv", f"id,pickup_datetime,dropoff_datetime,pickup_longitude,pickup_latitude,dropoff_longitude,dropoff_latitude\n1,{T0},{T0 + 60},24.9,60.1,24.8,60.2\n"),
+        2,
+        1,
+    ),
+    "a json array": (_text("a.json", json.dumps([{"id": "a", "time": T0, "lat": 60.1, "lon": 24.9}])), 1, 1),
+    "an array in an object": (_text("a.json", json.dumps({"data": [{"id": "a", "time": T0, "lat": 60.1, "lon": 24.9}]})), 1, 1),
+    "mqtt with a last will": (
+        _lines("a.jsonl", {"topic": "fleet/1", "payload": "offline"}, *({"topic": f"fleet/{i}", "payload": {"lat": 48, "lon": 11, "time": T0 + i}} for i in range(2))),
+        2,
+        2,
+    ),
+    "mosquitto_sub -v": (_text("a.txt", "".join(f'fleet/{i} {{"lat": 48.5, "lon": 11, "ts": {T0 + i}}}\n' for i in range(2))), 2, 2),
 }  # fmt: skip
 
 
@@ -182,6 +252,11 @@ COUNTS = {
     "struck with a sign": "area,hour,count\nA,8,<10\nA,9,12\nB,8,31\nB,9,<10\n",
     "struck with a star": "zone;start_time;n_trips\nA;2026-01-01 08:00;*\nB;2026-01-01 08:00;20\n",
     "struck with words": "cell_id,day,visitors\nA,1,fewer than 10\nB,1,12\nTotal,1,15\n",
+    "wide, an hour a column": "area,08:00,09:00,10:00\nA,12,<10,14\nB,31,20,<10\n",
+    "wide, an area a column": "date,A,B,Total\n2026-01-01,12,<10,21\n2026-01-02,31,20,51\n",
+    "small ones not listed": "area,hour,count\nA,8,12\nA,9,13\nB,9,31\nB,10,20\n",
+    "thousands": 'area,hour,count\nA,8,<10\nA,9,"1,012"\nB,8,31\nB,9,<10\n',
+    "date and hour apart": "area,date,hour,count\nA,2026-01-01,9,<10\nA,2026-01-01,10,12\nB,2026-01-01,9,31\n",
     "places": "lat,lon,hour,devices\n48.1,11.5,8,12\n48.2,11.5,8,<10\n",
 }
 
@@ -192,9 +267,56 @@ def test_counts_are_recognized(name: str, tmp_path: Path) -> None:
     assert isinstance(release, CountRelease)
     assert release.n_areas == 2
     assert np.isnan(release.count).any()
-    assert release.struck[0] == 1
+    assert release.struck[0] == (name != "small ones not listed")
     assert release.struck[1] in {9, 11, 19}
-    assert (release.area_of == -1).sum() == ("Total" in COUNTS[name])
+    assert (release.area_of == -1).any() == ("Total" in COUNTS[name])
+    assert not release.is_noisy
+
+
+def test_times_of_counts_are_in_order_and_areas_have_their_place(tmp_path: Path) -> None:
+    cells = [h3.latlng_to_cell(48.1 + i / 10, 11.5, 7) for i in range(2)]
+    rows = "".join(f"{cell},2026-01-01 {hour},{hour}\n" for cell in cells for hour in (9, 10, 23))
+    release = read_foreign(
+        _text("counts.csv", "h3,hour,count\n" + rows)(tmp_path), stated={}, network=None
+    )
+    assert isinstance(release, CountRelease)
+    assert release.start_s is not None
+    assert release.place is not None
+    assert np.diff(release.start_s).tolist() == [3600.0, 13 * 3600.0]
+    table = release.table()
+    assert table is not None
+    assert table.tolist() == [[9, 10, 23]] * 2
+    assert sorted(release.place[:, 0]) == pytest.approx([48.1, 48.2], abs=0.02)
+
+
+def test_counts_below_zero_are_read_as_noise(tmp_path: Path) -> None:
+    text = "area,hour,count\nA,8,-1.5\nA,9,12.25\nB,8,31\n"
+    release = read_foreign(_text("counts.csv", text)(tmp_path), stated={}, network=None)
+    assert isinstance(release, CountRelease)
+    assert release.is_noisy
+
+
+def _without_ids(folder: Path, *, people: int) -> PointRelease | BareRelease:
+    rows = "".join(
+        f"{T0 + 60 * i},{48 + p / 10 + i / 1000:.4f},11.5\n"
+        for i in range(30)
+        for p in range(people)
+    )
+    found = read_foreign(_text("a.csv", "time,lat,lon\n" + rows)(folder), stated={}, network=None)
+    assert isinstance(found, PointRelease | BareRelease)
+    return found
+
+
+def test_positions_without_ids_are_joined_where_one_person_cannot_be_in_all(tmp_path: Path) -> None:
+    several = _without_ids(tmp_path, people=4)
+    assert isinstance(several, BareRelease)
+    assert "without ids" in several.form
+    assert several.trace.n_devices == 4
+    same = several.trace.lat[several.trace.device_of == several.trace.device_of[0]]
+    assert np.ptp(same) < 0.05
+    alone = _without_ids(tmp_path, people=1)
+    assert isinstance(alone, PointRelease)
+    assert "of one person" in alone.form
 
 
 @pytest.mark.parametrize(
@@ -248,6 +370,8 @@ def test_regions_of_nodes_are_read_with_their_network(tmp_path: Path) -> None:
         ("a.bin", "\0\1"),
         ("a.json", '{"data": {"bikes": 3}}'),
         ("a.csv", "h3,id,ts\n8ffffffffffffff,a,1780000000\n"),
+        ("a.json", '{"last_updated": 1, "data": {"stations": []}}'),
+        ("a.csv", "id,time,x,y\na,1780000000,691000,5334000\n"),
     ],
 )
 def test_what_is_no_release_is_said_in_one_sentence(name: str, text: str, tmp_path: Path) -> None:

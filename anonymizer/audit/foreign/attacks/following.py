@@ -1,10 +1,12 @@
 """Tracking: where somebody is five minutes after a known place, with the release and without."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from anonymizer.audit.foreign.attack import FEWEST, ForeignAttack, NotMounted, Trials
 from anonymizer.audit.foreign.persons import Moments, nearest_in_time, rows_by_id, slack_of
-from anonymizer.audit.foreign.release import ForeignCase, PointRelease, plane_of
+from anonymizer.audit.foreign.release import BareRelease, ForeignCase, PointRelease, plane_of
 from anonymizer.domain.arrays import BoolArray, FloatArray
 
 _LATER_S = 300.0
@@ -73,3 +75,4 @@ ATTACK = ForeignAttack(
     against="without the release",
     asks="Does the release tell where somebody is, five minutes after a known place?",
 )
+OF_RUNS = replace(ATTACK, needs=BareRelease)

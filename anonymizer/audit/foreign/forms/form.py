@@ -1,5 +1,6 @@
 """A form of a release: how it is recognized, what it asks where it must, how it is read."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from anonymizer.audit.foreign.release import CountRelease, PointRelease
+from anonymizer.audit.foreign.release import AnyRelease, BareRelease, PointRelease
+from anonymizer.audit.foreign.runs import is_of_one, joined
 from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -20,6 +22,10 @@ OWN_COLUMNS = "_file", "_track"
 MOST_NAMED = 12
 """Columns that a message names."""
 _MOST_CHOICES = 8
+_CLOCK = r"^\d{1,2}:\d\d(:\d\d(\.\d+)?)?$"
+_WHEN = re.compile(r"time|date", re.IGNORECASE)
+_POINT = r"(?i)^(SRID=\d+;)?\s*POINT\s*Z?\s*\("
+_TWO_NUMBERS = r"^[\[(]?([+-]?\d{1,3}\.\d+)[,; ]+[+-]?\d{1,3}\.\d+[\])]?$"
 _OF_FORMS = ("cell", "area", "count")
 """Keys of `--columns` that a trace has not."""
 
@@ -62,9 +68,7 @@ class ReleaseForm:
     name: str
     recognizes: Callable[[pl.DataFrame, Mapping[str, str]], bool]
     asks: Callable[[pl.DataFrame, Mapping[str, str]], OpenQuestion | None]
-    read: Callable[
-        [Path, pl.DataFrame, Mapping[str, str], RoadNetwork | None], PointRelease | CountRelease
-    ]
+    read: Callable[[Path, pl.DataFrame, Mapping[str, str], RoadNetwork | None], AnyRelease]
 
 
 def check_stated(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> None:
@@ -75,11 +79,37 @@ def check_stated(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> 
 
 
 def columns_stated(frame: pl.DataFrame, stated: Mapping[str, str]) -> dict[str, str]:
-    """Return which columns are id, time, lat and lon: as stated, else by their names."""
+    """Return which columns are id, time, lat and lon: as stated, else by their names.
+
+    Without both coordinates, a column of texts such as `POINT (24.9 60.1)` or `60.1, 24.9` is both;
+    without a time, the only column whose name speaks of one.
+    """
     likely = {key: name for key, name in likely_columns(frame.columns).items() if name}
     if {"latlon", "lonlat"} & stated.keys():
         likely = {key: name for key, name in likely.items() if key not in {"lat", "lon"}}
-    return {**likely, **stated}
+    found = {**likely, **stated}
+    if not {"lat", "lon", "latlon", "lonlat"} & found.keys():
+        found |= _of_both(frame, set(found.values()))
+    when = [name for name in frame.columns if _WHEN.search(name) and name not in found.values()]
+    if "time" not in found and len(when) == 1:
+        found["time"] = when[0]
+    return found
+
+
+def _of_both(frame: pl.DataFrame, told: set[str]) -> dict[str, str]:
+    """Return the column of texts that holds both coordinates, by their order."""
+    for name in frame.columns:
+        if name in told or frame[name].dtype != pl.String:
+            continue
+        texts = frame[name].drop_nulls()
+        if not len(texts):
+            continue
+        if texts.str.contains(_POINT).all():
+            return {"lonlat": name}
+        if texts.str.contains(_TWO_NUMBERS).all():
+            first = texts.str.extract(_TWO_NUMBERS, 1).cast(pl.Float64, strict=False).abs().max()
+            return {"lonlat" if isinstance(first, float) and first > 90 else "latlon": name}
+    return {}
 
 
 def who_is_who(
@@ -113,15 +143,35 @@ def asks_who(frame: pl.DataFrame, stated: Mapping[str, str]) -> OpenQuestion | N
     return found if isinstance(found, OpenQuestion) else None
 
 
-def points(path: Path, frame: pl.DataFrame, stated: Mapping[str, str], form: str) -> PointRelease:
-    """Return the positions in a table.
+def points(
+    path: Path, frame: pl.DataFrame, stated: Mapping[str, str], form: str
+) -> PointRelease | BareRelease:
+    """Return the positions in a table, which are what `form` says.
+
+    Where no column says whose they are, they are one person's, or bare if that is impossible.
 
     Raises
     ------
     InputError
         If it lacks a time or a place, or none can be used.
     """
-    columns = columns_stated(frame, stated)
+    trace = trace_in(path, frame, stated)
+    if who_is_who(frame, stated) is not None:
+        return PointRelease(trace, f"{form} with ids")
+    if is_of_one(trace):
+        return PointRelease(trace, f"{form} of one person")
+    return BareRelease(joined(trace), f"{form} without ids, joined to runs")
+
+
+def trace_in(path: Path, frame: pl.DataFrame, stated: Mapping[str, str]) -> Trace:
+    """Return the positions in a table; without a column that says whose they are, of one id.
+
+    Raises
+    ------
+    InputError
+        As `points`.
+    """
+    frame, columns = _with_day(frame, columns_stated(frame, stated))
     who = who_is_who(frame, stated)
     if isinstance(who, OpenQuestion):
         raise InputError(f"{path}: {who.words} State --columns id=... ({', '.join(who.choices)})")
@@ -132,8 +182,24 @@ def points(path: Path, frame: pl.DataFrame, stated: Mapping[str, str], form: str
     named = {key: name for key, name in {**columns, "id": who}.items() if key not in _OF_FORMS}
     trace = _on_earth(trace_of(frame, path=path, columns=checked_columns(named)))
     if not trace.n_rows:
-        raise InputError(f"{path}: no row has an id, a time and a place")
-    return PointRelease(trace, form)
+        raise InputError(
+            f"{path}: no row has an id, a time, and a latitude and longitude in degrees: "
+            "metres, as of UTM, must be converted"
+        )
+    return trace
+
+
+def _with_day(frame: pl.DataFrame, columns: dict[str, str]) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return a table whose time has its day, if that is in a column of its own."""
+    day = next((name for name in frame.columns if name.lower() in {"date", "day"}), None)
+    clock = next((name for name in frame.columns if name.lower() in {"time", "time_of_day"}), None)
+    if day is None or clock is None or columns.get("time") not in {day, clock}:
+        return frame, columns
+    texts = frame.select(pl.col(clock, day).cast(pl.String).str.strip_chars())
+    if not texts[clock].drop_nulls().str.contains(_CLOCK).all():
+        return frame, columns
+    both = (texts[day] + " " + texts[clock]).alias("_when")
+    return frame.with_columns(both), {**columns, "time": "_when"}
 
 
 def _on_earth(trace: Trace) -> Trace:

@@ -1,4 +1,4 @@
-"""Geohashes with ids: each is read as the middle of its cell."""
+"""Geohashes: each is read as the middle of its cell."""
 
 import re
 from collections.abc import Mapping
@@ -7,22 +7,27 @@ from pathlib import Path
 import polars as pl
 
 from anonymizer.audit.foreign.forms.form import OpenQuestion, ReleaseForm, points, who_is_who
-from anonymizer.audit.foreign.release import PointRelease
+from anonymizer.audit.foreign.release import AnyRelease
 from anonymizer.domain.network import RoadNetwork
 
 _LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
-_VALUE = rf"^[{_LETTERS}]{{3,12}}$"
+_VALUE = rf"(?i)^[{_LETTERS}]{{3,12}}$"
 _NAME = re.compile(r"geo_?hash|^gh\d*$|^hash$|^cell$", re.IGNORECASE)
 
 
 def middle_of(geohash: str) -> tuple[float, float]:
     """Return latitude and longitude of the middle of a cell, in degrees."""
     sides = [[-180.0, 180.0], [-90.0, 90.0]]
-    bits = "".join(f"{_LETTERS.index(letter):05b}" for letter in geohash)
+    bits = "".join(f"{_LETTERS.index(letter):05b}" for letter in geohash.lower())
     for i, bit in enumerate(bits):
         side = sides[i % 2]
         side[bit == "0"] = sum(side) / 2
     return sum(sides[1]) / 2, sum(sides[0]) / 2
+
+
+def is_geohash(text: str) -> bool:
+    """Return whether a text can be the name of a cell."""
+    return re.match(_VALUE, text) is not None
 
 
 def column_of(frame: pl.DataFrame, name: re.Pattern[str], value: str) -> str | None:
@@ -59,12 +64,13 @@ def _asks(frame: pl.DataFrame, stated: Mapping[str, str]) -> OpenQuestion | None
 
 def _read(
     path: Path, frame: pl.DataFrame, stated: Mapping[str, str], _network: RoadNetwork | None
-) -> PointRelease:
+) -> AnyRelease:
     cell = _cell(frame, stated) or ""
     different = frame[cell].drop_nulls().unique().to_list()
     placed = with_middles(frame, cell, {each: middle_of(each) for each in different})
-    length = max(map(len, different))
-    return points(path, placed, stated, f"geohashes of {length} letters with ids")
+    lengths = sorted(set(map(len, different)))
+    length = " to ".join(str(each) for each in dict.fromkeys((lengths[0], lengths[-1])))
+    return points(path, placed, stated, f"geohashes of {length} letters")
 
 
-FORM = ReleaseForm("geohashes with ids", _recognizes, _asks, _read)
+FORM = ReleaseForm("geohashes", _recognizes, _asks, _read)

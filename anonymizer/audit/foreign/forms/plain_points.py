@@ -1,4 +1,4 @@
-"""Points with ids; where all lie on a grid, they are taken for rounded."""
+"""Points; where all lie on a grid, they are taken for rounded."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ import polars as pl
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
 from anonymizer.audit.foreign.forms.form import ReleaseForm, asks_who, columns_stated, points
-from anonymizer.audit.foreign.release import PointRelease
+from anonymizer.audit.foreign.release import AnyRelease
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 
@@ -38,13 +38,16 @@ def _recognizes(frame: pl.DataFrame, stated: Mapping[str, str]) -> bool:
 
 def _read(
     path: Path, frame: pl.DataFrame, stated: Mapping[str, str], _network: RoadNetwork | None
-) -> PointRelease:
-    found = points(path, frame, stated, "points with ids")
-    step = step_of(found.trace.lat)
-    if not step:
-        return found
+) -> AnyRelease:
+    columns = columns_stated(frame, stated)
+    step = 0.0
+    if "lat" in columns and "latlon" not in columns and "lonlat" not in columns:
+        text = frame[columns["lat"]].cast(pl.String).str.replace(",", ".", literal=True)
+        lat = text.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+        step = step_of(lat[np.isfinite(lat)])
     metres = EARTH_RADIUS_M * np.radians(step)
-    return PointRelease(found.trace, f"rounded points with ids, {metres:,.0f} m apart")
+    form = f"rounded points, {metres:,.0f} m apart," if step else "points"
+    return points(path, frame, stated, form)
 
 
-FORM = ReleaseForm("points with ids", _recognizes, asks_who, _read)
+FORM = ReleaseForm("points", _recognizes, asks_who, _read)

@@ -9,7 +9,7 @@ import polars as pl
 
 from anonymizer.audit.foreign.forms.form import ReleaseForm, points
 from anonymizer.audit.foreign.forms.geohashes import with_middles
-from anonymizer.audit.foreign.release import PointRelease
+from anonymizer.audit.foreign.release import AnyRelease
 from anonymizer.domain.network import NodeIndex, RoadNetwork
 from anonymizer.errors import InputError
 
@@ -22,7 +22,7 @@ def _recognizes(frame: pl.DataFrame, _stated: Mapping[str, str]) -> bool:
 
 def _read(
     path: Path, frame: pl.DataFrame, stated: Mapping[str, str], network: RoadNetwork | None
-) -> PointRelease:
+) -> AnyRelease:
     if network is None or not network.has_coordinates:
         raise InputError(f"{path}: has regions of nodes: state their network with --network")
     node_of = NodeIndex(network.node_id)
