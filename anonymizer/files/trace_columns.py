@@ -55,6 +55,10 @@ _UNREAD = {
     "id=vehicle_id,time=timestep_time,lat=vehicle_y,lon=vehicle_x (with --fcd-output.geo)",
     ".json": "write a row for each position: device_id, ts, lat, lon",
     ".geojson": "write a row for each position: device_id, ts, lat, lon",
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save its sheet as csv, in UTF-8"),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson"), "jq -r '[.id, .time, .lat, .lon] | @csv' makes rows of it"
+    ),
 }
 
 

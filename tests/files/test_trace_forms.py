@@ -165,6 +165,10 @@ def test_a_file_without_a_header_is_told_by_its_kind_and_not_by_its_values(tmp_p
     ("name", "told"),
     [
         ("a.plt", "Geolife has a file for each device"),
+        ("a.xlsx", "save its sheet as csv"),
+        ("a.ods", "save its sheet as csv"),
+        ("a.jsonl", "jq -r"),
+        ("a.ndjson", "jq -r"),
         ("a.gpx", "ogr2ogr -f CSV"),
         ("fcd.xml", "xml2csv.py"),
         ("a.geojson", "a row for each position"),
