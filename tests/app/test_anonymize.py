@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.task import Task
+from anonymizer.app.anonymize import report_figures
 from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.label_verification import n_faulty
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -392,6 +393,16 @@ def test_every_release_says_what_none_can_lose_less_than(
     report = anonymize(people(), DECLARED, plan).report
     assert report.least_gcp is not None
     assert 0 < report.least_gcp <= report.gcp.range
+
+
+def test_a_quick_method_does_not_wait_for_the_least_loss_of_many_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(report_figures, "_MOST_BOUNDED", 10)
+    plan = replace(PLAN, promise=Promise(k=3, d=1))
+    quick = anonymize(people(), DECLARED, replace(plan, method="mondrian")).report
+    searched = anonymize(people(), DECLARED, replace(plan, method="best", time_budget_s=0.2)).report
+    assert (quick.least_gcp is None, searched.least_gcp is None) == (True, False)
 
 
 def test_a_method_that_could_go_on_for_ever_ends_when_its_time_is_used_up() -> None:

@@ -201,7 +201,8 @@ class AnonymizeReport(_Part):
         published rows alone.
     least_gcp
         No release that keeps the promise has a lower `gcp` in the cost of the settings, whatever
-        its method, see `least_loss`. None in reports of earlier versions.
+        its method, see `least_loss`. None in reports of earlier versions, and for more than
+        100,000 rows by a method that does not search.
     saved_by_twice_the_time
         Share of its loss that twice the time budget would save about, measured on a part of a
         table of 10,000 rows or more.

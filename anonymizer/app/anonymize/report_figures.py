@@ -12,6 +12,7 @@ from anonymizer import __version__
 from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
+from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.releases.released_classes import publish as as_seen
@@ -115,8 +116,13 @@ def report_of(
     )
 
 
-def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> float:
-    """Return a loss that no release with this promise is below, whatever the method."""
+def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> float | None:
+    """Return a loss that no release with this promise is below, whatever the method.
+
+    None where a quick method would wait for it: in a million rows it takes longer than `tree`.
+    """
+    if coded.records.n > _MOST_BOUNDED and not searches(plan.method):
+        return None
     cost = COSTS[plan.cost]
     problem = make_problem(coded.records, coded.schema, plan.promise, cost=cost)
     return least_loss(problem, class_of, seed=plan.seed)
@@ -276,6 +282,8 @@ def _identifying(table: TextTable, declared: Declared, publication: Publication)
     )
 
 
+_MOST_BOUNDED = 100_000
+"""Rows of a quick method for which the least possible loss is computed: below a second."""
 _MUCH = 3.0
 """Times the loss of `hilbert` that are worth a warning."""
 
