@@ -79,8 +79,8 @@ def worker(
 
     Start as many workers as you need: they share the stages, and if one dies, the others take over
     its stages. All need the same settings, and `anonymizer bridge` between Kafka and MQTT. While
-    Kafka cannot be reached, they wait. Exit code 1: another worker has this name, or a state is
-    lost (see the log).
+    Kafka cannot be reached, they wait. Exit code 1: another worker has this name, a state is lost,
+    or it was stuck (see the log); let a supervisor start it again.
 
     [bold]Example[/bold]
 

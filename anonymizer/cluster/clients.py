@@ -76,7 +76,7 @@ class Sender:
         """End the thread. What Kafka does not have yet is given up, and not acknowledged."""
         self._ended.set()
         self._thread.join()
-        self._producer.purge()
+        self._producer.purge(blocking=False)
 
     def _serve(self) -> None:
         while not self._ended.is_set():
@@ -139,10 +139,13 @@ class Receiver:
         self._thread.start()
 
     async def close(self, *, within_s: float) -> None:
-        """Commit what can be passed on in time, leave the group and end the thread."""
+        """Commit what can be passed on in time, leave the group and end the thread.
+
+        Kafka's client may leave it for ever: then the thread is left alone.
+        """
         self._give_up_at = time.monotonic() + within_s
         self._stopping.set()
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._thread.join, within_s + _REVOKED_S)
 
     def _serve(self) -> None:
         try:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 
 from anonymizer.cluster.dropping import Dropped, encode_dropped
-from anonymizer.cluster.ending import ends_in_time
+from anonymizer.cluster.ending import STUCK_S, ends_in_time, ends_when_stuck
 from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
 from anonymizer.cluster.kafka import ensure_changelogs
@@ -49,6 +49,8 @@ _REST_S = 0.01
 """Longest time between two looks at what is read besides."""
 _LONG_S = 10.0
 """Time for one input beyond which it is logged."""
+_SILENT_S = 60.0
+"""Time without a sign from the thread of the stages after which the worker is to be restarted."""
 _FENCED_S, _MOST_FENCED = 120.0, 5
 """A worker ends when others have taken its place under its name so often within this time."""
 _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
@@ -107,9 +109,9 @@ class Runner:
     a stage is in Kafka; those to `dropped` say which inputs were dropped. Outputs are seen when a
     transaction ends, every `commit_s`. A stage may work for `longest_take_s` on one input: a worker
     that is silent for longer loses its partitions, and a change in the group waits for one that
-    works. `reads` returns what is read besides in these transactions; `prepare` is called before
-    every attempt, to make what has to be there in Kafka, `each_second` about once a second in the
-    thread of `run`, between two inputs.
+    works; `stuck_s`: see `ends_when_stuck`. `reads` returns what is read besides in these
+    transactions; `prepare` is called before every attempt, to make what has to be there in Kafka,
+    `each_second` about once a second in the thread of `run`, between two inputs.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Runner:
         address: Callable[[Send], Iterable[Addressed]],
         commit_s: float,
         longest_take_s: float,
+        stuck_s: float = STUCK_S,
         counts: StageEvents | None = None,
         reads: Callable[[Transactions], Reads] | None = None,
         prepare: Callable[[], None] = lambda: None,
@@ -132,7 +135,7 @@ class Runner:
         self._prepare, self._each_second = prepare, each_second
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
-        self._longest_take_s = longest_take_s
+        self._longest_take_s, self._stuck_s = longest_take_s, stuck_s
         self._make_reads = reads
         self._inputs, self._address = tuple(inputs), address
         self._stages = {topic.name: stages for topic, stages in inputs.items()}
@@ -147,15 +150,22 @@ class Runner:
     def run(self) -> None:
         """Run until SIGTERM, then commit what was taken. Wait for Kafka while it is away.
 
-        Call it in the main thread.
+        Call it in the main thread. If that is stuck, the process ends; see `ends_when_stuck`.
 
         StandstillError if a stage cannot go on, because inputs that it needs are not there;
         TransportError if another worker has this name, or a stage sends what Kafka does not take.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._ending.set())
-        with ends_in_time():
+        with ends_in_time(), ends_when_stuck(self.why_stuck, within_s=self._stuck_s):
             self._run_until_told()
+
+    def why_stuck(self) -> str:
+        """Return for how long there was no sign from the thread of the stages, if for too long."""
+        seen = self.observed
+        silent_s = time.monotonic() - seen.polled_at
+        most_s = _SILENT_S if seen.taking_since is None else self._longest_take_s
+        return f"stages: nothing for {silent_s:.0f} s" if silent_s > most_s else ""
 
     def _run_until_told(self) -> None:
         seen, patience = self.observed, Patience()
@@ -188,8 +198,11 @@ class Runner:
         """Wait, and show that this thread is alive."""
         until = time.monotonic() + wait_s
         while not self._ending.is_set() and time.monotonic() < until:
-            self.observed.polled_at = time.monotonic()
+            self._is_alive()
             self._ending.wait(min(1.0, until - time.monotonic()))
+
+    def _is_alive(self) -> None:
+        self.observed.polled_at = time.monotonic()
 
     def _attempt(self) -> None:
         """Take inputs until told to end, or until something fails.
@@ -201,6 +214,7 @@ class Runner:
         """
         with translated(), ExitStack() as stack:
             self._prepare()
+            self._is_alive()
             ensure_changelogs(self._kafka, self._group, self._inputs)
             self._link = link = Transactions(
                 self._kafka,
@@ -293,8 +307,11 @@ class Runner:
 
     def _taken(self, resident: Resident, key: bytes, given: Input) -> list[Send]:
         began = self.observed.taking_since = time.monotonic()
-        sends = resident.take(given)
-        self.observed.taking_since = None
+        try:
+            sends = resident.take(given)
+        finally:
+            self.observed.taking_since = None
+            self._is_alive()
         if (took_s := time.monotonic() - began) > _LONG_S:
             _LOG.warning(
                 "a stage took long, and others of this worker waited for it",
@@ -327,6 +344,7 @@ class Runner:
         """Check that no topic was created anew: its inputs must not be taken."""
         for topic in self._inputs:
             self._journals.check(topic.name)
+            self._is_alive()
 
     def _on_assigned(self, places: Places, same: Places) -> None:
         """Go on with the stages whose inputs nobody has taken meanwhile, and forget the others."""
@@ -347,7 +365,7 @@ class Runner:
 
     def _on_statistics(self, text: str) -> None:
         seen = self.observed
-        seen.polled_at = time.monotonic()
+        self._is_alive()
         if is_connected(text):
             seen.connected_at = seen.polled_at
         seen.lag = {place: lag for place, lag in lags_of(text).items() if place in seen.owned}

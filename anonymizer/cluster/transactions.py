@@ -177,7 +177,7 @@ class Transactions:
     def close(self) -> None:
         """Disconnect. What was not committed is given up; as a member it stays for a session."""
         self._is_closing = True
-        self._producer.purge()
+        self._producer.purge(blocking=False)
         self._consumer.close()
 
     # What is raised in these goes through the library, which takes the errors of its own apart.

@@ -69,8 +69,6 @@ from anonymizer.web.token import read_token
 
 _COMMITS_PER_TICK = 5
 """A tick passes two transactions, one of a source and one of a lane."""
-_STUCK_S = 60.0
-"""Time without a sign from the thread of the stages after which the worker is to be restarted."""
 _AWAY_S = 10.0
 """Time without a connection to Kafka after which the worker is not ready."""
 
@@ -237,10 +235,7 @@ class Worker:
         """Return why the worker should be restarted, if it should."""
         if self._stands_by or self._runner.observed.stands_still:
             return []
-        seen = self._runner.observed
-        silent_s = time.monotonic() - seen.polled_at
-        most_s = _STUCK_S if seen.taking_since is None else self._longest_take_s
-        return [f"stages: nothing for {silent_s:.0f} s"] if silent_s > most_s else []
+        return [why] if (why := self._runner.why_stuck()) else []
 
     def why_not_ready(self) -> list[str]:
         """Return why the worker does not work yet, if it does not."""

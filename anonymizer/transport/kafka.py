@@ -46,6 +46,7 @@ _LOOK_S = 1.0
 """Time between two attempts to reach Kafka, and how long one may take."""
 _WAIT_S = 0.005
 _ANSWER_S = 10.0
+_CLOSE_S = 3 * _ANSWER_S
 _REVOKED_S = 10.0
 """How long another client waits at most for what this one has still to settle."""
 _UNDECIDED = ("_MSG_TIMED_OUT", "_TIMED_OUT", "_PURGE_INFLIGHT", "REQUEST_TIMED_OUT")
@@ -185,8 +186,9 @@ class KafkaLink:
         finally:
             self._ending.set()
             for thread in threads:
-                await asyncio.to_thread(thread.join)
-            self._producer.purge()
+                # Kafka's client may close for ever; then the thread is left alone.
+                await asyncio.to_thread(thread.join, _CLOSE_S)
+            self._producer.purge(blocking=False)
             self._note_state(False, "closed")
             self._ended.set()
         if self._failure is not None:

@@ -239,12 +239,10 @@ class Ours:
 
     def resume(self, config: Path, n_workers: int) -> None:
         """See `Engine`."""
-        names = list(self._programs.running)
         self._config = config
-        for number in range(n_workers):
-            if f"w{number}" in names:
-                self._programs.end(f"w{number}", signal.SIGTERM)
-            self._start(f"w{number}")
+        for name in list(self._programs.running):  # all: one left over has the old settings
+            self._programs.end(name, signal.SIGTERM)
+        self.start(n_workers)
 
     def revive(self) -> int:
         """See `Engine`."""

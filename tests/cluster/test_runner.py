@@ -18,7 +18,7 @@ from anonymizer.errors import TransportError
 from anonymizer.transport.kafka_clients import MESSAGE_BYTES
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Committed, Processes, processes, wait_until
-from tests.cluster.run_sums import LONG, N_STAGES
+from tests.cluster.run_sums import ENDLESS, LONG, N_STAGES
 from tests.cluster.stages import Sums
 
 
@@ -157,6 +157,32 @@ def test_a_stage_may_work_for_longer_than_a_transaction_may_take(
         wait_until(
             lambda: len(out.values[0]) >= len(expected) or workers.revive() > 0, "all outputs"
         )
+        assert out.values[0] == expected
+        assert workers.stop("a") == 0
+
+
+@pytest.mark.timeout(900)
+def test_a_worker_that_is_stuck_ends_and_the_next_one_goes_on_as_if_nothing_had_been(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    make_topics(kafka.address, prefix)
+    producer = Producer({"bootstrap.servers": kafka.address, "partitioner": PARTITIONER})
+    inputs = [b"a"] * 15 + [ENDLESS] + [b"a"] * 14
+    at_ms = int(time() * 1000)  # Kafka deletes what is old half a minute after its start
+    for value in inputs:
+        producer.produce(f"{prefix}.in", value, key_of("source", 0, N_STAGES), timestamp=at_ms)
+    producer.flush()
+    alone = Sums()
+    expected = [send.value for value in inputs for send in alone.take(value, at_s=at_ms / 1000)]
+    with (
+        processes(tmp_path) as workers,
+        Committed(kafka.address, f"{prefix}.out", N_STAGES) as out,
+    ):
+        folder = str(tmp_path)
+        workers.start("a", "tests.cluster.run_sums", kafka.address, prefix, "a", folder, "2")
+        wait_until(lambda: workers.revive() > 0, "its end")
+        assert "it is stuck" in workers.said("a")
+        wait_until(lambda: len(out.values[0]) >= len(expected), "all outputs")
         assert out.values[0] == expected
         assert workers.stop("a") == 0
 

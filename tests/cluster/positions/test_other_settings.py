@@ -75,15 +75,21 @@ def inputs(ticks: range) -> Iterator[tuple[bytes, float]]:
         yield encode_batch(Batch(0, tick, rows, no_readings())), tick + 1.0
 
 
-def published(stage: LaneStage, ticks: range) -> Regions:
-    """Let a stage take inputs; return the last region of each pseudonym."""
-    found: Regions = {}
+def said_of_groups(stage: LaneStage, ticks: range) -> Iterator[dict[str, Any]]:
+    """Let a stage take inputs; yield what it publishes about groups."""
     for value, at_s in inputs(ticks):
         for send in stage.take(value, at_s=at_s):
             for message in decode_out(send.value) if send.to == "out" else ():
                 said = json.loads(message.payload)
-                if names := said.get("pseudonyms"):
-                    found |= dict.fromkeys(names, frozenset(said["region"]))
+                if said.get("pseudonyms"):
+                    yield said
+
+
+def published(stage: LaneStage, ticks: range) -> Regions:
+    """Let a stage take inputs; return the last region of each pseudonym."""
+    found: Regions = {}
+    for said in said_of_groups(stage, ticks):
+        found |= dict.fromkeys(said["pseudonyms"], frozenset(said["region"]))
     return found
 
 
@@ -159,6 +165,18 @@ def test_a_change_that_operators_make_goes_on_with_new_groups_and_new_ids(
     changed: list[tuple[str, str, object]],
 ) -> None:
     assert run_on(with_values(changed)) == ("goes on", 0)
+
+
+def test_every_group_after_a_raise_of_k_has_the_new_k_also_if_formed_again_before_it() -> None:
+    raised = with_values([("adka", "k_values", [15, 12]), ("adka", "k_floor", 12)])
+    snapshots, _ = before()
+    for snapshot, at in zip(snapshots, SNAPSHOTS, strict=True):
+        stage = lane(raised)
+        stage.restore(snapshot)
+        published(stage, range(at, CRASH))  # it forms groups where the old k had formed others
+        groups = list(said_of_groups(stage, range(CRASH, END)))
+        assert groups
+        assert all(len(said["pseudonyms"]) >= said["k"] >= 12 for said in groups)
 
 
 def test_what_no_group_depends_on_ends_none() -> None:
