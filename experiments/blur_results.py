@@ -24,9 +24,9 @@ attack stands beside what chance finds, with an interval of 99 % over people. *B
 finds more than chance.
 
 Ours is judged by the same attacks. It hides no place, but who of a group is there. *Published*:
-rows for each position that was made; the rest is lost to readers. Of few people in a large town
-ours tells little: it publishes where they have company. `anonymizer experiment blur --out blur`
-makes this page.
+rows for each position that was made. Of few people in a large town ours tells little: it publishes
+where they have company. `anonymizer experiment blur --out blur` makes this page, and `frontier`
+shows what each is of use for.
 
 | scheme | what it does | published | people | broken by | verdict |
 |---|---|--:|--:|---|---|"""

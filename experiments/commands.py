@@ -462,10 +462,11 @@ def frontier(
     """Draw privacy against utility: all modes of the gateway beside other ways to publish.
 
     Publishes one trace in the modes session, snapshot and adka, as safe counts, with planar Laplace
-    noise, as counts with a threshold, and with central differential privacy. One attack tracks a
-    device from one known position, another finds the name of a device by four; an analyst reads
-    the density. Writes points.csv, manifest.json and the picture, frontier.png, first of what is
-    found so far. A second run in the folder goes on where the first one ended.
+    noise, as counts with a threshold, with central differential privacy, and with the public
+    schemes of `blur`, but for counts by the hour. One attack tracks a device from one known
+    position, another finds the name of a device by four; an analyst reads the density. Writes
+    points.csv, manifest.json and the picture, frontier.png, first of what is found so far. A second
+    run in the folder goes on where the first one ended.
 
     [bold]Examples[/bold]
 

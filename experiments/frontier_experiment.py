@@ -2,7 +2,8 @@
 
 One trace is published in every way. One attack tracks a device from one known position; another
 finds the name of a device by four. Utility is the error of what an analyst reads, with the best
-estimator that is known for each publication.
+estimator that is known for each publication. Of the schemes of `experiment blur`, that which counts
+people by the hour is left out: here all is read by the minute, as are the counts beside it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,10 +29,12 @@ from anonymizer.audit.publications import (
     true_traffic,
 )
 from anonymizer.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
+from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.settings import Settings
+from experiments.blur_schemes import SCHEMES, BlurScheme
 from experiments.frontier_attacks import (
     Counts,
     Known,
@@ -40,6 +43,7 @@ from experiments.frontier_attacks import (
     link_noisy,
     link_regions,
 )
+from experiments.frontier_schemes import LEAST_NOISE_M, SchemePlaces, published
 from experiments.kept_steps import KeptSteps
 from experiments.tracking_experiment import released
 
@@ -51,9 +55,7 @@ LAPLACE_AT_M = (50, 100, 200, 500, 1000, 2000)
 THRESHOLDS = (2, 5, 10, 20)
 CENTRAL_EPSILONS = (1, 10, 100, 1000)
 """Budget of a device for an hour of counts."""
-OWN = "own settings"
-_EXACT_M = 0.01
-"""Scale of the noise of raw positions, so that one attack serves both."""
+OWN, PUBLIC = "own settings", "public scheme"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class Point:
         position; at least that without any publication.
     none
         The same without a publication.
+    published
+        Devices that are read, as a share of those that are there, all minutes together, at most 1.
     linked
         Share of devices whose name is found by four known positions; None: there are no names.
     density, query
@@ -79,6 +83,7 @@ class Point:
     setting: str
     belief: dict[int, float]
     none: dict[int, float]
+    published: float
     linked: float | None
     density: dict[int, float]
     query: dict[int, float]
@@ -114,6 +119,7 @@ class _Scene(NamedTuple):
             setting,
             belief,
             self.tracker.none if none is None else none,
+            min(float(readings[-1].n_at.sum() / self.truth[-1].n_at.sum()), 1.0),
             link,
             {each.side: each.density for each in read},
             {each.side: each.query for each in read if each.query is not None},
@@ -180,6 +186,7 @@ def run_frontier(
         return _release_point(scene, case, heard, kind, name, tick_s=tick_s)
 
     n_all = len(choices) + 2 + len(LAPLACE_AT_M) + len(THRESHOLDS) + len(CENTRAL_EPSILONS)
+    n_all += len(SCHEMES)
     points: list[Point] = []
     for kind, name, settings in choices:
         progress(len(points) / n_all, f"{kind} {name}".strip())
@@ -194,7 +201,17 @@ def run_frontier(
             progress((len(points) + len(found)) / n_all, each.kind)
         return found
 
-    return points + kept.result(list[Point], "baselines", baselines)
+    def of_scheme(number: int, scheme: BlurScheme) -> list[Point]:
+        return list(_scheme_points(common()[0], scheme, number))
+
+    points += kept.result(list[Point], "baselines", baselines)
+    partial_results(points)
+    for number, scheme in enumerate(SCHEMES):
+        progress(len(points) / n_all, scheme.name)
+        step = f"{PUBLIC} {scheme.name}"
+        points += kept.result(list[Point], step, partial(of_scheme, number, scheme))
+        partial_results(points)
+    return points
 
 
 def _settings(mode: str, **region: int) -> Settings:
@@ -257,13 +274,14 @@ def _release_point(
 def _baselines(scene: _Scene, case: Case) -> Iterator[Point]:
     tracker, traffic, network = scene.tracker, scene.traffic, scene.network
     rng = np.random.default_rng(scene.seed)
-    exact = PlanarLaplace(traffic, network, scale_m=_EXACT_M, rng=rng)
+    devices = np.arange(traffic.place.shape[1])
+    exact = PlanarLaplace(traffic, network, scale_m=LEAST_NOISE_M, rng=rng)
     yield scene.point(
         "raw",
         "",
         scene.truth,
         tracker.with_noise(exact, traffic.times),
-        link=link_noisy(exact, scene.known, network),
+        link=link_noisy(exact, scene.known, devices),
     )
     counts = SafeCounts(case.reports, network, traffic.times)
     yield scene.point(
@@ -280,7 +298,7 @@ def _baselines(scene: _Scene, case: Case) -> Iterator[Point]:
             f"{metres} m",
             noise.deconvolved(scene.divisions),
             tracker.with_noise(noise, traffic.times),
-            link=link_noisy(noise, scene.known, network),
+            link=link_noisy(noise, scene.known, devices),
         )
     for least in THRESHOLDS:
         readings = [read_devices(traffic, each, least=least) for each in scene.divisions]
@@ -292,6 +310,38 @@ def _baselines(scene: _Scene, case: Case) -> Iterator[Point]:
         )
         readings = [read_shrunk(*each, division) for each, division in noisy]
         yield _counted(scene, "central DP", f"{epsilon}", readings)
+
+
+def _scheme_points(scene: _Scene, scheme: BlurScheme, number: int) -> Iterator[Point]:
+    """Yield the point of a scheme; none of one that counts people by the hour."""
+    rng = np.random.default_rng([scene.seed, number])
+    found = published(scheme, scene.traffic, scene.network, rng)
+    if found is None:
+        return
+    yield scene.point(
+        PUBLIC,
+        scheme.name,
+        found.read(scene.divisions),
+        _followed(scene, found),
+        link=None if found.owner is None else _found_names(scene, found, found.owner),
+    )
+
+
+def _followed(scene: _Scene, found: SchemePlaces) -> dict[int, float]:
+    """Return the belief of the stronger of two trackers; the second one reckons with shifts."""
+    times = scene.traffic.times
+    belief = scene.tracker.with_noise(found.places, times)
+    if not found.is_steady:
+        return belief
+    shifts = scene.tracker.with_shifts(found.places, times, change_m=found.change_m)
+    return {minute: max(each, shifts[minute]) for minute, each in belief.items()}
+
+
+def _found_names(scene: _Scene, found: SchemePlaces, owner: IntArray) -> float:
+    link = link_noisy(found.places, scene.known, owner)
+    if not found.is_steady:
+        return link
+    return max(link, link_noisy(found.places, scene.known, owner, change_m=found.change_m))
 
 
 def _counted(scene: _Scene, kind: str, setting: str, readings: Sequence[PlaceReading]) -> Point:

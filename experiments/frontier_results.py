@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
-from experiments.frontier_experiment import OWN, Point
+from experiments.frontier_experiment import OWN, PUBLIC, Point
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 
 _SIDE = 18
@@ -21,6 +21,7 @@ class _Look(NamedTuple):
     colour: str
     marker: str
     label: str
+    line: str = "-"
 
 
 _LOOKS = {
@@ -31,6 +32,7 @@ _LOOKS = {
     "safe counts": _Look(TEAL, "D", "safe counts, k = 10"),
     "raw": _Look(INK, "X", "raw, with names"),
     "planar Laplace": _Look(_MAGENTA, "v", "planar Laplace with names: ε = ln 4 at"),
+    PUBLIC: _Look("#AA4499", ".", "public scheme", "none"),
     "threshold": _Look("#885522", "+", "counts of cells with at least"),
     "central DP": _Look("#777777", "x", "counts with central DP: ε an hour"),
 }
@@ -53,6 +55,7 @@ def rows_of(points: Sequence[Point]) -> list[Row]:
             "setting": point.setting,
             **{f"belief_{minute}min": belief for minute, belief in point.belief.items()},
             **{f"belief_none_{minute}min": belief for minute, belief in point.none.items()},
+            "published": point.published,
             "linked": point.linked,
             **{f"density_{side}x{side}": error for side, error in point.density.items()},
             **{f"query_{side}x{side}": error for side, error in point.query.items()},
@@ -149,7 +152,9 @@ def _panel(axes: Axes, points: Sequence[Point], *, error: str, minute: int | Non
             and (height := point.linked if minute is None else point.belief[minute]) is not None
         ]
         x, y = [mark.x for mark in found], [mark.y for mark in found]
-        axes.plot(x, y, look.marker, ls="-", lw=0.8, ms=6, color=look.colour, label=look.label)
+        axes.plot(
+            x, y, look.marker, ls=look.line, lw=0.8, ms=6, color=look.colour, label=look.label
+        )
         marks += found
     axes.set_xscale("log")
     axes.set_xlim(left=_LEAST * 0.8)

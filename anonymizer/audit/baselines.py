@@ -72,34 +72,34 @@ def safe_counts(
     return [published.get(time) for time in times.tolist()]
 
 
-class PlanarLaplace:
-    """Positions with names and planar Laplace noise (geo-indistinguishability), one a minute.
+class NamedPlaces:
+    """Places with names, one a minute, that noise moved.
 
     Parameters
     ----------
+    times
+        As in `Traffic`.
+    node_xy_m
+        The nodes in metres, shape (nodes, 2).
+    xy_m
+        Published place of each name at each time, NaN for none, shape (times, names, 2).
     scale_m
         The probability of a place falls by a factor of e within this distance.
     """
 
     def __init__(
-        self, traffic: Traffic, network: RoadNetwork, *, scale_m: float, rng: np.random.Generator
+        self, times: FloatArray, node_xy_m: FloatArray, xy_m: FloatArray, *, scale_m: float
     ) -> None:
         self.scale_m = scale_m
-        self.there = traffic.place >= 0
-        x_m, y_m = tangent_plane(network)
-        self._node_x_m, self._node_y_m = x_m, y_m
-        radius = rng.gamma(2.0, scale_m, traffic.place.shape)
-        angle = rng.uniform(0.0, 2 * np.pi, traffic.place.shape)
-        self.x_m = x_m[traffic.place] + np.cos(angle) * radius
-        self.y_m = y_m[traffic.place] + np.sin(angle) * radius
-        tree = cKDTree(np.stack([x_m, y_m], axis=1))
-        nearest = tree.query(np.stack([self.x_m, self.y_m], axis=-1)[self.there])[1]
-        place = np.full(traffic.place.shape, -1, np.int32)
-        place[self.there] = nearest
+        self.node_x_m, self.node_y_m = node_xy_m.T
+        self.x_m, self.y_m = xy_m[..., 0], xy_m[..., 1]
+        self.there = ~np.isnan(self.x_m)
+        place = np.full(self.there.shape, -1, np.int32)
+        place[self.there] = cKDTree(node_xy_m).query(xy_m[self.there])[1]
         way = np.hypot(np.diff(self.x_m, axis=0), np.diff(self.y_m, axis=0))
-        speed = np.full(traffic.place.shape, np.nan)
-        speed[1:] = np.where(self.there[1:] & self.there[:-1], way / EVERY_S, np.nan)
-        self._shown = Traffic(traffic.times, place, speed)
+        speed = np.full(self.there.shape, np.nan)
+        speed[1:] = way / EVERY_S
+        self._shown = Traffic(times, place, speed)
 
     def read(self, division: NodeDivision) -> PlaceReading:
         """Take each device to be at the node nearest to its published place."""
@@ -109,8 +109,8 @@ class PlanarLaplace:
         """Undo the noise: spread each device by the density that explains all published places."""
         there = self.there
         found = NoisyDensity(
-            self._node_x_m,
-            self._node_y_m,
+            self.node_x_m,
+            self.node_y_m,
             self.x_m[there],
             self.y_m[there],
             scale_m=self.scale_m,
@@ -124,6 +124,20 @@ class PlanarLaplace:
             for table, division in zip(tables, divisions, strict=True):
                 table[t if division.side else 0] += n @ division.share
         return [PlaceReading(table) for table in tables]
+
+
+class PlanarLaplace(NamedPlaces):
+    """Positions with names and planar Laplace noise (geo-indistinguishability), one a minute."""
+
+    def __init__(
+        self, traffic: Traffic, network: RoadNetwork, *, scale_m: float, rng: np.random.Generator
+    ) -> None:
+        nodes = np.stack(tangent_plane(network), axis=1)
+        radius = rng.gamma(2.0, scale_m, traffic.place.shape)
+        angle = rng.uniform(0.0, 2 * np.pi, traffic.place.shape)
+        moved = radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        xy_m = np.where(traffic.place[..., None] >= 0, nodes[traffic.place] + moved, np.nan)
+        super().__init__(traffic.times, nodes, xy_m, scale_m=scale_m)
 
 
 def central_noise(

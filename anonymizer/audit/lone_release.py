@@ -2,7 +2,9 @@
 
 Rows whose quasi-identifiers read alike are a class, whatever form the labels have: `*`, ranges,
 sets, nodes of a hierarchy. A row of which every quasi-identifier is suppressed hides nobody and
-reveals nobody; it is left out and counted, unless all are.
+reveals nobody; it is left out and counted, unless all are. What labels cover is not asked: whoever
+joins classes whose labels are spelled otherwise but cover the same finds no smaller k or l and no
+greater t.
 """
 
 from collections.abc import Sequence

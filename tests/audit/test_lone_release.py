@@ -72,6 +72,30 @@ def test_numbers_lie_as_far_apart_as_their_ranks() -> None:
     assert found.sensitive["illness"].t == pytest.approx(0.375)
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(LABELS), st.sampled_from(LABELS[:4]), st.sampled_from(["1", "2", "3"])
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_who_takes_two_spellings_for_one_label_finds_no_release_worse(
+    rows: list[tuple[str, str, str]],
+) -> None:
+    """What labels cover needs no asking: it can only join classes."""
+    alike = [("20-29" if age == "[20, 30[" else age, place, x) for age, place, x in rows]
+    apart = judge_release(_table(rows), ["age", "zip"], ["illness"])
+    joined = judge_release(_table(alike), ["age", "zip"], ["illness"])
+    assert joined.k >= apart.k
+    one, other = apart.sensitive["illness"], joined.sensitive["illness"]
+    assert other.distinct_l >= one.distinct_l
+    assert other.entropy_l >= one.entropy_l - 1e-9
+    assert other.t <= one.t + 1e-9
+    assert other.share <= one.share + 1e-9
+
+
 @given(st.lists(st.integers(1, 4), min_size=3, max_size=3))
 def test_a_row_counts_as_often_as_it_says(n: list[int]) -> None:
     rows = [("a", "1", "x"), ("a", "1", "y"), ("b", "1", "x")]

@@ -16,8 +16,9 @@ from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments import frontier_experiment
+from experiments.blur_schemes import SCHEMES
 from experiments.commands import app
-from experiments.frontier_experiment import OWN, Point, run_frontier
+from experiments.frontier_experiment import OWN, PUBLIC, Point, run_frontier
 from experiments.frontier_results import write_results
 from experiments.kept_steps import KeptSteps
 from experiments.tracking_experiment import drive
@@ -73,7 +74,7 @@ def of(points: list[Point], kind: str, setting: str = "") -> Point:
 def test_every_way_to_publish_is_a_point(points: list[Point]) -> None:
     assert {point.kind for point in points} == {
         *("session", "snapshot", "adka", "raw", "safe counts", "planar Laplace", "threshold"),
-        "central DP", OWN,
+        "central DP", OWN, PUBLIC,
     }  # fmt: skip
     for point in points:
         assert set(point.belief) == {1, 3, 5}
@@ -82,7 +83,9 @@ def test_every_way_to_publish_is_a_point(points: list[Point]) -> None:
 
 
 def test_what_was_interrupted_goes_on_and_shows_what_it_has(found: Found, tmp_path: Path) -> None:
-    assert found.partial == [1, 2, 3, 4, 5]
+    n_before = len(found.points) - len(SCHEMES) + 1
+    assert found.partial[:6] == [1, 2, 3, 4, 5, n_before]
+    assert found.partial[-1] == len(found.points)
     assert found.again == found.points
     assert of(found.points, OWN, "mine").density[18] > 0
     for path in write_results(found.points[:1], {}, tmp_path, formats=["svg"]):
@@ -92,7 +95,7 @@ def test_what_was_interrupted_goes_on_and_shows_what_it_has(found: Found, tmp_pa
 def test_who_publishes_all_is_followed_and_found(points: list[Point]) -> None:
     raw = of(points, "raw")
     assert raw.linked == 1
-    assert raw.belief[5] == max(point.belief[5] for point in points)
+    assert raw.belief[5] == max(point.belief[5] for point in points if point.kind != PUBLIC)
     assert raw.belief[5] > 2 * raw.none[5]
     assert (raw.density[18], raw.query[18]) == (0, 0)
     session = of(points, "session")
@@ -109,6 +112,27 @@ def test_noise_buys_privacy_with_utility(points: list[Point]) -> None:
     assert little.linked > much.linked
     assert little.density[18] < much.density[18]
     assert of(points, "central DP", "1000").query[6] < of(points, "central DP", "1").query[6]
+
+
+def test_public_schemes_stand_beside_us_but_for_counts_by_the_hour(points: list[Point]) -> None:
+    shown = {point.setting for point in points if point.kind == PUBLIC}
+    assert shown == {scheme.name for scheme in SCHEMES} - {"counts below 10 out"}
+    assert of(points, PUBLIC, "cells without ids").linked is None
+    assert of(points, PUBLIC, "zone hole").published < 0.95
+    assert of(points, PUBLIC, "ids rotated").density[18] == 0
+    assert of(points, PUBLIC, "ids rotated").published == 1
+
+
+@pytest.mark.parametrize("scheme", ["random rays", "an offset each"])
+def test_who_moves_all_of_a_trip_alike_is_followed_and_found(
+    points: list[Point], scheme: str
+) -> None:
+    """One known position tells the shift."""
+    shifted, raw = of(points, PUBLIC, scheme), of(points, "raw")
+    assert shifted.linked is not None
+    assert shifted.linked > 0.8
+    assert shifted.belief[5] > max(2 * shifted.none[5], raw.belief[5] / 2)
+    assert shifted.density[18] > 0
 
 
 def test_the_files_hold_the_points(points: list[Point], tmp_path: Path) -> None:
