@@ -116,21 +116,23 @@ $(BROKERS_STAMP): $(OTHER_BROKERS)/package-lock.json $(OTHER_BROKERS)/package.js
 	mvn --quiet --batch-mode --file $(OTHER_BROKERS)/hivemq.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(BROKERS)/hivemq
 	@touch $@
 
-# Readers that nobody here wrote, of the contract and of echoes (npm).
+# Readers that nobody here wrote, of the contract and of echoes (npm; Python in an environment of its own).
 READERS       := $(VENV)-readers
 READERS_STAMP := $(READERS)/.installed
 OTHER_READERS := tests/other_readers
 
-test-readers:  ## what the gateway writes, read by the parsers of AsyncAPI, GTFS-realtime and Meshtastic (one line says so where there is no npm)
+test-readers:  ## what the gateway writes, read by parsers of AsyncAPI, GTFS-realtime, Meshtastic, MessagePack and NGSI-LD (one line says so where there is no npm)
 	@if npm --version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(STAMP) $(READERS_STAMP) && \
 	ANONYMIZER_READERS=$(CURDIR)/$(READERS) $(BIN)/python -m pytest $(ARGS) $(OTHER_READERS)/reading.py; \
 	else echo "make: test-readers is skipped: there is no npm"; fi
 
-$(READERS_STAMP): $(OTHER_READERS)/package-lock.json $(OTHER_READERS)/package.json | $(STAMP)
+$(READERS_STAMP): $(OTHER_READERS)/package-lock.json $(OTHER_READERS)/package.json $(OTHER_READERS)/echoes.txt | $(STAMP)
 	mkdir -p $(READERS)
 	cp $(OTHER_READERS)/package.json $(OTHER_READERS)/package-lock.json $(READERS)
 	cd $(READERS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(PYTHON) -m venv $(READERS)/python
+	VIRTUAL_ENV=$(CURDIR)/$(READERS)/python $(BIN)/uv $(subst requirements-dev.txt,$(OTHER_READERS)/echoes.txt,$(PACKAGES)) || $(READERS)/python/bin/python -m $(subst requirements-dev.txt,$(OTHER_READERS)/echoes.txt,$(PACKAGES))
 	@touch $@
 
 # Maps that nobody here wrote. OWNTRACKS=FOLDER: `npm ci && npx vite build` in a clone of owntracks/frontend makes it (dist).

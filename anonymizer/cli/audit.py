@@ -24,7 +24,7 @@ from anonymizer.cli.columns import takes_options
 from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.cli.terminal import Terminal
-from anonymizer.cli.trace_options import TraceColumns, columns_of
+from anonymizer.cli.trace_options import TraceColumns, columns_of, recorded_trace
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
@@ -247,15 +247,14 @@ def counts(
     """
     require("tables")
     from anonymizer.audit.counts_audit import audit_counts
-    from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from anonymizer.outputs.windows import promised_k
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[trace, config])
+    recorded = recorded_trace(trace, columns)
     with Terminal(stderr=True).status("attacking counts"):
         roads = load_network(network)
-        recorded = read_trace(trace, columns=columns_of(columns))
         findings = audit_counts(recorded, roads, settings, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page)

@@ -10,7 +10,7 @@ import typer
 
 from anonymizer.cli.completion import mode_names
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.cli.trace_options import TraceColumns, columns_of
+from anonymizer.cli.trace_options import TraceColumns, recorded_trace
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.extras import require
@@ -97,7 +97,6 @@ def cloak(
     from anonymizer.app.cloak import cloak_trace
     from anonymizer.cli.terminal import Terminal
     from anonymizer.files.atomic_write import check_distinct
-    from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from anonymizer.networks.as_loaded import network_for
 
@@ -106,12 +105,11 @@ def cloak(
     console = Terminal(stderr=True)
     if seed is not None:
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")
-    with console.status("reading the trace and the network"):
-        readings = [each.name for each in settings.readings]
-        recorded = read_trace(trace, readings=readings, columns=columns_of(columns))
+    readings = [each.name for each in settings.readings]
+    with console.status("reading the trace"):
+        recorded = recorded_trace(trace, columns, readings=readings)
+    with console.status("reading the network"):
         roads = network_for(settings.region.mode, load_network(network))
-    for note in recorded.read_as:
-        console.print(f"{trace}: {note}")
     if roads.account:
         console.print(f"{network}: {roads.account}")
     shown = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -12,11 +12,12 @@ import typer
 
 from anonymizer.cli.completion import codec_names
 from anonymizer.cli.init import RECOMMENDED, checked_text, why_wrong
-from anonymizer.errors import InputError, SettingsError
+from anonymizer.errors import AnonymizerError, SettingsError
 
 if TYPE_CHECKING:
     from anonymizer.app.connect.broker_files import Certificate
     from anonymizer.app.connect.ecosystems import Ecosystem
+    from anonymizer.domain.network import RoadNetwork
     from anonymizer.settings import Settings
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -119,10 +120,11 @@ def connect(
     known = ecosystem_of(name)
     if topic or codec:
         raise SettingsError(f"--topic and --codec: are for {KAFKA}")
+    roads = None
     if not try_again:
         network = _network_for(folder, network)
         users = _users(known, device or _asked_devices(known))
-        _write(
+        roads = _write(
             folder,
             known,
             network=network,
@@ -134,7 +136,13 @@ def connect(
             readers=_readers(known, reader or []),
         )
     settings = _settings(folder)
-    typer.echo(_tried(folder, settings, known, here=broker is None and not try_again))
+    try:
+        typer.echo(_tried(folder, settings, known, roads, here=broker is None and not try_again))
+    except AnonymizerError as error:
+        if try_again:
+            raise
+        again = f"anonymizer connect {name} --out {folder} --try"
+        raise type(error)(f"{error}; the files are written: then {again}") from None
     for line in _next(folder, settings, known):
         typer.echo(line)
 
@@ -290,9 +298,10 @@ def _write(
     port: int | None,
     tls: "Certificate | None",
     readers: list[str],
-) -> None:
+) -> "RoadNetwork":
     """Write all files; `port` is that of a broker here, None: it runs elsewhere."""
     from anonymizer.app.connect import broker_files as files
+    from anonymizer.app.connect.whole_folder import kept_password, startable, write_folder
 
     chosen: dict[tuple[str, str], Any] = {
         ("network", "source"): network,
@@ -306,29 +315,24 @@ def _write(
         **RECOMMENDED,
     }
     text = checked_text(chosen)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        password_of = {}
-        public = [files.PUBLIC] if files.PUBLIC in readers else []
-        for each in (files.GATEWAY, files.ANALYST, *public, *users):
-            path = _password_file(folder, each)
-            password_of[each] = (
-                path.read_text().splitlines()[0] if path.exists() else files.new_password()
-            )
-            files.write_private(path, [password_of[each]])
-        (folder / _SETTINGS).write_text(text, encoding="utf-8")
-        absolute = folder.resolve()
-        files.write_private(folder / "passwords", files.passwords_lines(password_of))
-        rules = list(files.rules(_settings(folder), known, readers))
-        files.write_private(folder / "mosquitto.acl", rules)
-        lines = list(files.mosquitto_lines(absolute, port=port, tls=tls)) if port else []
-        lines += known.bridge
-        if lines:
-            files.write_private(folder / "mosquitto.conf", lines)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
-    shown = ["gateway.toml", *["mosquitto.conf"] * bool(lines), "mosquitto.acl", "passwords"]
-    typer.echo(f"{folder}: {', '.join(shown)} and {len(password_of)} *.password written")
+    ready = startable(text)
+    public = [files.PUBLIC] if files.PUBLIC in readers else []
+    password_of = {
+        each: kept_password(_password_file(folder, each))
+        for each in (files.GATEWAY, files.ANALYST, *public, *users)
+    }
+    lines = list(files.mosquitto_lines(folder.resolve(), port=port, tls=tls)) if port else []
+    lines += known.bridge
+    private = {
+        **({"mosquitto.conf": lines} if lines else {}),
+        "mosquitto.acl": list(files.rules(ready.settings, known, readers)),
+        "passwords": files.passwords_lines(password_of),
+    }
+    words = {f"{user}.password": [password] for user, password in password_of.items()}
+    write_folder(folder, {_SETTINGS: text.splitlines()}, private | words)
+    shown = ", ".join([_SETTINGS, *private])
+    typer.echo(f"{folder}: {shown} and {len(words)} *.password written")
+    return ready.network
 
 
 def _password_file(folder: Path, user: str) -> Path:
@@ -353,8 +357,18 @@ def _publishers(folder: Path) -> list[str]:
     return sorted({path.stem for path in folder.glob("*.password")} - {*_NOT_DEVICES})
 
 
-def _tried(folder: Path, settings: "Settings", known: "Ecosystem", *, here: bool) -> str:
-    """Try the users and rules; return what was tried; `here`: in a Mosquitto of this command."""
+def _tried(
+    folder: Path,
+    settings: "Settings",
+    known: "Ecosystem",
+    roads: "RoadNetwork | None",
+    *,
+    here: bool,
+) -> str:
+    """Try the users and rules; return what was tried; `here`: in a Mosquitto of this command.
+
+    `roads`: those that the settings name, None: they are to be read.
+    """
     import asyncio
 
     from anonymizer.app.connect.broker_files import PUBLIC, reads_own
@@ -364,7 +378,7 @@ def _tried(folder: Path, settings: "Settings", known: "Ecosystem", *, here: bool
 
     if here and find_mosquitto() is None:
         return "not tried: there is no Mosquitto on this machine"
-    checked = check_files(settings)
+    roads = roads or check_files(settings).network
     has_public = _password_file(folder, PUBLIC).exists()
     has_own = reads_own((folder / "mosquitto.acl").read_text().splitlines())
 
@@ -376,7 +390,7 @@ def _tried(folder: Path, settings: "Settings", known: "Ecosystem", *, here: bool
         others = [each for each in _publishers(folder) if each != publisher]
         await try_out(
             settings.model_copy(update={"broker": stated.model_copy(update={"url": url})}),
-            checked.network,
+            roads,
             known,
             device=stated.model_copy(update=user(publisher, url)),
             analyst=stated.model_copy(update=user("analyst", url)),

@@ -20,13 +20,11 @@ def write_kafka(
 ) -> None:
     """Write settings, logins and an administrator's script, and say what is next."""
     from anonymizer.app.connect import kafka_files as files
-    from anonymizer.app.connect.broker_files import (
-        ANALYST,
-        GATEWAY,
-        new_password,
-        write_private,
-    )
+    from anonymizer.app.connect.broker_files import ANALYST, GATEWAY, new_password
+    from anonymizer.app.connect.whole_folder import startable, write_folder
 
+    if ca_file is not None and not ca_file.is_file():
+        raise SettingsError(f"--ca-file: {ca_file}: there is no such file")
     password_of = {user: new_password() for user in files.USERS}
     options_of = {
         user: files.login(user, password, servers=servers, ca_file=ca_file)
@@ -42,16 +40,13 @@ def write_kafka(
         **RECOMMENDED,
     }
     text = checked_text(chosen)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_private(folder / SETTINGS, text.splitlines())
-        for user in (files.FLEET, ANALYST):
-            lines = files.properties_lines(options_of[user], servers=servers)
-            write_private(_properties(folder, user), lines)
-        settings = _settings(folder)
-        write_private(folder / _SETUP, list(files.setup_lines(settings, password_of)))
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
+    settings = startable(text).settings
+    logins = {
+        f"{user}.properties": files.properties_lines(options_of[user], servers=servers)
+        for user in (files.FLEET, ANALYST)
+    }
+    setup = list(files.setup_lines(settings, password_of))
+    write_folder(folder, {}, {_SETUP: setup, **logins, SETTINGS: text.splitlines()})
     typer.echo(f"{folder}: {SETTINGS}, {_SETUP}, fleet.properties and analyst.properties written")
     typer.echo(f"there: sh {folder / _SETUP} ADMIN.properties makes topics, users and rules once;")
     typer.echo(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anonymizer.cli.trace_options import TraceColumns, columns_of
+from anonymizer.cli.trace_options import TraceColumns, recorded_trace
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.extras import require
 
@@ -218,9 +218,8 @@ def _coverage_lines(
     if trace is None:
         return
     require("tables")
-    from anonymizer.files.traces import read_trace
 
-    recorded = read_trace(trace, columns=columns_of(columns))
+    recorded = recorded_trace(trace, columns)
     try:
         found = trace_coverage(recorded, network, limit_m=limit_m)
     except InputError as error:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.cli.trace_options import TraceColumns, columns_of
+from anonymizer.cli.trace_options import TraceColumns, recorded_trace
 from anonymizer.errors import InputError
 from anonymizer.extras import require
 from anonymizer.files.atomic_write import check_distinct
@@ -60,12 +60,11 @@ def traffic(
     import numpy as np
 
     from anonymizer.client.tables import Table
-    from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from anonymizer.outputs.streets.street_hours import street_hours
 
     found = street_hours(
-        read_trace(trace, columns=columns_of(columns)),
+        recorded_trace(trace, columns),
         load_network(network),
         settings,
         every_s=every,

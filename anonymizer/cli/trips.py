@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.cli.trace_options import TraceColumns, columns_of
+from anonymizer.cli.trace_options import TraceColumns, recorded_trace
 from anonymizer.extras import require
 
 
@@ -51,7 +51,6 @@ def trips(
     from anonymizer.app.trip_table import OnNetwork, trip_table
     from anonymizer.files.atomic_write import FileToWrite, check_distinct, write_whole
     from anonymizer.files.tables import ending, write_table
-    from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
     from anonymizer.settings import zones_of
 
@@ -62,7 +61,7 @@ def trips(
         roads = load_network(network)
         on = OnNetwork(roads, settings.network.snap_limit_m, n_cells_of(roads, settings.counts.k))
     found = trip_table(
-        read_trace(trace, columns=columns_of(columns)),
+        recorded_trace(trace, columns),
         settings.trips.rule,
         zones_of(settings.zones),
         on,

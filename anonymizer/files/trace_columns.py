@@ -31,6 +31,19 @@ _LIKELY = {
     "lon": "lon lng long longitude locationlong locationlon vehiclex gpslon x",
 }
 """Names of columns that are probably meant, in small letters alone, the likeliest first."""
+_UNCLEAR = {
+    "trackid",
+    "objectid",
+    "tripid",
+    "pseudonym",
+    "t",
+    "date",
+    "x",
+    "y",
+    "vehiclex",
+    "vehicley",
+}
+"""Of these, names that must be stated: of rows or trips, of days, or of metres."""
 _MOST_NAMED = 12
 """Columns of a file that a message names."""
 _UNIT = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -166,6 +179,25 @@ def likely_columns(there: Sequence[str]) -> dict[str, str]:
         key: next((plain[name] for name in likely.split() if name in plain), "")
         for key, likely in _LIKELY.items()
     }
+
+
+def usual_columns(there: Sequence[str], stated: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns to take, besides those that are stated, by the usual names of these.
+
+    One is taken for each of id, time, lat and lon that no column has as its own name. None is, if
+    another could be meant, or none, for one of them.
+    """
+    by_place = bool({*_PAIRS, "node"} & stated.keys())
+    by_node = "node" in there and not {"lat", "lon"} <= {*there}
+    found = {}
+    for key in ("id", "time", *(() if by_place or by_node else ("lat", "lon"))):
+        if key in stated or NAME_OF[key] in there:
+            continue
+        fits = [name for name in there if _plain(name) in _LIKELY[key].split()]
+        if len(fits) != 1 or _plain(fits[0]) in _UNCLEAR:
+            return {}
+        found[key] = fits[0]
+    return found
 
 
 def _plain(name: str) -> str:

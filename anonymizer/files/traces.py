@@ -23,6 +23,7 @@ from anonymizer.files.trace_columns import (
     checked_columns,
     no_such_column,
     unread_form,
+    usual_columns,
     wanted_of,
     with_our_names,
 )
@@ -47,6 +48,7 @@ def read_trace(
     *,
     readings: Sequence[str] = (),
     columns: Mapping[str, str] = MappingProxyType({}),
+    usual_names: bool = False,
 ) -> Trace:
     """Read a trace: columns device_id, ts and either lat and lon or node; others are ignored.
 
@@ -67,6 +69,9 @@ def read_trace(
     readings
         More columns to read: numbers that the devices sensed. One that is missing, NaN or
         infinite is no reading; its row is as good as any.
+    usual_names
+        Whether columns are also found by names such as vehicle_id, time, latitude and longitude,
+        where one alone can be meant. `Trace.read_as` says which.
 
     Raises
     ------
@@ -81,8 +86,15 @@ def read_trace(
     """
     path = Path(path)
     columns = checked_columns(columns)
-    frame, notes = _read_frame(path, readings, columns)
-    trace = trace_of(frame, readings=readings, path=path, columns=columns)
+    frame, notes, taken = _read_frame(path, readings, columns, usual_names=usual_names)
+    trace = trace_of(frame, readings=readings, path=path, columns={**columns, **taken})
+    if taken:
+        notes.append(f"columns {', '.join(f'{key}={name}' for key, name in taken.items())}")
+    if "id" in taken and len(trace.device_id) == trace.n_rows > 1:
+        who = taken["id"]
+        raise InputError(
+            f"{path}: column {who} names each row: if these are devices, state --columns id={who}"
+        )
     return replace(trace, read_as=(*notes, *trace.read_as))
 
 
@@ -144,9 +156,17 @@ def ending_of(path: Path) -> str:
 
 
 def _read_frame(
-    path: Path, readings: Sequence[str], columns: Mapping[str, str]
-) -> tuple[pl.DataFrame, list[str]]:
-    """Return the columns that matter, those of a csv as text, and what was found of its form."""
+    path: Path, readings: Sequence[str], columns: Mapping[str, str], *, usual_names: bool
+) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
+    """Return the columns that matter, those of a csv as text, and what was found of its form.
+
+    Last, the columns that were found by their usual names.
+    """
+
+    def found(there: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        taken = usual_columns(there, columns) if usual_names else {}
+        return _wanted(path, there, readings, {**columns, **taken}), taken
+
     also = "|".join(map(re.escape, _ALSO_CSV))
     name = path.with_name(re.sub(rf"(?i)({also})(\.gz)?$", r".csv\2", path.name))
     if not name.name.lower().endswith(KNOWN_ENDINGS):
@@ -157,9 +177,9 @@ def _read_frame(
     with reading(path, form):
         if form == "parquet":
             source = parquet_source(path)
-            wanted = _wanted(path, list(pl.read_parquet_schema(source)), readings, columns)
+            wanted, taken = found(list(pl.read_parquet_schema(source)))
             check_unfolding(path, wanted)
-            return check_frame(pl.read_parquet(source, columns=wanted)), []
+            return check_frame(pl.read_parquet(source, columns=wanted)), [], taken
         check_unfolding(path)
         check_csv(path)
         text = text_of_csv(path)
@@ -175,9 +195,9 @@ def _read_frame(
         if are_numbers(columns):
             frame = read(has_header=False)
             numbers = map(str, range(1, frame.width + 1))
-            return frame.rename(dict(zip(frame.columns, numbers, strict=True))), notes
-        there = read(n_rows=0).columns
-        return read(columns=_wanted(path, there, readings, columns)), notes
+            return frame.rename(dict(zip(frame.columns, numbers, strict=True))), notes, {}
+        wanted, taken = found(read(n_rows=0).columns)
+        return read(columns=wanted), notes, taken
 
 
 def _wanted(

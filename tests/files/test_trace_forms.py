@@ -348,3 +348,73 @@ def test_a_trace_of_which_nothing_is_published_says_why_and_fails(tmp_path: Path
     assert "nothing was published: it has no rows" in " ".join(ran.stderr.split())
     with pytest.warns(UserWarning, match="nothing "):
         package.cloak(pl.read_csv(path), "grid:5x5")
+
+
+def of_names(folder: Path, *names: str) -> Path:
+    """Write a parquet of two buses with datetimes, under these names for id, time, lat and lon."""
+    at = datetime(2027, 1, 15, 8, tzinfo=UTC)
+    rows = [("bus-1", at, 60.1, 24.9), ("bus-2", at, 60.2, 24.8), ("bus-1", at, 60.3, 24.7)]
+    table = pl.DataFrame(rows, schema=list(names[:4]), orient="row")
+    path = folder / "trace.parquet"
+    table.with_columns(pl.lit(0).alias(each) for each in names[4:]).write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (("id", "timestamp", "lat", "lon"), "id=id, time=timestamp"),
+        (
+            ("vehicle_id", "time", "latitude", "longitude"),
+            "id=vehicle_id, time=time, lat=latitude, lon=longitude",
+        ),
+        (("MMSI", "BaseDateTime", "LAT", "LON"), "id=MMSI, time=BaseDateTime, lat=LAT, lon=LON"),
+        (("device_id", "ts", "Latitude", "Lng", "speed"), "lat=Latitude, lon=Lng"),
+        (("imei", "ts", "lat", "lon", "id2x"), "id=imei"),
+    ],
+)
+def test_usual_names_of_columns_are_taken_and_told(
+    names: tuple[str, ...], taken: str, tmp_path: Path
+) -> None:
+    path = of_names(tmp_path, *names)
+    trace = read_trace(path, usual_names=True)
+    assert f"columns {taken}" in trace.read_as
+    assert trace.device_id == ("bus-1", "bus-2")
+    assert trace.ts.tolist() == [datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()] * 3
+    assert sorted(trace.lat.tolist()) == [60.1, 60.2, 60.3]
+    with pytest.raises(InputError, match="state --columns"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("id", "timestamp", "lat", "lon", "vehicle_id"),
+        ("id", "timestamp", "lat", "lon", "trip_id"),
+        ("trip_id", "timestamp", "lat", "lon"),
+        ("OBJECTID", "timestamp", "lat", "lon"),
+        ("id", "timestamp", "lat", "lon", "date"),
+        ("id", "timestamp", "latitude", "lng", "longitude"),
+        ("id", "timestamp", "y", "x"),
+        ("id", "date", "lat", "lon"),
+        ("name", "time", "lat", "lon"),
+        ("Id", "time", "lat", "lon", "ID"),
+    ],
+)
+def test_a_name_that_is_not_clear_is_asked_about(names: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"state (--columns|which of)"):
+        read_trace(of_names(tmp_path, *names), usual_names=True)
+
+
+def test_a_stated_column_needs_no_usual_name_and_hides_no_other(tmp_path: Path) -> None:
+    path = of_names(tmp_path, "name", "time", "lat", "lon", "trip_id")
+    trace = read_trace(path, columns={"id": "name"}, usual_names=True)
+    assert (trace.n_devices, trace.read_as[0]) == (2, "columns time=time")
+
+
+def test_numbers_of_rows_are_not_taken_for_devices(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("id,timestamp,lat,lon\n1,100,60.1,24.9\n2,101,60.1,24.9\n")
+    with pytest.raises(InputError, match=r"column id names each row: .* state --columns id=id"):
+        read_trace(path, usual_names=True)
+    assert read_trace(path, columns={"id": "id"}, usual_names=True).n_devices == 2

@@ -106,7 +106,7 @@ def test_what_cannot_be_read_is_said_in_one_line_without_a_value(tmp_path: Path)
     for text, message in cases.items():
         assert refused(csv(tmp_path, text)) == message
     assert refused(tmp_path / "missing.csv") == "no such file"
-    assert refused(tmp_path / "trace.xlsx") == "a trace ends in .csv, .csv.gz, .parquet, .txt, .tsv"
+    assert refused(tmp_path / "trace.dat") == "a trace ends in .csv, .csv.gz, .parquet, .txt, .tsv"
     (tmp_path / "folder.csv").mkdir()
     assert refused(tmp_path / "folder.csv") == "cannot be read: Is a directory"
 

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import os
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,13 +96,6 @@ def rules(settings: Settings, ecosystem: Ecosystem, readers: Collection[str]) ->
 def tree_of(topic: str) -> str:
     """Return the topic below which a topic and those beside it are."""
     return topic.rpartition("/")[0] or topic
-
-
-def write_private(path: Path, lines: Sequence[str]) -> None:
-    """Write a file that nobody else may read."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        os.fchmod(file.fileno(), 0o600)  # it may have been there
-        file.write("".join(f"{line}\n" for line in lines))
 
 
 def new_password() -> str:
