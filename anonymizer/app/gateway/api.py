@@ -78,9 +78,7 @@ async def serve_tools(settings: Settings) -> None:
     streams = declared_streams(settings)
     queries = toll_queries(settings, streams)
     if queries is None:
-        raise SettingsError(
-            f"streams: none is of model {LABELLED}, with the toll API's fields"
-        )
+        raise SettingsError(f"streams: none is of model {LABELLED}, with the toll API's fields")
     queries.store.count([queries.stream.settings.name])
     from anonymizer.web.mcp_tools import tool_server  # noqa: PLC0415  an extra
 
