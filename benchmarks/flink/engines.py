@@ -235,7 +235,7 @@ class Ours:
 
     def kill_manager(self) -> None:
         """See `Engine`."""
-        raise NotImplementedError
+        raise SystemExit("ours has no manager to kill: leave out `manager`")
 
     def resume(self, config: Path, n_workers: int) -> None:
         """See `Engine`."""

@@ -184,7 +184,7 @@ async def test_what_the_rules_lack_or_allow_too_much_is_said_in_a_sentence(
     [
         (without("topic write public/#"), "does not take public/trial from gateway"),
         (without("topic read public/#"), "does not give public/trial to public"),
-        (after("public", "topic read cloaked/#"), "public can read cloaked/trial"),
+        (after("public", "topic read cloaked/#"), "public can read below cloaked: let it"),
         (
             lambda rules: (
                 rules.replace("pattern readwrite", "pattern write", 1)

@@ -168,8 +168,9 @@ async def _try_own(ecosystem: Ecosystem, publisher: _Client) -> None:
     await publisher.publish(own)
     if not await publisher.gets(own.topic, own.payload):
         raise TransportError(f"the broker does not give {own.topic} to {publisher.name}")
-    if others := {each.topic for each in publisher.got} - {own.topic}:
-        raise TransportError(f"{publisher.name} can read what others send, such as {min(others)}")
+    below = ecosystem.rule.replace("%u", publisher.name)
+    if not all(overlap(below, each.topic) for each in publisher.got):
+        raise TransportError(f"{publisher.name} can read what others send: let it read {below}")
 
 
 async def _try_public(settings: Settings, gateway: _Client, everybody: _Client) -> None:
@@ -181,8 +182,9 @@ async def _try_public(settings: Settings, gateway: _Client, everybody: _Client) 
             raise TransportError(f"the broker does not take {each.topic} from gateway")
     if not await everybody.gets(copy.topic, copy.payload):
         raise TransportError(f"the broker does not give {copy.topic} to public")
-    if astray := {each.topic for each in everybody.got if not overlap(_PUBLIC, each.topic)}:
-        raise TransportError(f"public can read {min(astray)}: let it read {_PUBLIC} alone")
+    # A topic may name a device, its first level does not.
+    if trees := {each.topic.partition("/")[0] for each in everybody.got} - {tree_of(_PUBLIC)}:
+        raise TransportError(f"public can read below {min(trees)}: let it read {_PUBLIC} alone")
 
 
 async def _try_outputs(
