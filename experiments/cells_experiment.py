@@ -26,6 +26,7 @@ from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.attributes import banded, banded_attribute
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -123,7 +124,7 @@ class Split:
 
     def grown(self, k: int) -> Grown:
         """Return our tree."""
-        return grow(self.records, self.schema, self.label, min_leaf=k)
+        return grow(self.records, self.schema, ModelTarget(self.label), min_leaf=k)
 
     def pruned(self, grown: Grown, promise: Promise) -> TreeCells:
         """Return the cells of our tree."""

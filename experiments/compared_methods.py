@@ -7,8 +7,8 @@ import numpy as np
 
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.class_methods import warm_up
-from anonymizer.algorithms.records.problem import make_problem
-from anonymizer.algorithms.records.task import Task, TimeBudget
+from anonymizer.algorithms.records.former import Former
+from anonymizer.algorithms.records.task import TimeBudget
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
@@ -44,15 +44,8 @@ def form_classes(
         Time budget of `best`, in seconds of CPU: what it finds then does not depend on what else
         the machine does.
     """
-    task = Task(
-        records=records,
-        schema=schema,
-        promise=promise,
-        problem=make_problem(records, schema, promise),
-        time_left=TimeBudget(best_s, time.process_time),
-        seed=seed,
-    )
-    return MODELS["kld"].methods[method](task)
+    former = Former(schema=schema, promise=promise, model=MODELS["kld"], method=method, seed=seed)
+    return former.classes(records, time_left=TimeBudget(best_s, time.process_time))
 
 
 def compile_methods(records: Records, schema: Schema) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from math import inf
 from typing import Any, Self
@@ -23,7 +24,7 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import AUTO, SHARE_PRICE, TIME_BUDGET_S, Method, searches
 from anonymizer.algorithms.records.task import Task
 from anonymizer.algorithms.records.verification import check_classes
-from anonymizer.app.anonymize.class_forming import form_classes
+from anonymizer.app.anonymize.class_forming import form_classes, former_of
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.criteria.criterion import ClassCriterion, Of
@@ -302,12 +303,13 @@ class Anonymizer(RowTransformer):
         if self.prefer_share < 1 and not searches(plan.method):
             raise ValueError(f"method {plan.method} knows no prefer_share; best does")
         warm_up(plan.method, coded.schema, promise)
+        if model.learns:
+            model = replace(model, methods={plan.method: self._tree(coded, y, rows)})
         formed = form_classes(
             TextTable(TABLE, coded.open),
             coded,
             plan,
-            self._tree(coded, y, rows) if model.learns else model.methods[plan.method],
-            features=(),
+            former_of(plan, coded.schema, model),
             clock=time.monotonic,
             progress=lambda *_: None,
         )
@@ -315,15 +317,15 @@ class Anonymizer(RowTransformer):
 
     def _tree(self, coded: CodedTable, y: ArrayLike | None, rows: ColumnArray) -> Method:
         """Return the method of `cells` for a target, which remembers the cells of its tree."""
-        target, numeric = (None, False) if y is None else target_of(y, rows)
+        target = None if y is None else target_of(y, rows)
         record_of = np.argsort(coded.records.person)  # each is a person of its own
 
         def tree(task: Task) -> Int32Array:
-            own = None if target is None else target[coded.row][record_of[task.records.person]]
-            k = task.promise.k
-            grown = grow(
-                task.records, task.schema, own, min_leaf=k, numeric=numeric, seed=task.seed
-            )
+            own = None
+            if target is not None:
+                own = target.only(coded.row[record_of[task.records.person]])
+            schema, k, seed = task.former.schema, task.former.promise.k, task.former.seed
+            grown = grow(task.records, schema, own, min_leaf=k, seed=seed)
             self.cells_ = prune(grown, task.problem)
             return self.cells_.class_of
 

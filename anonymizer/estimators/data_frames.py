@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.estimators.moments import Clock
 
@@ -215,11 +216,12 @@ def names_of(estimator: Any) -> list[str]:  # noqa: ANN401  scikit-learn has no 
     return [str(name) for name in estimator.get_feature_names_out()]
 
 
-def target_of(y: ArrayLike, rows: ColumnArray) -> tuple[ColumnArray, bool]:
-    """Return a target for each row, and whether it is a number rather than a class."""
+def target_of(y: ArrayLike, rows: ColumnArray) -> ModelTarget:
+    """Return a target for each row."""
     target: ColumnArray = column_or_1d(y)
     check_consistent_length(rows, target)
-    return target, bool(type_of_target(target, raise_unknown=True).startswith("continuous"))
+    kind = type_of_target(target, raise_unknown=True)
+    return ModelTarget(target, is_numeric=kind.startswith("continuous"))
 
 
 def seed_of(random_state: Any) -> int:  # noqa: ANN401  an int, a generator or None

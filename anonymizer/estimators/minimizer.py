@@ -24,6 +24,7 @@ from anonymizer.algorithms.cells.tree import grow, pruning_path
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.domain.records import Records, Schema
@@ -78,15 +79,14 @@ class GeneralizationLevels:
 
     Attributes
     ----------
-    target, numeric
-        Prediction of the model for each record, and whether it is a number.
+    target
+        Prediction of the model for each record.
     """
 
     records: Records
     schema: Schema
     promise: Promise
-    target: ColumnArray
-    numeric: bool
+    target: ModelTarget
     seed: int
     alphas: FloatArray = field(init=False)
     _grown: dict[int, Level] = field(init=False, default_factory=dict)
@@ -97,7 +97,6 @@ class GeneralizationLevels:
             self.schema,
             self.target,
             min_leaf=self.promise.k,
-            numeric=self.numeric,
             seed=self.seed,
         )
         # Geometric steps, because steps near the root change more than steps near the leaves.
@@ -119,7 +118,6 @@ class GeneralizationLevels:
             schema,
             self.target,
             min_leaf=self.promise.k,
-            numeric=self.numeric,
             seed=self.seed,
             divide=False,
             ccp_alpha=float(self.alphas[level]),
@@ -410,9 +408,8 @@ class Minimizer(RowTransformer):
         records, schema = some_of(coded, learned).records, coded.schema
         if reason := why_impossible(make_problem(records, schema, promise), schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
-        levels = GeneralizationLevels(
-            records, schema, promise, predicted[train], bool(is_regressor(self.estimator_)), seed
-        )
+        target = ModelTarget(predicted[train], is_numeric=bool(is_regressor(self.estimator_)))
+        levels = GeneralizationLevels(records, schema, promise, target, seed)
         self._set_results(*self._search(X, rows[test], truth[test], levels, rows[train]))
         self.learned_rows_ = train
         return self

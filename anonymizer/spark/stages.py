@@ -16,11 +16,12 @@ import numpy as np
 import polars as pl
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.division import Division, Whole
+from anonymizer.algorithms.records.division import Division
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.ranges import at_borders, form, settle, verify
-from anonymizer.algorithms.records.task import TimeBudget
+from anonymizer.algorithms.records.ranges import at_borders, form, settle
+from anonymizer.algorithms.records.task import ModelTarget, TimeBudget
 from anonymizer.app.anonymize.class_labels import Labelling
 from anonymizer.app.anonymize.label_verification import n_faulty
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -48,7 +49,7 @@ class Job:
 
     Attributes
     ----------
-    declared, plan, survey, whole, labelling
+    declared, plan, survey, former, labelling
         The columns, the settings, the first pass, and what follows from them.
     has_labels
         Whether classes with the same labels are one class.
@@ -62,7 +63,7 @@ class Job:
     declared: Declared
     plan: ReleasePlan
     survey: TableSurvey
-    whole: Whole
+    former: Former
     labelling: Labelling
     has_labels: bool
     salt: bytes
@@ -70,7 +71,7 @@ class Job:
 
     def records(self, frame: pl.DataFrame) -> Records:
         """Return coded records."""
-        n, schema = len(frame), self.whole.schema
+        n, schema = len(frame), self.former.schema
         sensitive = [
             self.survey.columns[attribute.name].code[frame[f"s{j}"].to_numpy()]
             for j, attribute in enumerate(schema.sensitive)
@@ -98,7 +99,7 @@ class Job:
         shown = self.open(frame)
         return CodedTable(
             records=self.records(frame),
-            schema=self.whole.schema,
+            schema=self.former.schema,
             row=np.arange(len(frame)),
             n_rows=len(frame),
             left_out={},
@@ -108,11 +109,11 @@ class Job:
             read_as={name: each.read_as for name, each in self.survey.columns.items()},
         )
 
-    def target(self, shown: pl.DataFrame) -> np.ndarray[Any, Any] | None:
+    def target(self, shown: pl.DataFrame) -> ModelTarget | None:
         """Return the label of each record that `cells` learns."""
         if self.plan.target is None:
             return None
-        return shown[self.plan.target].cast(pl.String).fill_null("").to_numpy()
+        return ModelTarget(shown[self.plan.target].cast(pl.String).fill_null("").to_numpy())
 
     def time_left(self) -> TimeBudget:
         """Return the time budget of a search of one range, which begins now."""
@@ -161,9 +162,9 @@ def sampled(batches: Iterable[Any], job: Job, *, stride: int) -> Iterator[Any]:
         some = frame.gather_every(stride, (-seen) % stride) if len(frame) else frame
         seen += len(frame)
         coded = code(some, job)
-        chosen = coded.select([f"q{j}" for j in range(len(job.whole.schema.qis))])
-        if (labels := job.target(job.open(coded))) is not None:
-            chosen = chosen.with_columns(pl.Series("target", labels))
+        chosen = coded.select([f"q{j}" for j in range(len(job.former.schema.qis))])
+        if (target := job.target(job.open(coded))) is not None:
+            chosen = chosen.with_columns(pl.Series("target", target.values))
         yield from _batches(chosen)
 
 
@@ -175,7 +176,7 @@ def in_parts(batches: Iterable[Any], job: Job, division: Division) -> Iterator[A
         if PERSON in coded.columns:
             turn = coded[PERSON].to_numpy() & np.int64(2**31 - 1)
         qi = _side_by_side(
-            [coded[f"q{j}"].to_numpy() for j in range(len(job.whole.schema.qis))], len(coded)
+            [coded[f"q{j}"].to_numpy() for j in range(len(job.former.schema.qis))], len(coded)
         )
         range_of = division.ranges_of(qi, turn)
         yield from _batches(coded.with_columns(pl.Series("range", range_of)))
@@ -187,12 +188,12 @@ def form_range(table: Any, job: Job) -> Any:  # noqa: ANN401  pyarrow is an extr
     records, shown = job.records(frame), job.open(frame)
     class_of = form(
         records,
-        job.whole,
+        job.former,
         open_code=open_codes(shown, len(frame), TABLE),
         target=job.target(shown),
         time_left=job.time_left(),
     )
-    border = at_borders(records, job.whole.schema, class_of)
+    border = at_borders(records, job.former.schema, class_of)
     return _formed(frame, records, class_of, border, job)
 
 
@@ -204,7 +205,7 @@ def settle_group(table: Any, job: Job) -> Any:  # noqa: ANN401  likewise
     number = former.rank("dense").cast(pl.Int32).to_numpy()
     class_of = settle(
         records,
-        job.whole,
+        job.former,
         np.where(frame["class"].to_numpy() == SUPPRESSED, SUPPRESSED, number).astype(np.int32),
         open_code=open_codes(shown, len(frame), TABLE),
         target=job.target(shown),
@@ -252,8 +253,8 @@ def checked(batches: Iterable[Any], job: Job, *, partition: int) -> Iterator[Any
     for frame, class_of in _whole_classes(batches, job):
         records = job.records(frame)
         checksum = (checksum + _checksum([frame])) % 2**64
-        verify(records, job.whole, class_of)
-        parts.append(figures(measure(records, job.whole.schema, class_of)))
+        job.former.verify(records, class_of)
+        parts.append(figures(measure(records, job.former.schema, class_of)))
         keys += [frame["key"][0], frame["key"][-1]]
     if parts:
         row = {
@@ -298,7 +299,7 @@ def published(
         )
     for frame, class_of in classes:
         coded = job.coded(frame)
-        found = publish(coded, class_of, job.whole.cost, job.labelling)
+        found = publish(coded, class_of, job.former.cost, job.labelling)
         rows = _with_statistics(found, coded, frame, job) if job.has_labels else found.frame
         yield from _batches(rows.with_columns(pl.col(CLASS_COLUMN) + number))
         number += int(class_of[-1]) + 1
@@ -363,8 +364,8 @@ def _keys(frame: pl.DataFrame, records: Records, class_of: Int32Array, job: Job)
     if not n_classes:
         return np.zeros(len(class_of), np.int64)
     if job.has_labels:
-        general = generalize(records.qi, classes_of(class_of), job.whole.schema, job.whole.cost)
-        texts = [job.labelling.texts(general, j) for j in range(len(job.whole.schema.qis))]
+        general = generalize(records.qi, classes_of(class_of), job.former.schema, job.former.cost)
+        texts = [job.labelling.texts(general, j) for j in range(len(job.former.schema.qis))]
         names = [json.dumps(each).encode() for each in zip(*texts, strict=True)]
     else:
         names = [f"{frame['range'][0]}:{c}".encode() for c in range(n_classes)]

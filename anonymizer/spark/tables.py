@@ -27,10 +27,11 @@ import polars as pl
 
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.division import Division, Whole, divide
+from anonymizer.algorithms.records.division import Division, divide
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.api.keywords import RangeKeywords, takes_keywords
-from anonymizer.app.anonymize.class_forming import COSTS
+from anonymizer.app.anonymize.class_forming import former_of
 from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.plan import ReleasePlan, declared_of, make_plan
 from anonymizer.app.anonymize.table_anonymization import check_target, model_of
@@ -292,23 +293,17 @@ def _job(
         shown = [*declared.sensitive, *declared.keep]
         check_target(plan.target, shown, lambda name: table.select(name).distinct().count())
     labelling = labelling_of(found.schema, declared, plan.labels, plan.language)
-    whole = Whole(
-        schema=found.schema,
+    former = former_of(
+        *(plan, found.schema, model),
+        features=labelling.features,
         usual_qi=found.usual_qi,
         usual=found.usual,
-        promise=plan.promise,
-        model=plan.model,
-        method=method,
-        cost=COSTS[plan.cost],
-        dm_weight=plan.dm_weight,
-        seed=plan.seed,
-        features=labelling.features,
     )
     return Job(
         declared=declared,
         plan=plan,
         survey=found,
-        whole=whole,
+        former=former,
         labelling=labelling,
         has_labels=model.has_labels,
         salt=secrets.token_bytes(16),
@@ -317,7 +312,7 @@ def _job(
 
 
 def _division(table: SparkFrame, job: Job, n: int, rows_per_range: int) -> Division:
-    columns = [f"q{j} int" for j in range(len(job.whole.schema.qis))]
+    columns = [f"q{j} int" for j in range(len(job.former.schema.qis))]
     columns += ["target string"] if job.plan.target is not None else []
     stride = max(n // _SAMPLE, 1)
     some = table.mapInArrow(workers.sampled(job, stride), ", ".join(columns))
@@ -326,9 +321,9 @@ def _division(table: SparkFrame, job: Job, n: int, rows_per_range: int) -> Divis
         raise InputError(f"{TABLE}: has no records")
     return divide(
         np.ascontiguousarray(sample.select(pl.col("^q[0-9]+$")).to_numpy(), np.int32),
-        job.whole,
+        job.former,
         n_ranges=max(-(-n // rows_per_range), 1),
-        target=sample["target"].to_numpy() if "target" in sample.columns else None,
+        target=ModelTarget(sample["target"].to_numpy()) if "target" in sample.columns else None,
     )
 
 

@@ -115,8 +115,10 @@ class LastWindow(BaseModel):
 
     Attributes
     ----------
-    stream, model, k, d, l
-        As declared.
+    stream
+        Its name.
+    title, promise
+        What its model is called, and what each row promises, as a sentence.
     start, end
         Of the window; None: none has been published yet, and there are no classes.
     n_records, n_published, n_classes
@@ -126,10 +128,8 @@ class LastWindow(BaseModel):
     """
 
     stream: str
-    model: str
-    k: int
-    d: int
-    l: int  # noqa: E741  the field's name for it
+    title: str
+    promise: str
     start: float | None = None
     end: float | None = None
     n_records: int = 0

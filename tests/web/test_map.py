@@ -33,7 +33,7 @@ TOKEN = "open sesame"  # noqa: S105  of no importance
 
 RULE = [KOfDensity(below=4, k=10, published=10), KOfDensity(below=None, k=5, published=2)]
 NOTICE = Notice(run_by="City of X", opt_out="write to us", devices_may=True)
-WINDOW = LastWindow(stream="fleet", model="kd", k=10, d=2, l=1)
+WINDOW = LastWindow(stream="fleet", title="(k,d)-anonymity", promise="At least 10 vehicles.")
 
 
 class Show:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.nodes import LEAF, NODE
 from anonymizer.algorithms.cells.tree_features import encode, is_one_feature
 from anonymizer.algorithms.kernels import inner_kernel, kernel, sort_in_place
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.records import Attribute
 
@@ -92,10 +92,9 @@ class _Scratch(NamedTuple):
 def learned(
     codes: Int32Array,
     qis: Sequence[Attribute],
-    target: ArrayLike,
+    target: ModelTarget,
     *,
     min_leaf: int,
-    numeric: bool,
 ) -> tuple[RecordArray, IntArray]:
     """Return the nodes of a tree that separates a target, and the records as they lie below them.
 
@@ -104,7 +103,7 @@ def learned(
     codes
         Of each record, shape (n, qis); n > 0.
     target
-        A label of each record, or a number if `numeric`, shape (n,).
+        Of each record.
     min_leaf
         Least number of records in a leaf.
 
@@ -121,11 +120,11 @@ def learned(
     """
     n = len(codes)
     column, value, rank = _ranked(codes, qis)
-    if numeric:
-        label, amount = np.zeros(n, np.int32), np.asarray(target, np.float64)
+    if target.is_numeric:
+        label, amount = np.zeros(n, np.int32), target.values.astype(np.float64)
         amount = amount - amount.mean()
     else:
-        label = np.unique(np.asarray(target), return_inverse=True)[1].astype(np.int32)
+        label = np.unique(target.values, return_inverse=True)[1].astype(np.int32)
         amount = np.ones(n)
     rows = _Rows(rank, label, amount, np.arange(n))
     n_labels = int(label.max()) + 1

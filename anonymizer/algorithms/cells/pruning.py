@@ -292,14 +292,14 @@ def _assign(
 
 
 def _tree(task: Task) -> Int32Array:
+    former = task.former
     grown = grow(
         task.records,
-        task.schema,
+        former.schema,
         task.target,
-        min_leaf=task.promise.k,
-        numeric=task.numeric_target,
-        seed=task.seed,
-        usual_qi=task.usual_qi,
+        min_leaf=former.promise.k,
+        seed=former.seed,
+        usual_qi=former.usual_qi,
     )
     return prune(grown, task.problem).class_of
 

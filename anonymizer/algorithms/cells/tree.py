@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.learning import learned
 from anonymizer.algorithms.cells.nodes import LEAF, NODE
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, owner_of, values_of
 from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.extras import extra
@@ -216,10 +216,9 @@ class Grown:
 def grow(
     records: Records,
     schema: Schema,
-    target: ArrayLike | None,
+    target: ModelTarget | None,
     *,
     min_leaf: int,
-    numeric: bool = False,
     seed: int = 0,
     divide: bool = True,
     ccp_alpha: float | None = None,
@@ -230,13 +229,11 @@ def grow(
     Parameters
     ----------
     target
-        What a model should learn from the records: their labels, or the predictions of a model,
-        shape (n,). None: nothing, and cells are only as small as possible.
+        What a model should learn from the records: their labels, or the predictions of a model.
+        None: nothing, and cells are only as small as possible.
     min_leaf
         Least number of records in a leaf: k of the promise, if no person has two records; `prune`
         counts persons.
-    numeric
-        Whether the target is a number (regression tree) and not a class.
     seed
         Decides between equally good splits where there is a `ccp_alpha`.
     divide
@@ -257,10 +254,10 @@ def grow(
     if not records.n or not schema.qis:
         return Grown(schema.qis, features, tree)
     if target is not None and ccp_alpha is None:
-        tree = Tree(*learned(records.qi, schema.qis, target, min_leaf=min_leaf, numeric=numeric))
+        tree = Tree(*learned(records.qi, schema.qis, target, min_leaf=min_leaf))
     elif target is not None:
-        model = _model(numeric, min_leaf, seed, ccp_alpha or 0.0)
-        fitted = model.fit(features, np.asarray(target)).tree_
+        model = _model(target, min_leaf, seed, ccp_alpha or 0.0)
+        fitted = model.fit(features, target.values).tree_
         tree = plant(
             fitted.feature,
             fitted.threshold,
@@ -279,10 +276,9 @@ def grow(
 def pruning_path(
     records: Records,
     schema: Schema,
-    target: ArrayLike,
+    target: ModelTarget,
     *,
     min_leaf: int,
-    numeric: bool = False,
     seed: int = 0,
 ) -> FloatArray:
     """Return every `ccp_alpha` at which `grow` returns another tree, rising; the last: a mere root.
@@ -294,19 +290,19 @@ def pruning_path(
     .. [1] L. Breiman et al., "Classification and regression trees", 1984, chapter 3.
     """
     features = encode(values_of(records.qi, schema.qis), schema.qis)
-    model = _model(numeric, min_leaf, seed, 0.0)
-    alphas: FloatArray = model.cost_complexity_pruning_path(features, target)["ccp_alphas"]
+    path = _model(target, min_leaf, seed, 0.0).cost_complexity_pruning_path(features, target.values)
+    alphas: FloatArray = path["ccp_alphas"]
     return np.unique(alphas.clip(0.0))  # the weakest can be below 0 by rounding
 
 
-def _model(numeric: bool, min_leaf: int, seed: int, ccp_alpha: float) -> Any:  # noqa: ANN401, FBT001  scikit-learn has no types
+def _model(target: ModelTarget, min_leaf: int, seed: int, ccp_alpha: float) -> Any:  # noqa: ANN401  scikit-learn has no types
     with extra("learn"):
         from sklearn.tree import (  # noqa: PLC0415  an extra
             DecisionTreeClassifier,
             DecisionTreeRegressor,
         )
 
-    kind = DecisionTreeRegressor if numeric else DecisionTreeClassifier
+    kind = DecisionTreeRegressor if target.is_numeric else DecisionTreeClassifier
     return kind(min_samples_leaf=min_leaf, random_state=seed, ccp_alpha=ccp_alpha)
 
 

@@ -151,11 +151,11 @@ def _may_grow(problem: Problem) -> bool:
 def _of(method: Method) -> Callable[[Task], Int32Array]:
     return lambda task: kaca(
         task.records,
-        task.schema,
-        task.promise,
+        task.former.schema,
+        task.former.promise,
         method=method,
-        how=task.features,
-        seed=task.seed,
+        how=task.former.features,
+        seed=task.former.seed,
         problem=task.problem,
     )
 

@@ -12,6 +12,9 @@ MODEL = Model(
     of_streams=("kmeans", "fast"),
     extras={"kmeans": ("learn",)},
     counts_alone=True,
+    title="KACA",
+    explained="Records are clustered first and generalized afterwards: at least {k} vehicles are in"
+    " each row.",
     heading="KACA",
     meaning="k vehicles, clustered first and generalized afterwards.",
     in_streams="`fast`, which is also `auto`, or `kmeans`, as published and slow from some 10,000"

@@ -15,6 +15,9 @@ MODEL = Model(
     d=2,
     methods=methods_in(BY_VALUES, "best", "hilbert", "mondrian"),
     of_streams=("hilbert", "best"),
+    title="(k,d)-anonymity",
+    explained="At least {k} vehicles share each row, and at least {d} different values stand behind"
+    " each value in it, so that whoever knows one column learns no other.",
     heading="(k,d) classes",
     meaning="k vehicles and d values.",
     in_streams=ABOUT_STREAMS,

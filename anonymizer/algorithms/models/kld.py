@@ -12,6 +12,9 @@ MODEL = Model(
     needs_sensitive=True,
     methods=methods_in(BY_VALUES, "best", "hilbert", "mondrian", "printed"),
     of_streams=("hilbert", "best"),
+    title="(k,l,d)-diversity",
+    explained="At least {k} vehicles share each row, as with (k,d) = ({k},{d}); and they have at"
+    " least {l} different sensitive values, so that a row tells nobody's.",
     heading="(k,l,d) classes",
     meaning="l sensitive values as well.",
     in_streams=ABOUT_STREAMS,

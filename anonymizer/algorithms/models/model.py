@@ -51,6 +51,8 @@ class Model:
         The extras that a method needs, by its name.
     counts_alone
         Whether streams bound k, d and l alone.
+    title, explained
+        What it is called, and what its rows promise to a reader, with `{k}`, `{d}` and `{l}`.
     heading, meaning, in_streams
         What its classes are called, what they have, and about its methods, in words of settings.
     """
@@ -66,6 +68,8 @@ class Model:
     of_streams: tuple[str, ...]
     extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     counts_alone: bool = False
+    title: str
+    explained: str
     heading: str
     meaning: str
     in_streams: str

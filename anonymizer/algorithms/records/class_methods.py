@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from anonymizer.algorithms.models.registry import MODELS, USUAL
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.methods import Method, searches
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -37,18 +38,19 @@ def warm_up(method: str, schema: Schema, promise: Promise) -> None:
         elif not search_is_compiled():
             background.submit(local_search.warm_up, schema, promise)
     elif method in METHODS:
-        METHODS[method](_synthetic(schema, promise))
+        former = Former(schema=schema, promise=promise, model=MODELS[USUAL], method=method)
+        METHODS[method](_synthetic(former))
 
 
-def _synthetic(schema: Schema, promise: Promise) -> Task:
+def _synthetic(former: Former) -> Task:
+    schema, promise = former.schema, former.promise
     number = np.arange(2 * promise.k, dtype=np.int32)
     codes = [
         np.array([number % each.size for each in columns], np.int32).reshape(-1, len(number)).T
         for columns in (schema.qis, schema.sensitive)
     ]
     some = Records(np.ascontiguousarray(codes[0]), np.ascontiguousarray(codes[1]), number)
-    problem = make_problem(some, schema, promise)
-    return Task(records=some, schema=schema, promise=promise, problem=problem)
+    return Task(former=former, records=some, problem=former.problem(some))
 
 
 def _best(task: Task) -> Int32Array:
@@ -60,13 +62,13 @@ def _best(task: Task) -> Int32Array:
     return best(
         task.problem,
         _order(task),
-        dm_weight=task.dm_weight,
-        prefer_share=task.prefer_share,
-        share_price=task.share_price,
+        dm_weight=task.former.dm_weight,
+        prefer_share=task.former.prefer_share,
+        share_price=task.former.share_price,
         keep_going=lambda: time_left is None or time_left() > 0,
         time_left=time_left,
         work=task.work,
-        seed=task.seed,
+        seed=task.former.seed,
         progress=task.progress,
         spent=task.spent,
     )
@@ -79,7 +81,7 @@ def _hilbert(task: Task) -> Int32Array:
 
 
 def _order(task: Task) -> IntArray:
-    return hilbert_order(task.records.qi, [qi.size for qi in task.schema.qis])
+    return hilbert_order(task.records.qi, [qi.size for qi in task.former.schema.qis])
 
 
 def _mondrian(task: Task) -> Int32Array:
@@ -91,7 +93,7 @@ def _mondrian(task: Task) -> Int32Array:
 def _printed(task: Task) -> Int32Array:
     from anonymizer.algorithms.records.bucket_sweep import bucket_sweep  # noqa: PLC0415
 
-    return bucket_sweep(task.problem, _order(task), n_sensitive=len(task.schema.sensitive))
+    return bucket_sweep(task.problem, _order(task), n_sensitive=len(task.former.schema.sensitive))
 
 
 METHODS: Mapping[str, Method] = {

@@ -5,56 +5,22 @@ table from the top, which are those of clusters and cells, get the boxes that th
 make: across stretches of a curve their classes would lose more, see notes/laboratory.md.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.tree import bare, divided, grow, leaves
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
-from anonymizer.algorithms.kaca.features import Feature, features
+from anonymizer.algorithms.kaca.features import features
 from anonymizer.algorithms.models.model import MadeOf
-from anonymizer.algorithms.models.registry import MODELS
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.ordering import hilbert_key
-from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
-from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Whole:
-    """What every range knows of the whole table, and how it is anonymized.
-
-    Attributes
-    ----------
-    schema
-        Attributes with the domains of the whole table.
-    usual_qi, usual
-        How often each code of each quasi-identifier, and of each sensitive attribute, occurs in
-        the whole table.
-    promise
-        The criteria of every class. t-closeness compares with the whole table.
-    model, method
-        Names in `MODELS` and in its `methods`.
-    cost, dm_weight, seed, numeric_target, features
-        See `Task`.
-    """
-
-    schema: Schema
-    usual_qi: Sequence[IntArray]
-    usual: Sequence[IntArray]
-    promise: Promise
-    model: str
-    method: str
-    cost: Cost = Cost.RANGE
-    dm_weight: float = 0.0
-    seed: int = 0
-    numeric_target: bool = False
-    features: Sequence[Feature] = ()
+from anonymizer.domain.records import Records
 
 
 class Division(Protocol):
@@ -73,7 +39,7 @@ class Division(Protocol):
 
 
 def divide(
-    qi: Int32Array, whole: Whole, *, n_ranges: int, target: ArrayLike | None = None
+    qi: Int32Array, former: Former, *, n_ranges: int, target: ModelTarget | None = None
 ) -> Division:
     """Return a division into about `n_ranges`, none much larger than the table over `n_ranges`.
 
@@ -82,20 +48,19 @@ def divide(
     qi, target
         Codes and target of all records, or of an even sample; at least one record.
     """
-    if MODELS[whole.model].formed is MadeOf.STRETCHES:
-        sizes = [attribute.size for attribute in whole.schema.qis]
+    if former.model.formed is MadeOf.STRETCHES:
+        sizes = [attribute.size for attribute in former.schema.qis]
         return Stretches(cuts(hilbert_key(qi, sizes), n_ranges), sizes)
     min_leaf = max(len(qi) // (2 * n_ranges), 1)
-    seen = _features(qi, whole)
-    if MODELS[whole.model].formed is MadeOf.CELLS:
+    seen = _features(qi, former)
+    if former.model.formed is MadeOf.CELLS:
         tree = grow(
             _records(qi),
-            whole.schema,
+            former.schema,
             target,
             min_leaf=min_leaf,
-            numeric=whole.numeric_target,
-            seed=whole.seed,
-            usual_qi=whole.usual_qi,
+            seed=former.seed,
+            usual_qi=former.usual_qi,
         ).tree
     else:
         tree = divided(bare(len(qi)), seen, np.ones(seen.shape[1]), min_leaf=min_leaf)
@@ -104,7 +69,7 @@ def divide(
     n_parts = np.maximum(tree.node["size"][leaf] // (2 * min_leaf), 1)
     first, parts = np.zeros((2, len(tree.node)), np.int64)
     first[leaf], parts[leaf] = np.cumsum(n_parts) - n_parts, n_parts
-    return Boxes(tree.node, first, parts, whole)
+    return Boxes(tree.node, first, parts, former)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -150,7 +115,7 @@ class Boxes:
     node: RecordArray
     first: IntArray
     parts: IntArray
-    whole: Whole
+    former: Former
 
     @property
     def n_ranges(self) -> int:
@@ -159,16 +124,16 @@ class Boxes:
 
     def ranges_of(self, qi: Int32Array, turn: IntArray) -> Int32Array:
         """Return the range of each record, see `Division`."""
-        leaf = leaves(_features(qi, self.whole), self.node)
+        leaf = leaves(_features(qi, self.former), self.node)
         found: Int32Array = (self.first[leaf] + turn % self.parts[leaf]).astype(np.int32)
         return found
 
 
-def _features(qi: Int32Array, whole: Whole) -> FeatureArray:
+def _features(qi: Int32Array, former: Former) -> FeatureArray:
     """Return the features by which the model compares records, shape (n, features)."""
-    if MODELS[whole.model].formed is MadeOf.CELLS:
-        return encode(values_of(qi, whole.schema.qis), whole.schema.qis)
-    found: FeatureArray = features(_records(qi), whole.schema, whole.features).astype(np.float32)
+    if former.model.formed is MadeOf.CELLS:
+        return encode(values_of(qi, former.schema.qis), former.schema.qis)
+    found: FeatureArray = features(_records(qi), former.schema, former.features).astype(np.float32)
     return found
 
 

@@ -28,12 +28,12 @@ Method: TypeAlias = "Callable[[Task], Int32Array]"
 
 def methods_in(module: str, *names: str) -> Mapping[str, Method]:
     """Return methods by name: those in `METHODS` of a module, which the first call imports."""
+    return {name: partial(_formed, module, name) for name in names}
 
-    def formed(name: str, task: "Task") -> "Int32Array":
-        found: Int32Array = import_module(module).METHODS[name](task)
-        return found
 
-    return {name: partial(formed, name) for name in names}
+def _formed(module: str, name: str, task: "Task") -> "Int32Array":
+    found: Int32Array = import_module(module).METHODS[name](task)
+    return found
 
 
 def searches(method: str) -> bool:

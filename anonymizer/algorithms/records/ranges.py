@@ -6,7 +6,7 @@ those of neighbouring ranges and with the classes next to them they are anonymiz
 class is below its promise, and a record is suppressed only if no class is found for it there
 either.
 
-What the ranges must agree on is in `Whole`: the domains, in which information loss and distances
+What the ranges must agree on is in `Former`: the domains, in which information loss and distances
 are measured, and the distribution of sensitive attributes, from which t-closeness measures.
 """
 
@@ -14,16 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.division import Whole
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.ordering import arranged, hilbert_order
-from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.task import Task
-from anonymizer.algorithms.records.verification import check_classes
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.records import Records, Schema
 
@@ -33,10 +29,10 @@ NO_GROUP = -1
 
 def form(
     records: Records,
-    whole: Whole,
+    former: Former,
     *,
     open_code: Int32Array | None = None,
-    target: ArrayLike | None = None,
+    target: ModelTarget | None = None,
     time_left: Callable[[], float] | None = None,
 ) -> Int32Array:
     """Return the class of each record of one range, `SUPPRESSED` where it has none, shape (n,).
@@ -51,30 +47,14 @@ def form(
     placed = records.only(order)
     person = np.unique(placed.person, return_inverse=True)[1].astype(np.int32)
     placed = replace(placed, person=person)
-    problem = _problem(placed, whole)
+    problem = former.problem(placed)
     class_of = np.full(records.n, SUPPRESSED, np.int32)
-    if why_impossible(problem, whole.schema) is None:
-        task = Task(
-            records=placed,
-            schema=whole.schema,
-            promise=whole.promise,
-            problem=problem,
-            dm_weight=whole.dm_weight,
-            time_left=time_left,
-            seed=whole.seed,
-            numeric_target=whole.numeric_target,
-            target=None if target is None else np.asarray(target)[order],
-            features=whole.features,
-            usual_qi=whole.usual_qi,
-        )
-        class_of[order] = without_gaps(MODELS[whole.model].methods[whole.method](task))
-    verify(records, whole, class_of)
+    if why_impossible(problem, former.schema) is None:
+        placed_target = None if target is None else target.only(order)
+        found = former.classes(placed, problem, target=placed_target, time_left=time_left)
+        class_of[order] = without_gaps(found)
+    former.verify(records, class_of)
     return class_of
-
-
-def verify(records: Records, whole: Whole, class_of: Int32Array) -> None:
-    """Raise `GuaranteeError` if a class of a part of the table does not meet the criteria."""
-    check_classes(records, whole.schema, whole.promise, class_of, usual=whole.usual)
 
 
 def at_borders(records: Records, schema: Schema, class_of: Int32Array) -> BoolArray:
@@ -111,11 +91,11 @@ def meetings(n_left: Sequence[int], n_classes: Sequence[int]) -> Int32Array:
 
 def settle(
     records: Records,
-    whole: Whole,
+    former: Former,
     class_of: Int32Array,
     *,
     open_code: Int32Array | None = None,
-    target: ArrayLike | None = None,
+    target: ModelTarget | None = None,
     time_left: Callable[[], float] | None = None,
 ) -> Int32Array:
     """Return the classes of records that meet at borders, numbered from 0 without a gap.
@@ -128,16 +108,6 @@ def settle(
     -----
     The former classes stay where new ones would suppress no fewer records.
     """
-    found = form(records, whole, open_code=open_code, target=target, time_left=time_left)
+    found = form(records, former, open_code=open_code, target=target, time_left=time_left)
     better = (found == SUPPRESSED).sum() < (class_of == SUPPRESSED).sum()
     return without_gaps(found if better else class_of)
-
-
-def _problem(records: Records, whole: Whole) -> Problem:
-    """Return the problem of one range, with the distribution of the whole table."""
-    problem = make_problem(records, whole.schema, whole.promise, cost=whole.cost)
-    usual = problem.usual.copy()
-    if whole.usual:
-        shares = np.concatenate([counts / max(counts.sum(), 1) for counts in whole.usual])
-        usual[len(usual) - len(shares) :] = shares
-    return replace(problem, usual=usual)

@@ -1,17 +1,36 @@
 """What a method that forms equivalence classes is given, and the time budget of a search."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import NDArray
 
-    from anonymizer.algorithms.kaca.features import Feature
+    from anonymizer.algorithms.records.former import Former
     from anonymizer.algorithms.records.problem import Problem
     from anonymizer.domain.arrays import IntArray
-    from anonymizer.domain.promises import Promise
-    from anonymizer.domain.records import Records, Schema
+    from anonymizer.domain.records import Records
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ModelTarget:
+    """What a model will learn from a release.
+
+    Attributes
+    ----------
+    values
+        One label or number per record, shape (n,).
+    is_numeric
+        Whether they are numbers.
+    """
+
+    values: "NDArray[Any]"
+    is_numeric: bool = False
+
+    def only(self, rows: "IntArray") -> "ModelTarget":
+        """Return what is to be learned of some records."""
+        return replace(self, values=self.values[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -20,15 +39,12 @@ class Task:
 
     Attributes
     ----------
-    records, schema
-        The records to partition.
-    promise, problem
-        The criteria of a class, as numbers and as arrays.
-    dm_weight
-        Weight of the discernibility metric relative to the information loss.
-    prefer_share, share_price
-        Preferred largest share of a value in a class, and its price, see `local_search.best`. Only
-        a search uses them.
+    former
+        What is the same for all records of a release.
+    records, problem
+        The records to partition, and the criteria of a class as arrays.
+    target
+        None: there is none. Only a model that `learns` uses it.
     time_left
         Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
         None: there is no limit, and the search ends by itself.
@@ -37,35 +53,16 @@ class Task:
         classes, however fast or busy the machine.
     progress, spent
         Called with the information loss so far, and at last with the work that a search did.
-    seed
-        Seed of everything random.
-    target, numeric_target
-        What a model will learn from the release, one label or number per record, and which of
-        the two it is. None: there is no target. Only a model that `learns` uses it.
-    features
-        Distance between records, one entry per quasi-identifier. Empty: the defaults. Only
-        a model of clusters uses it.
-    usual_qi
-        Where the records are a part of a table: how often each code of each quasi-identifier
-        occurs in all of it. Only a model of cells uses it.
     """
 
+    former: "Former"
     records: "Records"
-    schema: "Schema"
-    promise: "Promise"
     problem: "Problem"
-    dm_weight: float = 0.0
-    prefer_share: float = 1.0
-    share_price: float = 0.0
+    target: ModelTarget | None = None
     time_left: Callable[[], float] | None = None
     work: int | None = None
     progress: Callable[[float], None] = lambda _loss: None
     spent: Callable[[int], None] = lambda _work: None
-    seed: int = 0
-    target: "ArrayLike | None" = None
-    numeric_target: bool = False
-    features: "Sequence[Feature]" = ()
-    usual_qi: "Sequence[IntArray] | None" = None
 
 
 class TimeBudget:

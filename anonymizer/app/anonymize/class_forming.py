@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
-from anonymizer.algorithms.records.methods import WORK_PER_S, Method, searches
+from anonymizer.algorithms.records.former import Former
+from anonymizer.algorithms.records.methods import WORK_PER_S, searches
 from anonymizer.algorithms.records.ordering import arranged, numbered
-from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
-from anonymizer.algorithms.records.task import Task, TimeBudget
+from anonymizer.algorithms.records.problem import Cost, Problem
+from anonymizer.algorithms.records.task import ModelTarget, TimeBudget
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.table_options import CostName
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
@@ -56,13 +57,39 @@ class FormedClasses:
     work: int = 0
 
 
+def former_of(
+    plan: ReleasePlan,
+    schema: Schema,
+    model: Model,
+    *,
+    features: "Sequence[Feature]" = (),
+    usual_qi: Sequence[IntArray] | None = None,
+    usual: Sequence[IntArray] | None = None,
+) -> Former:
+    """Return how a plan forms classes, its `method` being one of the model's; see `Former`."""
+    return Former(
+        schema=schema,
+        promise=plan.promise,
+        model=model,
+        method=plan.method,
+        cost=COSTS[plan.cost],
+        weights=plan.weights,
+        dm_weight=plan.dm_weight,
+        prefer_share=plan.prefer_share,
+        share_price=plan.share_price,
+        seed=plan.seed,
+        features=features if model.has_labels else (),
+        usual_qi=usual_qi,
+        usual=usual,
+    )
+
+
 def form_classes(
     table: TextTable,
     coded: CodedTable,
     plan: ReleasePlan,
-    method: Method,
+    former: Former,
     *,
-    features: "Sequence[Feature]",
     clock: Callable[[], float],
     progress: Callable[..., None],
     measure: FloatArray | None = None,
@@ -71,8 +98,8 @@ def form_classes(
 
     Parameters
     ----------
-    features
-        See `Task`.
+    former
+        As of `former_of`.
     clock, progress
         As for `anonymize`; progress is called with the information loss, or nothing.
     measure
@@ -88,14 +115,17 @@ def form_classes(
     ranks = None if measure is None else _ranks(measure)
     order = arranged(coded.records, coded.open_code, ranks)
     whole = coded.records.only(order)
-    problem_of = partial(_problem_of, coded.schema, plan, whole)
+
+    def problem_of(kept: IntArray) -> Problem:
+        return former.problem(_only(whole, kept), table=whole)
+
     everyone = np.arange(whole.n)
     problem = problem_of(everyone)
     reason = why_impossible(problem, coded.schema)
     if reason is not None:
         raise InputError(f"{table.path}: the promise cannot be kept: {reason}")
     most = int((plan.suppress or 0.0) * whole.n + ROUNDING)
-    divided = most > 0 and searches(plan.method)
+    divided = most > 0 and searches(former.method)
     budgets: list[TimeBudget] = []
     used_up: list[bool] = []
     given = 0
@@ -113,25 +143,18 @@ def form_classes(
             progress()
             return budget()
 
-        return method(
-            Task(
-                records=_only(whole, kept),
-                schema=coded.schema,
-                promise=plan.promise,
-                problem=problem,
-                dm_weight=plan.dm_weight,
-                prefer_share=plan.prefer_share,
-                share_price=plan.share_price,
-                time_left=time_left,
-                work=given if searches(plan.method) else None,
-                progress=progress,
-                spent=lambda used: used_up.append(used >= given),
-                seed=plan.seed,
-                target=None
-                if plan.target is None
-                else coded.open_code[order[kept], coded.open.columns.index(plan.target)],
-                features=features,
-            )
+        target = None
+        if plan.target is not None:
+            column = coded.open.columns.index(plan.target)
+            target = ModelTarget(coded.open_code[order[kept], column])
+        return former.classes(
+            _only(whole, kept),
+            problem,
+            target=target,
+            time_left=time_left,
+            work=given if searches(former.method) else None,
+            progress=progress,
+            spent=lambda used: used_up.append(used >= given),
         )
 
     if most:
@@ -156,7 +179,7 @@ def form_classes(
     class_of = np.full(whole.n, SUPPRESSED, np.int32)
     class_of[order[kept]] = found
     in_time = not any((*used_up, *(budget.ended_search for budget in budgets)))
-    work = given if searches(plan.method) else 0
+    work = given if searches(former.method) else 0
     return FormedClasses(class_of, whole.n - len(kept), in_time, work)
 
 
@@ -171,18 +194,6 @@ def _ranks(values: FloatArray) -> Int32Array:
     for j, column in enumerate(values.T):
         ranks[:, j] = np.unique(column, return_inverse=True)[1]
     return ranks
-
-
-def _problem_of(schema: Schema, plan: ReleasePlan, whole: Records, kept: IntArray) -> Problem:
-    """Return the problem of the kept records; t-closeness compares with the whole table."""
-    return make_problem(
-        _only(whole, kept),
-        schema,
-        plan.promise,
-        cost=COSTS[plan.cost],
-        weights=plan.weights,
-        table=whole,
-    )
 
 
 def _only(whole: Records, kept: IntArray) -> Records:

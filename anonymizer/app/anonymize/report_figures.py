@@ -9,14 +9,14 @@ from math import inf
 from typing import Any, Literal
 
 from anonymizer import __version__
-from anonymizer.algorithms.models.model import Model
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
-from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.releases.released_classes import publish as as_seen
-from anonymizer.app.anonymize.class_forming import COSTS, FormedClasses, form_classes
+from anonymizer.app.anonymize.class_forming import FormedClasses, form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.app.anonymize.publication import Publication
 from anonymizer.app.anonymize.release_report import (
@@ -51,7 +51,7 @@ def report_of(
     plan: ReleasePlan,
     publication: Publication,
     *,
-    model: Model,
+    former: Former,
     formed: FormedClasses,
     n_withheld: int,
     n_repeated: int,
@@ -70,7 +70,7 @@ def report_of(
     )
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
-    saved = _saved(coded, plan, formed)
+    saved = _saved(coded, former, formed)
     suppressed = {
         **{str(reason): len(rows) for reason, rows in coded.left_out.items()},
         "repeated": n_repeated,
@@ -94,7 +94,7 @@ def report_of(
         sensitive=_sensitive(coded, found, alike, modal),
         gcp=_losses(found.gcp),
         gcp_published=_losses(found.gcp_published),
-        least_gcp=_least_gcp(coded, plan, class_of),
+        least_gcp=_least_gcp(coded, former, class_of),
         saved_by_twice_the_time=saved,
         dm=found.dm,
         dm_published=found.dm_published,
@@ -111,52 +111,46 @@ def report_of(
             in_time=formed.in_time,
             saved=saved,
             n_withheld=n_withheld,
-            times_hilbert=_times_hilbert(table, coded, plan, model, formed.class_of),
+            times_hilbert=_times_hilbert(table, coded, plan, former, formed.class_of),
         ),
     )
 
 
-def _least_gcp(coded: CodedTable, plan: ReleasePlan, class_of: Int32Array) -> float | None:
+def _least_gcp(coded: CodedTable, former: Former, class_of: Int32Array) -> float | None:
     """Return a loss that no release with this promise is below, whatever the method.
 
     None where a quick method would wait for it: in a million rows it takes longer than `tree`.
     """
-    if coded.records.n > _MOST_BOUNDED and not searches(plan.method):
+    if coded.records.n > _MOST_BOUNDED and not searches(former.method):
         return None
-    cost = COSTS[plan.cost]
-    problem = make_problem(coded.records, coded.schema, plan.promise, cost=cost)
-    return least_loss(problem, class_of, seed=plan.seed)
+    problem = replace(former, weights={}).problem(coded.records)
+    return least_loss(problem, class_of, seed=former.seed)
 
 
-def _saved(coded: CodedTable, plan: ReleasePlan, formed: FormedClasses) -> float | None:
+def _saved(coded: CodedTable, former: Former, formed: FormedClasses) -> float | None:
     """Return the share of its loss that a search would save with twice its time."""
-    if formed.in_time or not formed.work or plan.dm_weight or plan.prefer_share < 1:
+    if formed.in_time or not formed.work or former.dm_weight or former.prefer_share < 1:
         return None
-    problem = make_problem(
-        *(coded.records, coded.schema, plan.promise),
-        cost=COSTS[plan.cost],
-        weights=plan.weights,
-    )
-    return saved_by_twice_the_work(problem, work=formed.work, seed=plan.seed)
+    problem = former.problem(coded.records)
+    return saved_by_twice_the_work(problem, work=formed.work, seed=former.seed)
 
 
 def _times_hilbert(
-    table: TextTable, coded: CodedTable, plan: ReleasePlan, model: Model, class_of: Int32Array
+    table: TextTable, coded: CodedTable, plan: ReleasePlan, former: Former, class_of: Int32Array
 ) -> float:
     """Return how many times the loss of `hilbert` the classes of `mondrian` lose; else 1."""
-    if plan.method != "mondrian" or "hilbert" not in model.methods:
+    if former.method != "mondrian" or "hilbert" not in former.model.methods:
         return 1.0
     beside = form_classes(
         table,
         coded,
-        replace(plan, method="hilbert", weights={}),
-        model.methods["hilbert"],
-        features=(),
+        plan,
+        replace(former, method="hilbert", weights={}, features=()),
         clock=lambda: 0.0,
         progress=lambda *_: None,
     )
     own, its = (
-        measure(coded.records, coded.schema, each).gcp[COSTS[plan.cost]]
+        measure(coded.records, coded.schema, each).gcp[former.cost]
         for each in (class_of, beside.class_of)
     )
     return own / its if its else 1.0

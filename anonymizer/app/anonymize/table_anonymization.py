@@ -10,8 +10,7 @@ from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.methods import AUTO, searches, weighs
-from anonymizer.algorithms.records.verification import check_classes
-from anonymizer.app.anonymize.class_forming import COSTS, form_classes
+from anonymizer.app.anonymize.class_forming import form_classes, former_of
 from anonymizer.app.anonymize.class_labels import joined, labelling_of
 from anonymizer.app.anonymize.one_row_each import one_row_each
 from anonymizer.app.anonymize.plan import ReleasePlan, with_bands
@@ -97,6 +96,7 @@ def anonymize(
         n_named = coded.records.n
         coded, measure = one_row_each(coded, measure, seed=plan.seed)
         plan = _with_method(plan, model)
+        former = former_of(plan, coded.schema, model, features=labelling.features)
     with steps.timed("compile"):
         from anonymizer.algorithms.records.class_methods import (  # noqa: PLC0415  few methods need it
             warm_up,
@@ -108,19 +108,18 @@ def anonymize(
             table,
             coded,
             plan,
-            model.methods[plan.method],
-            features=labelling.features if model.has_labels else (),
+            former,
             clock=steps.clock,
             progress=steps.report,
             measure=measure,
         )
         class_of = formed.class_of
         if model.has_labels:
-            class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
+            class_of = joined(coded, class_of, former.cost, labelling)
     with steps.timed("verify"):
-        check_classes(coded.records, coded.schema, plan.promise, class_of)
+        former.verify(coded.records, class_of)
     with steps.timed("generalize"):
-        publication, n_withheld = publish(coded, class_of, COSTS[plan.cost], labelling), 0
+        publication, n_withheld = publish(coded, class_of, former.cost, labelling), 0
         _check_limit(table, plan, n=coded.records.n, n_published=len(publication.frame))
         if model.has_labels:
             from anonymizer.app.anonymize.label_verification import (  # noqa: PLC0415  few models have labels
@@ -143,7 +142,7 @@ def anonymize(
         with steps.timed("measure"):
             report = report_of(
                 *(table, coded, declared, plan, publication),
-                model=model,
+                former=former,
                 formed=formed,
                 n_withheld=n_withheld,
                 n_repeated=n_named - coded.records.n,

@@ -54,8 +54,11 @@ def last_windows(settings: Settings, streams: Sequence[Stream]) -> list[LastWind
     store, found = ReleaseReader(settings.store.path), []
     for stream in streams:
         declared, promise = stream.settings, stream.settings.promise
+        model = MODELS[declared.model]
         window = LastWindow(
-            stream=declared.name, model=declared.model, k=promise.k, d=promise.d, l=promise.l
+            stream=declared.name,
+            title=model.title,
+            promise=model.explained.format(k=promise.k, d=promise.d, l=promise.l),
         )
         for newest in store.newest([declared.name], limit=1, offset=0):
             window.start, window.end = newest.start, newest.end

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.pruning import prune
 from anonymizer.algorithms.cells.tree import Grown, grow
@@ -16,9 +15,10 @@ from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.class_methods import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.methods import AUTO, TIME_BUDGET_S, searches
 from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.algorithms.records.verification import check_classes
 from anonymizer.app.anonymize.class_forming import work_in
 from anonymizer.app.tuning.bench import Bench, Window
@@ -94,7 +94,7 @@ class FoldRecords:
 
 
 @dataclass(slots=True)
-class Former:
+class WindowFormer:
     """Forms the classes of one configuration, window by window.
 
     Attributes
@@ -166,16 +166,14 @@ class Former:
         def note(used: int) -> None:
             self.cut_short |= work is not None and used >= work
 
-        task = Task(
-            records=window.records,
+        former = Former(
             schema=bench.schema,
             promise=self.promise,
-            problem=problem,
-            work=work,
-            spent=note,
+            model=self.model,
+            method=method,
             seed=bench.seed,
         )
-        return self.model.methods[method](task)
+        return former.classes(window.records, problem, work=work, spent=note)
 
     def _in_a_stream(
         self, bench: Bench, window: Window, _problem: Problem, _method: str
@@ -239,18 +237,15 @@ def _as_the_gateway(
 
 
 def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
-    target: ArrayLike | None = window.target if bench.has_target else None
-    numeric = bench.is_regression
-    if numeric:
-        target = bench.labels[window.target]
+    target = None
     if bench.stream is not None:
-        target, numeric = target_of(
-            (*bench.stream.schema.sensitive, *bench.stream.measures),
-            learned,
-            _codes(bench.stream, window),
-        )
-    records, seed = window.records, bench.seed
-    return grow(records, bench.schema, target, min_leaf=k, numeric=numeric, seed=seed)
+        attributes = (*bench.stream.schema.sensitive, *bench.stream.measures)
+        target = target_of(attributes, learned, _codes(bench.stream, window))
+    elif bench.is_regression:
+        target = ModelTarget(bench.labels[window.target], is_numeric=True)
+    elif bench.has_target:
+        target = ModelTarget(window.target)
+    return grow(window.records, bench.schema, target, min_leaf=k, seed=bench.seed)
 
 
 def _codes(stream: Stream, window: Window) -> Int32Array:

@@ -15,7 +15,7 @@ from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.releases.released_classes import publish
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.cross_validation import Score, score_of_split
-from anonymizer.app.tuning.forming import FoldRecords, Former, bytes_of, verify
+from anonymizer.app.tuning.forming import FoldRecords, WindowFormer, bytes_of, verify
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Names
 from anonymizer.app.tuning.time_shares import RowTime
@@ -227,7 +227,7 @@ def try_row(
         )
         n_left = len(configurations) - len(trials)
         n_windows = sum(len(part.bench.windows) for part in parts)
-        former = Former(promise, models[row.model], row_time, n_left, n_windows)
+        former = WindowFormer(promise, models[row.model], row_time, n_left, n_windows)
         class_of, why = former.release(parts[0])
         if class_of is None:
             trials.append(Trial(configuration=configuration, state="impossible", why=why))
@@ -263,7 +263,7 @@ def _minimized(
     )
 
     def released(of: Bench) -> tuple[Int32Array | None, str | None]:
-        former = Former(promise, CELLS, RowTime(), 1, 1)
+        former = WindowFormer(promise, CELLS, RowTime(), 1, 1)
         found, why = former.release(FoldRecords(of))
         return (None, why) if found is None or (found[0] < 0).all() else (found[0], None)
 

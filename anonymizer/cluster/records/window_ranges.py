@@ -27,7 +27,8 @@ from anonymizer.algorithms.models.model import MadeOf
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
-from anonymizer.algorithms.records.division import Division, Stretches, Whole, divide
+from anonymizer.algorithms.records.division import Division, Stretches, divide
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.founding import lasting_only
 from anonymizer.algorithms.records.methods import WORK_PER_S, searches
 from anonymizer.algorithms.records.ordering import hilbert_order
@@ -158,18 +159,16 @@ class Places:
         settings = self.stream.settings
         if n_asked == 1:
             return Stretches(np.zeros(0, np.uint64), [qi.size for qi in self.schema.qis])
-        whole = Whole(
+        former = Former(
             schema=self.schema,
-            usual_qi=(),
-            usual=(),
             promise=self.stream.promise,
-            model=settings.model,
+            model=MODELS[settings.model],
             method=settings.method,
             features=features_of(self.stream, self.schema)
             if _formed(self.stream) is MadeOf.CLUSTERS
             else (),
         )
-        return divide(sample.reshape(-1, len(self.columns)), whole, n_ranges=n_asked)
+        return divide(sample.reshape(-1, len(self.columns)), former, n_ranges=n_asked)
 
     def homes_of(self, memories: Memories) -> Int32Array:
         """Return the stored home of each vehicle, 0 where there is none, shape (n, columns)."""

@@ -9,6 +9,7 @@ import numpy as np
 from anonymizer.algorithms.cells.representatives import is_missing, representatives
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
 from anonymizer.algorithms.records.generalized_values import whole
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.pipeline.records.window_model import Asked, WindowModel
@@ -44,12 +45,11 @@ class DecisionTree(WindowModel):
         number = np.random.default_rng(seed).permutation(n_classes).astype(np.int32)
         return np.append(number, np.int32(SUPPRESSED))[class_of]
 
-    def looks_at(self, records: Records, measures: Int32Array, schema: Schema) -> dict[str, Any]:
+    def target(self, records: Records, measures: Int32Array, schema: Schema) -> ModelTarget | None:
         """Return the target of the tree."""
         codes = np.column_stack([records.sensitive, measures])
         each = (*schema.sensitive, *self.stream.measures)
-        target, numeric = target_of(each, self.stream.settings.learned, codes)
-        return {"target": target, "numeric_target": numeric}
+        return target_of(each, self.stream.settings.learned, codes)
 
     def generalized(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
         """Return the published values of each class; see `WindowModel`."""
@@ -80,8 +80,8 @@ class DecisionTree(WindowModel):
 
 def target_of(
     attributes: Sequence[Attribute], name: str | None, codes: Int32Array
-) -> tuple[Int32Array | FloatArray | None, bool]:
-    """Return the target of the tree for each record, None for none, and whether it is a number.
+) -> ModelTarget | None:
+    """Return the target of the tree.
 
     `attributes`: the sensitive ones, then the measures; `codes`: theirs, shape (n, attributes).
     `name`: None for no target.
@@ -94,18 +94,18 @@ def target_of(
     for attribute, code in zip(attributes, codes.T, strict=True):
         if attribute.name == name:
             return _target(attribute, code)
-    return None, False
+    return None
 
 
-def _target(attribute: Attribute, code: Int32Array) -> tuple[Int32Array | FloatArray | None, bool]:
+def _target(attribute: Attribute, code: Int32Array) -> ModelTarget | None:
     if not attribute.numeric:
-        return code, False
+        return ModelTarget(code)
     there = code != attribute.missing
     if not there.any():
-        return None, False
+        return None
     value = attribute.position[code]
     value[~there] = value[there].mean()
-    return value, True
+    return ModelTarget(value, is_numeric=True)
 
 
 def untrue(

@@ -37,14 +37,9 @@ class Clustering(WindowModel):
     A larger k can therefore be answered by joining classes, from the messages alone.
     """
 
-    def looks_at(
-        self,
-        records: Records,  # noqa: ARG002  it depends on none
-        measures: Int32Array,  # noqa: ARG002  likewise
-        schema: Schema,
-    ) -> dict[str, Any]:
+    def features(self, schema: Schema) -> list[Feature]:
         """Return how records are compared."""
-        return {"features": features_of(self.stream, schema)}
+        return features_of(self.stream, schema)
 
     def joined(self, records: Records, class_of: Int32Array) -> Int32Array:
         """Return the classes, those with the same labels joined; see `WindowModel`."""

@@ -1,22 +1,26 @@
 """Window models: how a stream forms the classes of a window and generalizes them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.models.registry import MODELS, USUAL
 from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import to_json
 from anonymizer.algorithms.records.methods import AUTO
-from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
+from anonymizer.algorithms.records.problem import Cost, Problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
-from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
+
+if TYPE_CHECKING:
+    from anonymizer.algorithms.kaca.features import Feature
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -72,25 +76,35 @@ class WindowModel:
         has_time = stream.work is not None or time_left() > 0
         budget_s = settings.budget_s if has_time else 0.0
         name = model.method_name(method, n=records.n, time_budget_s=budget_s)
-        task = Task(
-            records=records,
+        former = Former(
             schema=schema,
             promise=promise,
-            problem=problem or make_problem(records, schema, promise, cost=cost_of(stream)),
+            model=model,
+            method=name,
+            cost=cost_of(stream),
+            seed=seed,
+            features=self.features(schema),
+        )
+        return former.classes(
+            records,
+            problem,
+            target=self.target(records, measures, schema),
             time_left=time_left,
             work=stream.work,
-            seed=seed,
         )
-        return model.methods[name](replace(task, **self.looks_at(records, measures, schema)))
 
-    def looks_at(
+    def features(self, schema: Schema) -> "Sequence[Feature]":  # noqa: ARG002  none by default
+        """Return how records are compared, see `Former`."""
+        return ()
+
+    def target(
         self,
-        records: Records,  # noqa: ARG002  unused by default
+        records: Records,  # noqa: ARG002  none by default
         measures: Int32Array,  # noqa: ARG002  likewise
         schema: Schema,  # noqa: ARG002  likewise
-    ) -> dict[str, Any]:
-        """Return what the model looks at besides the values: fields of `Task`."""
-        return {}
+    ) -> ModelTarget | None:
+        """Return what classes follow besides the values, see `Task`."""
+        return None
 
     def joined(
         self,

@@ -5,14 +5,6 @@ import { getJson } from "./stream.js";
 const AGAIN_MS = 5_000;
 export const TOLLS = "/api/analytics/truck/exit-hourly-flow-k-anonymized";
 
-/** The published methods, in a sentence each. `v` is a stream with its promise. */
-const METHOD = {
-  kd: (v) => ["(k,d)-anonymity", `At least ${v.k} vehicles share each row, and at least ${v.d} different values stand behind each value in it, so that whoever knows one column learns no other.`],
-  kld: (v) => ["(k,l,d)-diversity", `At least ${v.k} vehicles share each row, as with (k,d) = (${v.k},${v.d}); and they have at least ${v.l} different sensitive values, so that a row tells nobody's.`],
-  cells: (v) => ["(k,l) cells of a decision tree", `Each row is a leaf of a tree: at least ${v.k} vehicles are in it, with at least ${v.l} different sensitive values.`],
-  kaca: (v) => ["KACA", `Records are clustered first and generalized afterwards: at least ${v.k} vehicles are in each row.`],
-};
-
 const $ = (id) => document.getElementById(id);
 const clock = (s) => new Date(s * 1000).toLocaleTimeString("en-GB");
 
@@ -51,9 +43,8 @@ function counted(values) {
 }
 
 function windowOf(view) {
-  const [name, promise] = METHOD[view.model](view);
-  const title = `${name}: ${view.stream}`;
-  const parts = [make("h2", title), make("p", promise, { className: "fine" })];
+  const title = `${view.title}: ${view.stream}`;
+  const parts = [make("h2", title), make("p", view.promise, { className: "fine" })];
   if (view.start === null) {
     parts.push(make("p", "No window has been published yet: one is when it ends.", { className: "fine" }));
   } else if (!view.classes.length) {

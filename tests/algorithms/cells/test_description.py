@@ -11,6 +11,7 @@ from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.cells.tree_features import values_of
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.cells.made import cells
@@ -20,7 +21,7 @@ from tests.algorithms.records.made import SCHEMA, categories, numbers, records
 
 @given(records(), st.integers(1, 4))
 def test_what_is_not_told_apart_is_in_one_cell(table: Records, k: int) -> None:
-    found = cells(table, SCHEMA, Promise(k=k), target=table.qi[:, 0] % 2)
+    found = cells(table, SCHEMA, Promise(k=k), target=ModelTarget(table.qi[:, 0] % 2))
     if not found.n_classes:
         assert found.left_of_node[0] == 0
         return
@@ -45,7 +46,7 @@ def test_many_categories_are_told_apart_in_their_order() -> None:
     codes = np.column_stack([np.arange(80), np.arange(80) % 2]).astype(np.int32)
     table = Records(codes, np.zeros((80, 0), np.int32), np.arange(80, dtype=np.int32))
     target = (codes[:, 0] >= 20).astype(int) + (codes[:, 0] >= 50)
-    grown = grow(table, schema, target, min_leaf=2, divide=False)
+    grown = grow(table, schema, ModelTarget(target), min_leaf=2, divide=False)
     groups, borders = distinctions(prune(grown, make_problem(table, schema, Promise(k=2))))
     assert borders == ()
     assert [group[0] for group in groups if isinstance(group, tuple)] == ["p00", "p20", "p50"]

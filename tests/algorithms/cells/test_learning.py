@@ -9,6 +9,7 @@ from anonymizer.algorithms.cells.learning import learned
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.tree import Tree
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.records import Attribute, Records
 from tests.algorithms.cells import naive
@@ -54,7 +55,8 @@ def test_no_cut_separates_the_target_better(
     if not table.n:
         return
     x = encode(values_of(table.qi, SCHEMA.qis), SCHEMA.qis)
-    tree = Tree(*learned(table.qi, SCHEMA.qis, target, min_leaf=min_leaf, numeric=numeric))
+    wanted = ModelTarget(target, is_numeric=numeric)
+    tree = Tree(*learned(table.qi, SCHEMA.qis, wanted, min_leaf=min_leaf))
     assert sorted(tree.order.tolist()) == list(range(table.n))
     for at, node in enumerate(tree.node):
         member = _members(tree, at)
@@ -74,7 +76,7 @@ def test_of_equal_cuts_the_more_even_one_is_made() -> None:
     """Where no single cut tells anything of the target, its parts still can."""
     codes = np.array([[a, b] for a in (0, 1) for b in (0, 1)] * 4, np.int32)
     qis = (numbers("a", 0, 1), numbers("b", 0, 1))
-    node, _ = learned(codes, qis, codes[:, 0] ^ codes[:, 1], min_leaf=1, numeric=False)
+    node, _ = learned(codes, qis, ModelTarget(codes[:, 0] ^ codes[:, 1]), min_leaf=1)
     assert node["size"].tolist() == [16, 8, 8, 4, 4, 4, 4]
 
 
@@ -86,8 +88,8 @@ def test_values_that_are_counted_and_those_that_are_sorted_give_one_tree() -> No
     few, many = (
         tuple(Attribute(name, np.arange(size)) for name in "ab") for size in (60.0, 9_000.0)
     )
-    counted, by_count = learned(code, few, target, min_leaf=5, numeric=False)
-    ordered, by_order = learned(code, many, target, min_leaf=5, numeric=False)
+    counted, by_count = learned(code, few, ModelTarget(target), min_leaf=5)
+    ordered, by_order = learned(code, many, ModelTarget(target), min_leaf=5)
     assert len(counted) > 1
     np.testing.assert_array_equal(counted["size"], ordered["size"])
     np.testing.assert_array_equal(by_count, by_order)

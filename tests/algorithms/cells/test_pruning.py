@@ -11,7 +11,7 @@ from anonymizer.algorithms.cells.tree import Grown, grow, plant
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.problem import make_problem
-from anonymizer.domain.arrays import IntArray
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive
@@ -20,10 +20,9 @@ from tests.algorithms.records import naive as judge
 from tests.algorithms.records.made import SCHEMA, promises, records
 
 
-def _target(table: Records) -> IntArray:
+def _target(table: Records) -> ModelTarget:
     """Something that the quasi-identifiers tell in part."""
-    target: IntArray = (table.qi[:, 0] + table.qi[:, 1]) % 2 + (table.qi[:, 2] == 2)
-    return target
+    return ModelTarget((table.qi[:, 0] + table.qi[:, 1]) % 2 + (table.qi[:, 2] == 2))
 
 
 def _grown(table: Records, *, min_leaf: int = 1, seed: int = 0) -> Grown:
@@ -153,7 +152,7 @@ def test_a_persons_records_count_once_however_many_fill_a_leaf() -> None:
         sensitive=np.zeros((7, 1), np.int32),
         person=np.array([0, 0, 0, 0, 1, 2, 3], np.int32),
     )
-    found = cells(table, SCHEMA, Promise(k=2), target=[0, 0, 0, 0, 1, 1, 1])
+    found = cells(table, SCHEMA, Promise(k=2), target=ModelTarget(np.array([0, 0, 0, 0, 1, 1, 1])))
     assert found.n_classes == 1
     assert found.deletion_ratio == 0.0
 
@@ -169,5 +168,5 @@ def test_more_values_than_persons_are_refused_by_name(promise: Promise) -> None:
 
 def test_a_table_of_nothing_has_no_cells() -> None:
     table = Records(np.zeros((0, 3), np.int32), np.zeros((0, 1), np.int32), np.zeros(0, np.int32))
-    found = cells(table, SCHEMA, Promise(k=2), target=[])
+    found = cells(table, SCHEMA, Promise(k=2), target=ModelTarget(np.zeros(0)))
     assert (found.n_classes, found.deletion_ratio, (found.class_of >= 0).sum()) == (0, 0.0, 0)

@@ -7,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.tree import Tree, divided, grow, plant
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive
 from tests.algorithms.records.made import SCHEMA, categories, numbers, records
@@ -68,8 +69,8 @@ def test_every_leaf_has_as_many_records_as_is_asked_for(
     table: Records, min_leaf: int, seed: int
 ) -> None:
     target = table.qi[:, 0] + table.qi[:, 1]
-    for what, numeric in ((target, True), (target, False), (None, False)):
-        grown = grow(table, SCHEMA, what, min_leaf=min_leaf, numeric=numeric, seed=seed)
+    for what in (ModelTarget(target, is_numeric=True), ModelTarget(target), None):
+        grown = grow(table, SCHEMA, what, min_leaf=min_leaf, seed=seed)
         _check_that_records_lie_where_the_thresholds_say(grown.tree, grown.features)
         leaves = grown.tree.node[grown.tree.node["left"] == LEAF]
         assert len(leaves) == 1 or leaves["size"].min() >= min_leaf
@@ -79,7 +80,7 @@ def test_every_leaf_has_as_many_records_as_is_asked_for(
 def test_the_sensitive_attributes_do_not_move_a_border(table: Records, data: st.DataObject) -> None:
     other = data.draw(st.permutations(table.sensitive[:, 0].tolist()))
     swapped = Records(table.qi, np.array(other, np.int32)[:, None], table.person)
-    trees = [grow(t, SCHEMA, t.qi[:, 0], min_leaf=1).tree for t in (table, swapped)]
+    trees = [grow(t, SCHEMA, ModelTarget(t.qi[:, 0]), min_leaf=1).tree for t in (table, swapped)]
     np.testing.assert_array_equal(trees[0].node, trees[1].node)
     np.testing.assert_array_equal(trees[0].order, trees[1].order)
 

@@ -90,6 +90,7 @@ def test_options_settings_and_shells_name_it_with_its_words(model: Model) -> Non
     assert model.meaning in keys["model"]["description"]
     assert model.in_streams in keys["method"]["description"]
     assert set(model.of_streams) <= set(keys["method"]["enum"]) & {*model.methods}
+    assert "t least 7 vehicles" in model.explained.format(k=7, d=3, l=2)
     assert {*model.methods} <= {*method_names()}
 
 

@@ -14,9 +14,9 @@ from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.criteria import class_keeps
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.tally import blank_tally, tally_keeps, tally_members
-from anonymizer.algorithms.records.task import Task
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
@@ -119,15 +119,14 @@ def test_every_method_makes_classes_with_their_margin(
     if model == "kaca":
         promise = Promise(k=promise.k, d=promise.d, l=promise.l, margin=promise.margin)
     turns = iter(range(20, 0, -1))
-    task = Task(
-        records=table,
+    former = Former(
         schema=SCHEMA,
         promise=promise,
-        problem=make_problem(table, SCHEMA, promise),
-        time_left=lambda: next(turns, 0) / 20,
+        model=MODELS[model],
+        method=how,
         features=features_of(model),
     )
-    class_of = MODELS[model].methods[how](task)
+    class_of = former.classes(table, time_left=lambda: next(turns, 0) / 20)
     assert not verify_classes(table, SCHEMA, promise, class_of)
 
 

@@ -10,9 +10,9 @@ import pytest
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.class_methods import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.methods import AUTO, searches
-from anonymizer.algorithms.records.problem import make_problem
-from anonymizer.algorithms.records.task import Task, TimeBudget
+from anonymizer.algorithms.records.task import ModelTarget, TimeBudget
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.records.made import SCHEMA
@@ -68,17 +68,13 @@ def test_every_method_forms_classes_of_enough_persons(model: str, method: str) -
         person=np.arange(n, dtype=np.int32),
     )
     promise = Promise(k=3)
-    problem = make_problem(table, SCHEMA, promise)
     warm_up(method, SCHEMA, promise)
-    task = Task(
-        records=table,
-        schema=SCHEMA,
-        promise=promise,
-        problem=problem,
+    former = Former(schema=SCHEMA, promise=promise, model=MODELS[model], method=method)
+    class_of = former.classes(
+        table,
         time_left=TimeBudget(1.0, iter(range(1000)).__next__),
-        target=rng.integers(0, 2, n),
+        target=ModelTarget(rng.integers(0, 2, n)),
     )
-    class_of = MODELS[model].methods[method](task)
     sizes = np.bincount(class_of[class_of != SUPPRESSED])
     assert sizes.sum() >= n - 2
     assert sizes.min() >= 3

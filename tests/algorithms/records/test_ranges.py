@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.division import Whole, cuts, divide
+from anonymizer.algorithms.records.division import cuts, divide
+from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.ordering import hilbert_key, hilbert_order
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.ranges import NO_GROUP, form, meetings, settle
-from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.task import ModelTarget, Task
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -45,19 +46,19 @@ def counts(codes: Int32Array, attributes: tuple[Attribute, ...]) -> list[IntArra
     return [np.bincount(column, minlength=a.size) for column, a in columns]
 
 
-def whole_of(
+def former_for(
     table: Records,
     promise: Promise,
     model: str = "kd",
     method: str = "hilbert",
     schema: Schema = SCHEMA,
-) -> Whole:
-    return Whole(
+) -> Former:
+    return Former(
         schema=schema,
         usual_qi=counts(table.qi, schema.qis),
         usual=counts(table.sensitive, schema.sensitive),
         promise=promise,
-        model=model,
+        model=MODELS[model],
         method=method,
     )
 
@@ -72,7 +73,7 @@ def whole_of(
 def test_every_class_keeps_its_promise_against_the_whole_table(
     table: Records, promise: Promise, n_ranges: int, how: tuple[str, str]
 ) -> None:
-    class_of = in_ranges(table, whole_of(table, promise, *how), n_ranges=n_ranges)
+    class_of = in_ranges(table, former_for(table, promise, *how), n_ranges=n_ranges)
     assert class_of.shape == (table.n,)
     assert not verify_classes(table, SCHEMA, promise, class_of)
 
@@ -87,7 +88,7 @@ def test_every_class_keeps_its_promise_against_the_whole_table(
 def test_with_k_d_and_l_alone_nothing_is_suppressed_unless_the_whole_table_is(
     table: Records, promise: Promise, n_ranges: int, how: tuple[str, str]
 ) -> None:
-    class_of = in_ranges(table, whole_of(table, promise, *how), n_ranges=n_ranges)
+    class_of = in_ranges(table, former_for(table, promise, *how), n_ranges=n_ranges)
     one = np.zeros(table.n, np.int32)
     possible = not verify_classes(table, SCHEMA, promise, one)
     assert bool((class_of != SUPPRESSED).all()) is possible
@@ -95,9 +96,9 @@ def test_with_k_d_and_l_alone_nothing_is_suppressed_unless_the_whole_table_is(
 
 def test_no_records_are_in_no_class() -> None:
     none = Records(np.zeros((0, 3), np.int32), np.zeros((0, 1), np.int32), np.zeros(0, np.int32))
-    whole = whole_of(none, Promise(k=2))
-    assert len(in_ranges(none, whole, n_ranges=3)) == 0
-    assert len(form(none, whole)) == 0
+    former = former_for(none, Promise(k=2))
+    assert len(in_ranges(none, former, n_ranges=3)) == 0
+    assert len(form(none, former)) == 0
 
 
 def made(n: int, seed: int = 1) -> tuple[Records, Schema]:
@@ -130,9 +131,9 @@ def test_ranges_lose_at_most_one_in_a_hundred_more_than_the_whole(how: tuple[str
     table, schema = made(8_000)
     model = MODELS[how[0]]
     promise = Promise(k=5, d=model.d, l=model.l)
-    whole = whole_of(table, promise, how[0], how[1], schema)
-    together = form(table, whole)
-    apart = in_ranges(table, whole, n_ranges=5)
+    former = former_for(table, promise, how[0], how[1], schema)
+    together = form(table, former)
+    apart = in_ranges(table, former, n_ranges=5)
     losses = [measure(table, schema, each).gcp[Cost.RANGE] for each in (together, apart)]
     assert losses[1] <= 1.01 * losses[0]
 
@@ -147,10 +148,10 @@ def test_a_range_without_a_class_meets_its_neighbours() -> None:
         illness.astype(np.int32)[:, None],
         np.arange(n, dtype=np.int32),
     )
-    whole = whole_of(table, Promise(k=2, l=2), "kld", "hilbert", schema)
+    former = former_for(table, Promise(k=2, l=2), "kld", "hilbert", schema)
     middle = table.only(np.arange(20, 40))
-    assert (form(middle, whole) == SUPPRESSED).all()
-    class_of = in_ranges(table, whole, n_ranges=3)
+    assert (form(middle, former) == SUPPRESSED).all()
+    class_of = in_ranges(table, former, n_ranges=3)
     assert (class_of != SUPPRESSED).all()
     assert class_of.max() >= 10  # the neighbours gave up their border classes alone
 
@@ -164,14 +165,14 @@ def test_t_closeness_of_a_range_is_measured_from_the_whole_table() -> None:
         np.arange(n, dtype=np.int32)[:, None], illness[:, None], np.arange(n, dtype=np.int32)
     )
     for model, method in METHODS:
-        whole = whole_of(table, Promise(k=2, t=0.1), model, method, schema)
+        former = former_for(table, Promise(k=2, t=0.1), model, method, schema)
         half = table.only(np.arange(n // 2))
-        assert (form(half, whole) == SUPPRESSED).all()
+        assert (form(half, former) == SUPPRESSED).all()
         assert (
-            form(half, whole_of(half, whole.promise, model, method, schema)) != SUPPRESSED
+            form(half, former_for(half, former.promise, model, method, schema)) != SUPPRESSED
         ).all()
-        class_of = in_ranges(table, whole, n_ranges=2)
-        assert not verify_classes(table, schema, whole.promise, class_of)
+        class_of = in_ranges(table, former, n_ranges=2)
+        assert not verify_classes(table, schema, former.promise, class_of)
 
 
 def test_a_method_that_breaks_the_promise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +184,7 @@ def test_a_method_that_breaks_the_promise_is_found_out(monkeypatch: pytest.Monke
         np.zeros((4, 3), np.int32), np.zeros((4, 1), np.int32), np.arange(4, dtype=np.int32)
     )
     with pytest.raises(GuaranteeError, match="4 breaches"):
-        in_ranges(table, whole_of(table, Promise(k=2), "kd", "alone"), n_ranges=1)
+        in_ranges(table, former_for(table, Promise(k=2), "kd", "alone"), n_ranges=1)
 
 
 def test_former_classes_stay_where_new_ones_would_suppress_no_fewer() -> None:
@@ -193,9 +194,9 @@ def test_former_classes_stay_where_new_ones_would_suppress_no_fewer() -> None:
         np.arange(3, dtype=np.int32),
     )
     promise = Promise(k=2, max_share=1.0, min_spread={})
-    whole = whole_of(table, promise)
-    assert settle(table, whole, np.array([7, 7, SUPPRESSED], np.int32)).tolist() == [0, 0, 0]
-    strict = replace(whole, promise=Promise(k=4))
+    former = former_for(table, promise)
+    assert settle(table, former, np.array([7, 7, SUPPRESSED], np.int32)).tolist() == [0, 0, 0]
+    strict = replace(former, promise=Promise(k=4))
     assert settle(table, strict, np.array([7, 7, SUPPRESSED], np.int32)).tolist() == [0, 0, -1]
 
 
@@ -225,8 +226,8 @@ def test_ranges_meet_the_nearest_ones_with_classes(
 def test_no_range_is_much_larger_than_the_table_over_their_number(model: str) -> None:
     table, schema = made(5_000)
     method = next(name for name in MODELS[model].methods if name != "best")
-    whole = whole_of(table, Promise(k=2), model, method, schema)
-    division = divide(table.qi[::3], whole, n_ranges=7)
+    former = former_for(table, Promise(k=2), model, method, schema)
+    division = divide(table.qi[::3], former, n_ranges=7)
     size = np.bincount(division.ranges_of(table.qi, np.zeros(table.n, np.int64)))
     assert 7 <= len(size) == division.n_ranges <= 14
     assert size.max() <= 1.2 * 5_000 / 7
@@ -234,7 +235,7 @@ def test_no_range_is_much_larger_than_the_table_over_their_number(model: str) ->
 
 def test_stretches_follow_the_hilbert_order() -> None:
     table, schema = made(5_000)
-    division = divide(table.qi, whole_of(table, Promise(k=2), schema=schema), n_ranges=7)
+    division = divide(table.qi, former_for(table, Promise(k=2), schema=schema), n_ranges=7)
     along = hilbert_order(table.qi, [qi.size for qi in schema.qis])
     range_of = division.ranges_of(table.qi, np.zeros(table.n, np.int64))
     assert (np.diff(range_of[along]) >= 0).all()
@@ -243,9 +244,9 @@ def test_stretches_follow_the_hilbert_order() -> None:
 def test_boxes_of_cells_follow_the_target() -> None:
     """Only age tells the target, so only age is cut first."""
     table, schema = made(2_000)
-    whole = whole_of(table, Promise(k=2), "cells", "tree", schema)
+    former = former_for(table, Promise(k=2), "cells", "tree", schema)
     old = (table.qi[:, 1] > np.median(table.qi[:, 1])).astype(int)
-    division = divide(table.qi, whole, n_ranges=2, target=old)
+    division = divide(table.qi, former, n_ranges=2, target=ModelTarget(old))
     range_of = division.ranges_of(table.qi, np.zeros(table.n, np.int64))
     assert all(len(set(old[range_of == r])) == 1 for r in range(division.n_ranges))
 
@@ -259,7 +260,7 @@ def test_equal_records_are_spread_over_ranges_and_those_of_a_person_stay_togethe
     turn = np.arange(len(home)) // 2
     table = Records(home[:, None], np.zeros((16, 0), np.int32), turn.astype(np.int32))
     method = next(name for name in MODELS[model].methods if name != "best")
-    division = divide(table.qi, whole_of(table, Promise(k=2), model, method, schema), n_ranges=4)
+    division = divide(table.qi, former_for(table, Promise(k=2), model, method, schema), n_ranges=4)
     range_of = division.ranges_of(table.qi, turn)
     assert np.bincount(range_of).max() <= 6
     assert len(set(range_of[2:14].tolist())) >= 3
@@ -290,5 +291,5 @@ def test_schemas_without_sensitive_attributes_have_ranges_too() -> None:
         np.zeros((30, 0), np.int32),
         np.arange(30, dtype=np.int32),
     )
-    whole = whole_of(table, Promise(k=3, t=inf), "kd", "mondrian", schema)
-    assert in_ranges(table, whole, n_ranges=4).max() >= 4
+    former = former_for(table, Promise(k=3, t=inf), "kd", "mondrian", schema)
+    assert in_ranges(table, former, n_ranges=4).max() >= 4

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.app.tuning.bench import Bench, Trained, bench_of_table
 from anonymizer.app.tuning.cross_validation import (
     CrossValidation,
@@ -144,14 +145,15 @@ def test_folds_are_scored_as_the_direct_way_scores_them_and_all_records_are_meas
     direct = []
     for each in made.fold_benches():
         (window,) = each.windows
-        found = cells(window.records, made.schema, Promise(k=5, l=2), target=window.target)
+        target = ModelTarget(window.target)
+        found = cells(window.records, made.schema, Promise(k=5, l=2), target=target)
         direct.append(score_of_release(each, [found.class_of]))
     assert trial.fold_scores == tuple(direct)
     assert (len(direct), made.n, made.n_judged) == (6, 90, 90)
     expected = score_of_folds(trial.fold_scores, 3)
     assert (trial.score, trial.score_error) == (expected.mean, expected.error)
     (window,) = made.windows
-    whole = cells(window.records, made.schema, Promise(k=5, l=2), target=window.target)
+    whole = cells(window.records, made.schema, Promise(k=5, l=2), target=ModelTarget(window.target))
     assert trial.n_classes == whole.n_classes
     once = bench(tmp_path, validation=None)
     (split,) = try_row(once, Row("cells", 5, 1, (), (2,)), max_deletion=1.0)
@@ -235,9 +237,8 @@ def test_a_model_that_fails_is_named_without_the_value_it_failed_on(tmp_path: Pa
 
 def released(of: Bench, k: int, diverse: int) -> Int32Array:
     (window,) = of.windows
-    return cells(
-        window.records, of.schema, Promise(k=k, l=diverse), target=window.target, seed=of.seed
-    ).class_of
+    promise, target = Promise(k=k, l=diverse), ModelTarget(window.target)
+    return cells(window.records, of.schema, promise, target=target, seed=of.seed).class_of
 
 
 def test_the_minimizer_learns_from_released_rows_and_keeps_what_they_keep(made: Bench) -> None:

@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.models.registry import MODELS
-from anonymizer.algorithms.records.task import Task
+from anonymizer.algorithms.records.task import ModelTarget, Task
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.tuning import trial as trying
 from anonymizer.app.tuning.bench import (
@@ -109,7 +109,9 @@ def test_a_row_finds_of_each_l_what_the_direct_way_finds(
     (here,) = made.windows
     for trial in try_row(made, Row("cells", k, 1, (), ls), max_deletion=1.0):
         promise = Promise(k=k, l=trial.configuration.l)
-        direct = cells(here.records, SCHEMA, promise, target=here.target, seed=seed).class_of
+        direct = cells(
+            here.records, SCHEMA, promise, target=ModelTarget(here.target), seed=seed
+        ).class_of
         members = [np.flatnonzero(direct == c) for c in range(direct.max() + 1)]
         assert trial.n_classes == len(members)
         assert trial.deletion == pytest.approx(np.mean(direct < 0))
@@ -126,7 +128,7 @@ def test_a_row_finds_of_each_l_what_the_direct_way_finds(
 def test_the_score_is_that_of_a_tree_that_learns_every_published_row(seed: int) -> None:
     made = bench(80, seed=seed)
     (here,), (judged,) = made.windows, made.test_windows
-    class_of = cells(here.records, SCHEMA, Promise(k=5), target=here.target).class_of
+    class_of = cells(here.records, SCHEMA, Promise(k=5), target=ModelTarget(here.target)).class_of
     values = values_of(here.records.qi, SCHEMA.qis)
     for member in (np.flatnonzero(class_of == c) for c in range(class_of.max() + 1)):
         missing = here.records.qi[member, 0] == SCHEMA.qis[0].missing
@@ -642,7 +644,9 @@ def test_the_front_of_the_breast_cancer_table_keeps_what_it_says(tmp_path: Path)
     (here,) = made.windows
     for trial in (trial for trial in report.trials if trial.front):
         promise = Promise(k=trial.configuration.k, l=trial.configuration.l)
-        class_of = cells(here.records, made.schema, promise, target=here.target).class_of
+        class_of = cells(
+            here.records, made.schema, promise, target=ModelTarget(here.target)
+        ).class_of
         assert not verify_classes(here.records, made.schema, promise, class_of)
         assert trial.n_classes == int(class_of.max()) + 1
         assert trial.deletion == float(np.mean(class_of < 0))

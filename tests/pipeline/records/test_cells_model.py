@@ -445,16 +445,14 @@ def test_a_number_that_is_missing_is_learned_as_the_mean_of_the_others() -> None
     sources = [*FLEET["sources"][:2], {"name": "telemetry", "tells": ["speed", "fault", "fuel"]}]
     made = stream(**CELLS, attributes=[*FLEET["attributes"], fuel], sources=sources)
     codes = np.array([[0, 10], [4, 30], [1, made.measures[0].missing]], np.int32)
-    value, numeric = target_of((*made.schema.sensitive, *made.measures), "fuel", codes)
-    assert numeric
-    assert value is not None
-    assert value.tolist() == [10, 30, 20]
-    nobody = target_of((*made.schema.sensitive, *made.measures), "fuel", codes[2:])
-    assert nobody == (None, False)
-    faults, numeric = target_of((*made.schema.sensitive, *made.measures), "fault", codes)
+    fuels = target_of((*made.schema.sensitive, *made.measures), "fuel", codes)
+    assert fuels is not None
+    assert (fuels.values.tolist(), fuels.is_numeric) == ([10, 30, 20], True)
+    assert target_of((*made.schema.sensitive, *made.measures), "fuel", codes[2:]) is None
+    faults = target_of((*made.schema.sensitive, *made.measures), "fault", codes)
     assert faults is not None
-    assert (faults.tolist(), numeric) == ([0, 4, 1], False)
-    assert target_of((*made.schema.sensitive, *made.measures), None, codes) == (None, False)
+    assert (faults.values.tolist(), faults.is_numeric) == ([0, 4, 1], False)
+    assert target_of((*made.schema.sensitive, *made.measures), None, codes) is None
 
 
 def test_a_representative_counts_as_all_values_of_its_class_over_windows(
