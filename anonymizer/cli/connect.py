@@ -446,6 +446,8 @@ def _next(folder: Path, settings: "Settings", known: "Ecosystem") -> Iterator[st
         port=8883 if is_open else parts.port or 8883,
     )
     yield f"there: {words}"
+    if is_open and known.has_users:
+        yield "  each phone or tracker as a user of its own: two of one would throw each other out"
     yield "here:"
     if parts.hostname == "127.0.0.1":
         yield f"  mosquitto -c {config}"
