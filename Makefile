@@ -116,15 +116,17 @@ $(BROKERS_STAMP): $(OTHER_BROKERS)/package-lock.json $(OTHER_BROKERS)/package.js
 	mvn --quiet --batch-mode --file $(OTHER_BROKERS)/hivemq.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(BROKERS)/hivemq
 	@touch $@
 
-# Readers that nobody here wrote, of the contract and of echoes (npm; Python in an environment of its own).
+# Readers that nobody here wrote, of the contract and of echoes (npm; Python in an environment of its own). With
+# HOME_ASSISTANT=FOLDER, see test-maps, also its trackers of OwnTracks and JSON.
 READERS       := $(VENV)-readers
 READERS_STAMP := $(READERS)/.installed
 OTHER_READERS := tests/other_readers
 
-test-readers:  ## what the gateway writes, read by parsers of AsyncAPI, GTFS-realtime, Meshtastic, MessagePack and NGSI-LD (one line says so where there is no npm)
+test-readers:  ## what the gateway writes, read by parsers of AsyncAPI, CAM, CloudEvents, GeoJSON, GTFS-realtime, Meshtastic, MessagePack, NGSI-LD, SenML and Traccar (one line says so where there is no npm)
 	@if npm --version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(STAMP) $(READERS_STAMP) && \
-	ANONYMIZER_READERS=$(CURDIR)/$(READERS) $(BIN)/python -m pytest $(ARGS) $(OTHER_READERS)/reading.py; \
+	ANONYMIZER_READERS=$(CURDIR)/$(READERS) ANONYMIZER_HOME_ASSISTANT="$(HOME_ASSISTANT)" \
+	$(BIN)/python -m pytest $(ARGS) $(OTHER_READERS)/reading.py; \
 	else echo "make: test-readers is skipped: there is no npm"; fi
 
 $(READERS_STAMP): $(OTHER_READERS)/package-lock.json $(OTHER_READERS)/package.json $(OTHER_READERS)/echoes.txt | $(STAMP)

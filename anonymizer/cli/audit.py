@@ -252,7 +252,7 @@ def counts(
 
     settings = settings_of(config)
     _check_reports(json_out, page, read=[trace, config])
-    recorded = recorded_trace(trace, columns)
+    recorded = recorded_trace(trace, columns, settings=settings)
     with Terminal(stderr=True).status("attacking counts"):
         roads = load_network(network)
         findings = audit_counts(recorded, roads, settings, seed=seed)

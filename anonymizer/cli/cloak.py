@@ -26,7 +26,8 @@ def cloak(
         Path,
         typer.Argument(
             help="csv or parquet with device_id, ts, lat, lon (or node), and a column for "
-            "each reading that the settings declare."
+            "each reading that the settings declare; or what mosquitto_sub -v or -F %j printed of "
+            "the inputs of the settings."
         ),
     ],
     network: Annotated[
@@ -107,7 +108,7 @@ def cloak(
         console.print("--seed: this release is reproducible; it is for tests, not for publishing")
     readings = [each.name for each in settings.readings]
     with console.status("reading the trace"):
-        recorded = recorded_trace(trace, columns, readings=readings)
+        recorded = recorded_trace(trace, columns, readings=readings, settings=settings)
     with console.status("reading the network"):
         roads = network_for(settings.region.mode, load_network(network))
     if roads.account:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from anonymizer.app.table_options import Hierarchy, Option, Options, kinds_of
-from anonymizer.cli.completion import method_names
+from anonymizer.cli.completion import method_names, model_names
 from anonymizer.domain.criteria.registry import FURTHER
 from anonymizer.errors import SettingsError
 from anonymizer.extras import require
@@ -94,8 +94,8 @@ def _option(name: str, known: Option) -> "OptionInfo":
 
 def _completed(name: str, known: Option) -> Callable[[], list[str]] | None:
     """Return what tells a shell the values of an option, if there are few."""
-    if name == "method":
-        return method_names
+    if name in _NAMES_OF:
+        return _NAMES_OF[name]
     return (lambda: list(known.choices)) if known.choices else None
 
 
@@ -258,6 +258,8 @@ def reasons_of(given: Many) -> dict[str, str]:
     return found
 
 
+_NAMES_OF = {"method": method_names, "model": model_names}
+"""By field: the values that depend on others, or of which an option takes several."""
 _GIVEN: Mapping[str, Any] = {"orders": list[Path]}
 """By field: what its option is given, if not a list of texts."""
 _PARSERS: Mapping[str, Callable[[Any], Any]] = {

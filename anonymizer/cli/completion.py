@@ -24,3 +24,17 @@ def method_names() -> list[str]:
     from anonymizer.algorithms.models.registry import MODELS
 
     return list(dict.fromkeys(name for model in MODELS.values() for name in model.methods))
+
+
+def model_names() -> list[str]:
+    """Return the models of records."""
+    from anonymizer.algorithms.models.registry import MODELS
+
+    return list(MODELS)
+
+
+def reader_names() -> list[str]:
+    """Return the kinds of further readers of a broker."""
+    from anonymizer.app.connect.broker_files import OWN, PUBLIC
+
+    return [PUBLIC, OWN]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anonymizer.cli.completion import codec_names
+from anonymizer.cli.completion import codec_names, reader_names
 from anonymizer.cli.init import RECOMMENDED, checked_text, why_wrong
 from anonymizer.errors import AnonymizerError, SettingsError
 
@@ -71,6 +71,7 @@ def connect(
         list[str] | None,
         typer.Option(
             metavar="KIND",
+            autocompletion=reader_names,
             help="public: a user who reads where about how many are, coarse and late. own: each"
             " device may read what it sends, exact. Repeat it.",
         ),
@@ -446,6 +447,8 @@ def _next(folder: Path, settings: "Settings", known: "Ecosystem") -> Iterator[st
         port=8883 if is_open else parts.port or 8883,
     )
     yield f"there: {words}"
+    if is_open and known.has_users:
+        yield "  each phone or tracker as a user of its own: two of one would throw each other out"
     yield "here:"
     if parts.hostname == "127.0.0.1":
         yield f"  mosquitto -c {config}"

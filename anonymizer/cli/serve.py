@@ -219,7 +219,7 @@ def _coverage_lines(
         return
     require("tables")
 
-    recorded = recorded_trace(trace, columns)
+    recorded = recorded_trace(trace, columns, settings=settings)
     try:
         found = trace_coverage(recorded, network, limit_m=limit_m)
     except InputError as error:

@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from anonymizer.domain.trace import Trace
+    from anonymizer.settings import Settings
 
 TraceColumns: TypeAlias = Annotated[
     str | None,
@@ -28,12 +29,33 @@ def columns_of(given: str | None) -> dict[str, str]:
     return named_columns(given)
 
 
-def recorded_trace(path: Path, columns: str | None, *, readings: Sequence[str] = ()) -> "Trace":
-    """Return the trace in a file, and say as what it was read; see `read_trace`."""
-    from anonymizer.cli.terminal import printable
-    from anonymizer.files.traces import read_trace
+def recorded_trace(
+    path: Path,
+    columns: str | None,
+    *,
+    readings: Sequence[str] = (),
+    settings: "Settings | None" = None,
+) -> "Trace":
+    """Return the trace in a file, and say as what it was read; see `read_trace`.
 
-    trace = read_trace(path, readings=readings, columns=columns_of(columns), usual_names=True)
+    With settings, it may also be a dump of MQTT that their inputs read; see `read_dump`.
+    """
+    from anonymizer.cli.terminal import printable
+
+    trace = None if settings is None or columns else _of_messages(path, settings)
+    if trace is None:
+        from anonymizer.files.traces import read_trace
+
+        trace = read_trace(path, readings=readings, columns=columns_of(columns), usual_names=True)
     for note in trace.read_as:
         typer.echo(printable(f"{path}: {note}"), err=True)
     return trace
+
+
+def _of_messages(path: Path, settings: "Settings") -> "Trace | None":
+    from anonymizer.app.gateway.preflight import read_secrets
+    from anonymizer.files.message_dumps import is_dump, read_dump
+
+    if not is_dump(path, settings):
+        return None
+    return read_dump(path, settings, secrets=read_secrets(settings))

@@ -23,7 +23,7 @@ __all__ = ["CODECS", "ENCODERS", "NAMED_BY_TOPIC", "CoarsePoint", "Codec", "Enco
 _Kind = TypeVar("_Kind")
 _WRITTEN = (
     "native", "msgpack", "owntracks", "traccar", "home_assistant", "gtfs_rt_json", "gtfs_rt",
-    "j2735", "etsi_cam", "meshtastic", "ngsi_ld",
+    "j2735", "etsi_cam", "meshtastic", "ngsi_ld", "senml",
 )  # fmt: skip
 
 

@@ -51,7 +51,13 @@ _LEAST = 1e8
 """Seconds since 1970 below which a number is no date, as in simulations: it stays as it is."""
 _CALENDAR = (1.9e13, 2.1e13)
 """Numbers of the form YYYYMMDDhhmmss."""
-_YEAR_LAST = r"^(\d{1,2})([./])(\d{1,2})[./](\d{4})((?:[ T].*)?)$"
+_YEAR_LAST = r"^(\d{1,2})([./-])(\d{1,2})[./-](\d{4})((?:[ T].*)?)$"
+_CLOCK = r"^(.*[ T])(\d{1,2})(:\d\d(?::\d\d(?:[.,]\d+)?)?)(?:\s?([AaPp])\.?[Mm]\.?)?$"
+_SHORT_CLOCK = r"[ T]\d:|[AaPp]\.?[Mm]\.?$"
+"""An hour of one digit, or of twelve hours."""
+_TIME_OF_DAY = r"\d{1,2}:\d\d.*"
+_DAYS = (36_526.0, 73_050.0)
+"""Of this century since 1900, as spreadsheets count."""
 _MONTHS = 12
 _DAY = r"\d{4}-\d\d-\d\d"
 _COMMA = r"^[+-]?\d+,\d+$"
@@ -59,6 +65,9 @@ _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _VALUE = rf"^{_NUMBER}$|\d[.,:]\d|\d{{4}}-\d\d-\d\d"
 """Is no name of a column: a number, coordinates or a time, so that no row is quoted as names."""
 _TWO = rf"({_NUMBER})[^\d.+-]+({_NUMBER})"
+_NMEA = r"[$!][A-Z]{2}"
+_ROWS = "a row for each position: device_id, ts, lat, lon"
+_ONE_DEVICE = f"it is the track of one device: join those of all devices to one csv, {_ROWS}"
 _AS_UTC = "times without a zone are taken as UTC (--columns zone=...)"
 _UNREAD = {
     ".plt": "Geolife has a file for each device: join them to one csv of device_id, ts, lat, lon",
@@ -66,8 +75,19 @@ _UNREAD = {
     "--columns id=track_fid,time=time,lat=Y,lon=X",
     ".xml": "SUMO's xml2csv.py makes a csv of it: --columns "
     "id=vehicle_id,time=timestep_time,lat=vehicle_y,lon=vehicle_x (with --fcd-output.geo)",
-    ".json": "write a row for each position: device_id, ts, lat, lon",
-    ".geojson": "write a row for each position: device_id, ts, lat, lon",
+    **dict.fromkeys((".json", ".geojson", ".log"), f"write {_ROWS}"),
+    **dict.fromkeys((".kml", ".nmea", ".fit", ".tcx"), _ONE_DEVICE),
+    **dict.fromkeys(
+        (".gz", ".zip", ".kmz", ".7z", ".bz2", ".xz", ".zst"),
+        "unpack it; a csv may be packed with gzip, and then ends in .csv.gz",
+    ),
+    **dict.fromkeys(
+        (".shp", ".gpkg"),
+        "make a csv of its points: ogr2ogr -f CSV OUT FILE -lco GEOMETRY=AS_XY;"
+        " then --columns id=...,time=...,lat=Y,lon=X",
+    ),
+    **dict.fromkeys((".feather", ".arrow", ".orc"), "write it as parquet"),
+    **dict.fromkeys((".db", ".sqlite"), f"export it as csv, {_ROWS}"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save its sheet as csv, in UTF-8"),
     **dict.fromkeys(
         (".jsonl", ".ndjson"), "jq -r '[.id, .time, .lat, .lon] | @csv' makes rows of it"
@@ -153,6 +173,8 @@ def wanted_of(columns: Mapping[str, str]) -> list[str]:
 def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError:
     """Return the error of a trace that lacks a column, with what to state."""
     found = likely_columns(there)
+    if re.match(_NMEA, there[0].strip() if there else ""):
+        return InputError(f"{path}: is NMEA, what a receiver says: write {_ROWS}")
     plain = {_plain(name) for name in there}
     if any(re.search(_VALUE, name.strip()) for name in there):
         both = [i for i, name in enumerate(there, start=1) if "POINT" in name.upper()]
@@ -164,7 +186,9 @@ def no_such_column(path: Path, missing: str, there: Sequence[str]) -> InputError
         return InputError(f"{path}: {hint}")
     if all(found.values()):
         stated = ",".join(f"{key}={name}" for key, name in found.items())
-        return InputError(f"{path}: no column {missing}: state --columns {stated}")
+        others = [name for name in _that_may_be("id", there) if name != found["id"]]
+        more = f" (or id={' or id='.join(others)})" if others else ""
+        return InputError(f"{path}: no column {missing}: state --columns {stated}{more}")
     has = ", ".join(there[:_MOST_NAMED]) + ", ..." * (len(there) > _MOST_NAMED)
     return InputError(
         f"{path}: no column {missing}: state which of {has} are id, time, lat and lon, as "
@@ -193,11 +217,15 @@ def usual_columns(there: Sequence[str], stated: Mapping[str, str]) -> dict[str, 
     for key in ("id", "time", *(() if by_place or by_node else ("lat", "lon"))):
         if key in stated or NAME_OF[key] in there:
             continue
-        fits = [name for name in there if _plain(name) in _LIKELY[key].split()]
+        fits = _that_may_be(key, there)
         if len(fits) != 1 or _plain(fits[0]) in _UNCLEAR:
             return {}
         found[key] = fits[0]
     return found
+
+
+def _that_may_be(key: str, there: Sequence[str]) -> list[str]:
+    return [name for name in there if _plain(name) in _LIKELY[key].split()]
 
 
 def _plain(name: str) -> str:
@@ -206,6 +234,8 @@ def _plain(name: str) -> str:
 
 def unread_form(path: Path) -> str:
     """Return what to do with a file of a known form that is no table; empty for others."""
+    if path.is_dir():
+        return f"join the files of a folder to one csv, {_ROWS}"
     return _UNREAD.get(path.suffix.lower(), "")
 
 
@@ -226,13 +256,38 @@ def _times(what: str, column: pl.Series, zone: tzinfo | None, notes: list[str]) 
         text = column.str.strip_chars().replace("", None)
         number = text.cast(pl.Float64, strict=False)
         if number.null_count() > text.null_count() and number.null_count() == len(number):
-            return _stated(what, _year_first(what, text, notes), zone, notes)
+            return _stated(what, _of_24_hours(_year_first(what, text, notes)), zone, notes)
         if n_bad := number.null_count() - text.null_count():
             raise InputError(f"{what}: not a number in {n_bad} of {len(text)} rows")
         column = number
     if not column.dtype.is_numeric():
         raise InputError(f"{what}: must hold times, not {column.dtype}")
-    return _in_seconds(column.cast(pl.Float64).fill_null(np.nan).to_numpy(), zone, notes)
+    value = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    if _are_days(value):
+        raise InputError(
+            f"{what}: are days of a spreadsheet: give its cells the form yyyy-mm-dd hh:mm:ss and "
+            "write the csv again (seconds of a simulation: in whole milliseconds)"
+        )
+    return _in_seconds(value, zone, notes)
+
+
+def _are_days(value: FloatArray) -> bool:
+    """Return whether numbers are days since 1900: most have parts of a millisecond."""
+    there = value[np.isfinite(value)]
+    within = len(there) > 0 and bool(((there >= _DAYS[0]) & (there < _DAYS[1])).all())
+    return within and bool(np.median(np.abs(there * 1e3 - np.round(there * 1e3))) > 1e-3)
+
+
+def _of_24_hours(text: pl.Series) -> pl.Series:
+    """Return times such as 9:05, or 9:05 PM, with two digits of 24 hours; others as they are."""
+    if not text.str.contains(_SHORT_CLOCK).any():
+        return text
+    parts = pl.DataFrame({"text": text, "parts": text.str.extract_groups(_CLOCK)}).unnest("parts")
+    hour, half = pl.col("2").cast(pl.Int64), pl.col("4").str.to_lowercase()
+    of_24 = pl.when(half.is_null()).then(hour).otherwise(hour % 12 + 12 * (half == "p"))
+    made = pl.col("1") + of_24.cast(pl.String).str.zfill(2) + pl.col("3")
+    is_none = hour.is_null() | (half.is_not_null() & ~hour.is_between(1, 12))
+    return parts.select(pl.when(is_none).then("text").otherwise(made).alias("text"))["text"]
 
 
 def _year_first(what: str, text: pl.Series, notes: list[str]) -> pl.Series:
@@ -255,6 +310,8 @@ def _stated(what: str, text: pl.Series, zone: tzinfo | None, notes: list[str]) -
     different = text.drop_nulls().unique()
     found = {each: instant(each, zone) for each in different.to_list()}
     if bad := [each for each, at in found.items() if at is None]:
+        if all(re.fullmatch(_TIME_OF_DAY, each) for each in bad):
+            raise InputError(f"{what}: has times of day without a day: write both into one column")
         n_bad = int(text.is_in(bad).sum())
         raise InputError(
             f"{what}: not a time in {n_bad} of {len(text)} rows: write unix seconds, or ISO 8601 "

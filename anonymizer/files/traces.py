@@ -241,7 +241,10 @@ def _numbers(path: Path, frame: pl.DataFrame, name: str) -> FloatArray:
         column = text.cast(pl.Float64, strict=False)
         n_bad = int((column.is_null() & (text != "")).sum())
         if n_bad:
-            raise InputError(f"{path}: column {name}: not a number in {n_bad} of {len(text)} rows")
+            hint = ": write degrees as 60.1699" * (name in {"lat", "lon"})
+            raise InputError(
+                f"{path}: column {name}: not a number in {n_bad} of {len(text)} rows{hint}"
+            )
     elif not column.dtype.is_numeric():
         raise InputError(f"{path}: column {name}: must hold numbers, not {column.dtype}")
     return column.cast(pl.Float64).fill_null(np.nan).to_numpy()

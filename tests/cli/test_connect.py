@@ -46,6 +46,8 @@ def connected(folder: Path, name: str, *more: str) -> int:
     )
     assert told.returncode == 0, told.stderr
     assert "nothing raw" in told.stdout
+    one_each = ECOSYSTEMS[name].has_users and "--certificate" in more
+    assert ("would throw each other out" in told.stdout) == one_each
     return port
 
 
@@ -237,6 +239,38 @@ async def test_further_readers_read_what_is_theirs_alone(tmp_path: Path) -> None
             async with asyncio.timeout(DEADLINE_S):
                 first = await anext(aiter(of_user[user].messages))
             assert str(first.topic).startswith(topic)
+
+
+async def test_each_phone_reads_what_all_phones_of_its_user_send_and_nothing_of_others(
+    tmp_path: Path,
+) -> None:
+    folder, known = tmp_path / "it", ECOSYSTEMS["owntracks"]
+    port = await asyncio.to_thread(
+        connected, folder, "owntracks", *ALICE_AND_BOB, "--reader", "own"
+    )
+    last = b"the last"
+    async with running_broker(folder, port) as broker, AsyncExitStack() as stack:
+
+        async def phone(user: str, name: str) -> aiomqtt.Client:
+            made = client(broker.url, name, username=user, password=password(folder, user))
+            return await stack.enter_async_context(made)
+
+        phones = [await phone("alice", "first"), await phone("alice", "second")]
+        of_bob = [await phone("bob", "bob's"), await phone("bob", "bob's other")]
+        for each in (*phones, *of_bob):
+            await each.subscribe("#", qos=1)
+        for n, (of_another, each) in enumerate(zip(of_bob, phones, strict=True), 1):
+            await of_another.publish(*known.message("bob", 1.0, 1.0, time=0.0, n=n), qos=1)
+            await each.publish(*known.message("alice", 1.0, 1.0, time=0.0, n=n), qos=1)
+        await phones[0].publish("owntracks/alice/phone1", last, qos=1)
+        for each in phones:
+            got = []
+            async with asyncio.timeout(DEADLINE_S):
+                async for message in each.messages:
+                    if message.payload == last:
+                        break
+                    got.append(str(message.topic))
+            assert got == ["owntracks/alice/phone1", "owntracks/alice/phone2"]
 
 
 async def test_a_user_whom_the_broker_does_not_know_is_named(tmp_path: Path) -> None:

@@ -141,6 +141,10 @@ AROUND = ((b"[", b"]"), (b'{"p":[', b"]}"), (b'{"d":[', b"]}"), (b'{"a":1,"o":2,
           (b'{"p":{"z":[', b"]}}"), (b'{"p":{"z":{"q":[', b"]}}}"))  # fmt: skip
 VALUES = (b"{}", b"null", b"0", b"[]", b"[{}]", b'[{"a":1,"o":2}]', b'{"a":1,"o":2}', b'{"q":{}}',
           b'{"q":[{"a":1,"o":2}]}', b'{"q":0}', b'""')  # fmt: skip
+RECORDS = (
+    b'{"n":"lat","v":1}', b'{"n":"a","u":"lat","v":1.12345,"t":1}', b'{"n":"a/b:c.lat","v":60.1}',
+    b'{"2":"a","0":"lat","1":"lat","6":1}', b'{"bn":"a","bu":"lat","bv":1,"bt":1}',
+)  # fmt: skip
 WORDS = (b"+1", b"nan", b"01", b".5", b"a", b"1_0", b"x y", b"+1e5")
 ESCAPES = (rb"\u0041", rb"\n", rb"\\", b"\xc3\xa9", rb"\ud83d\ude00")
 
@@ -211,6 +215,8 @@ def messages(reader: str) -> Iterable[bytes]:
     """Return all messages for a reader."""
     if reader.startswith("cbor"):
         return messages_in_cbor()
+    if reader == "senml":
+        return chain(generated(), map(repeated, RECORDS))
     return chain(generated(), generated_for_paths() if reader not in CODECS else ())
 
 

@@ -22,6 +22,7 @@ NAMES = {
     "etsi_cam": str(short_id(POINT.pseudonym)),
     "meshtastic": str(short_id(POINT.pseudonym)),
     "ngsi_ld": "urn:ngsi-ld:Vehicle:3nG0cQ9kPqAz",
+    "senml": "device:3nG0cQ9kPqAz",
 }
 ERROR_DEG = {"gtfs_rt": 2e-6 * 8}
 """Coordinates of 32 bits."""
@@ -31,6 +32,7 @@ RADIUS_AT: dict[str, list[str | int]] = {
     "traccar": ["position", "accuracy"],
     "home_assistant": ["gps_accuracy"],
     "ngsi_ld": ["accuracy", "value"],
+    "senml": [2, "v"],
 }
 pseudonyms = st.text("abcdefgh-_XYZ0189", min_size=12, max_size=12)
 points = st.builds(

@@ -85,6 +85,15 @@ FORMS: Mapping[str, tuple[str, str, str]] = {
         "id,time,lat,lon", "{id},{t.month}/{t.day}/{t:%Y %H:%M:%S},{lat},{lon}",
         "id=id,time=time,lat=lat,lon=lon",
     ),
+    "days first, with strokes": (
+        "device_id,ts,lat,lon", "{id},{t:%d/%m/%Y %H:%M:%S},{lat},{lon}", "",
+    ),
+    "days first, with hyphens": (
+        "device_id,ts,lat,lon", "{id},{t:%d-%m-%Y %H:%M:%S},{lat},{lon}", "",
+    ),
+    "twelve hours": (
+        "device_id,ts,lat,lon", "{id},{t.month}/{t.day}/{t:%Y %I:%M:%S %p},{lat},{lon}", "",
+    ),
     "milliseconds": ("device_id,ts,lat,lon", "{id},{ms},{lat},{lon}", ""),
     "microseconds": ("device_id,ts,lat,lon", "{id},{us},{lat},{lon}", ""),
     "nanoseconds": ("device_id,ts,lat,lon", "{id},{us}000,{lat},{lon}", ""),
@@ -172,6 +181,14 @@ def test_a_file_without_a_header_is_told_by_its_kind_and_not_by_its_values(tmp_p
         ("a.gpx", "ogr2ogr -f CSV"),
         ("fcd.xml", "xml2csv.py"),
         ("a.geojson", "a row for each position"),
+        ("a.kml", "the track of one device"),
+        ("a.nmea", "the track of one device"),
+        ("a.zip", "unpack it"),
+        ("a.csv.bz2", "unpack it"),
+        ("a.gpx.gz", "unpack it"),
+        ("a.gpkg", "ogr2ogr -f CSV"),
+        ("a.feather", "write it as parquet"),
+        ("a.log", "a row for each position"),
     ],
 )
 def test_what_is_no_table_is_refused_with_what_makes_one(
@@ -212,6 +229,80 @@ def test_no_row_of_a_file_without_a_header_is_quoted(tmp_path: Path, row: str) -
     with pytest.raises(InputError, match="has no header") as refused:
         read_trace(tmp_path / "trace.txt")
     assert not any(part in str(refused.value) for part in ("anna", "60", "2026", "24.94"))
+
+
+def test_a_folder_is_refused_with_what_makes_a_table_of_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="join the files of a folder to one csv, a row for each"):
+        read_trace(tmp_path)
+
+
+def test_nmea_under_the_name_of_a_table_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "trace.txt").write_text(
+        "$GPRMC,123519,A,4807.038,N,01131.000,E,022,084,230394\n" * 2
+    )
+    with pytest.raises(InputError, match=r"is NMEA, .*: write a row for each position") as refused:
+        read_trace(tmp_path / "trace.txt")
+    assert "4807" not in str(refused.value)
+
+
+def test_days_of_a_spreadsheet_are_not_taken_for_seconds(tmp_path: Path) -> None:
+    """They would all be within a second of 1970."""
+    path = tmp_path / "trace.csv"
+    for said in ("{days:.9f}", "{days:.5f}"):
+        lines = [f"{name},{said.format(days=at.timestamp() / 86_400 + 25_569)},{lat},{lon}"
+                 for name, at, lat, lon in ROWS[1:]]  # fmt: skip
+        path.write_text("\n".join(["device_id,ts,lat,lon", *lines]))
+        with pytest.raises(InputError, match="column ts: are days of a spreadsheet: give its"):
+            read_trace(path)
+    simulated = [f"{name},{40_000 + n * 0.05:.2f},60,24" for n, (name, *_) in enumerate(ROWS)]
+    path.write_text("\n".join(["device_id,ts,lat,lon", *simulated]))
+    assert read_trace(path).ts.max() > 40_000
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds"),
+    [
+        ("2026-01-31 9:05", 9 * 3600 + 300),
+        ("1/31/2026 9:05", 9 * 3600 + 300),
+        ("1/31/2026 12:00:30 AM", 30),
+        ("31/01/2026 12:00:30 p.m.", 12 * 3600 + 30),
+        ("1/31/2026 1:00:00PM", 13 * 3600),
+    ],
+)
+def test_hours_as_people_write_them_are_those_of_the_day(
+    at: str, seconds: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"device_id,ts,lat,lon\na,{at},60,24\n")
+    assert read_trace(path).ts.tolist() == [BEGIN.timestamp() - 12 * 3600 + seconds]
+
+
+def test_no_hour_is_beyond_twelve_of_twelve(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("device_id,ts,lat,lon\na,1/31/2026 13:00 PM,60,24\n")
+    with pytest.raises(InputError, match="not a time in 1 of 1 rows"):
+        read_trace(path)
+
+
+def test_times_of_day_alone_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("device_id,date,time,lat,lon\na,2026-01-31,12:00:00,60,24\n")
+    with pytest.raises(InputError, match="times of day without a day: write both into one column"):
+        read_trace(path, columns={"time": "time"})
+
+
+def test_a_second_column_that_may_name_devices_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("vehicle_id,driver_id,time,latitude,longitude\na,b,1,60,24\n")
+    with pytest.raises(InputError, match=r"id=vehicle_id,.* \(or id=driver_id\)"):
+        read_trace(path, usual_names=True)
+
+
+def test_degrees_and_minutes_are_refused_with_what_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("device_id,ts,lat,lon\na,1,60°10.2'N,24°56.4'E\n")
+    with pytest.raises(InputError, match=r"column lat: .*: write degrees as 60.1699"):
+        read_trace(path)
 
 
 def test_a_trace_may_end_in_tsv(tmp_path: Path) -> None:

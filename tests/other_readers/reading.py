@@ -6,17 +6,22 @@
 import json
 import os
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from anonymizer.app.contract import asyncapi, channels
-from anonymizer.codecs import ENCODERS, CoarsePoint
+from anonymizer.codecs import ENCODERS, CoarsePoint, Encoder
+from anonymizer.codecs.any_json import encoder_of
 from anonymizer.codecs.coarse import short_id
+from anonymizer.outputs.cloud_events import cloudevent
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import Settings
+from anonymizer.settings.payloads import PayloadSettings
 from tests.app.contracts import ECHOES, EVERYTHING, KAFKA
-from tests.other_readers.read_echoes import READERS
+from tests.other_readers.read_echoes import OF_HOME_ASSISTANT, READERS
 
 FOLDER = Path(os.environ["ANONYMIZER_READERS"])
 POINT = CoarsePoint(60.16991, 24.93841, 412, 1_800_000_000.25, "3nG0cQ9kPqAz", "t")
@@ -86,28 +91,66 @@ RELEASES = [
         lon=24.9 - turn * 2e-3,
         time=POINT.time + 10 * turn,
         pseudonym=pseudonym,
+        topic=f"cloaked/echo/{pseudonym}",
     )
     for turn, pseudonym in enumerate(["3nG0cQ9kPqAz"] * 3 + ["9kPqAzfU2x1b"] * 2)
 ]
 """Three releases of one pseudonym, then two of another."""
+FEATURES = PayloadSettings.model_validate(
+    {
+        "lat": "geometry.coordinates.1",
+        "lon": "geometry.coordinates.0",
+        "time": "properties.time",
+        "device": "id",
+        "accuracy": "properties.accuracy",
+        "where": {"type": "Feature", "geometry.type": "Point"},
+    }
+)
+NAME_OF: dict[str, Callable[[str], str]] = {
+    "etsi_cam": lambda pseudonym: str(short_id(pseudonym)),
+    "home_assistant": lambda _: "",
+}
+"""Of formats whose payloads do not have the pseudonym itself."""
+
+
+def event(point: CoarsePoint) -> bytes:
+    """Write a message with its headers as one JSON, as bridges from MQTT do."""
+    message = Outgoing(point.topic, ENCODERS["native"](point))
+    headers = cloudevent(message, kind="Group", source="/gateway")
+    return json.dumps(dict(headers.user) | {"data": json.loads(message.payload)}).encode()
+
+
+ENCODER_OF: Mapping[str, Encoder] = {
+    **ENCODERS,
+    "geojson": encoder_of(FEATURES.paths),
+    "cloudevents": event,
+}
+PYTHON_OF = dict.fromkeys(READERS, str(FOLDER / "python")) | dict.fromkeys(
+    (each.__name__ for each in OF_HOME_ASSISTANT), os.environ.get("ANONYMIZER_HOME_ASSISTANT", "")
+)
 
 
 @pytest.mark.parametrize("codec", READERS)
 def test_what_moves_here_moves_there_under_its_pseudonym(codec: str, tmp_path: Path) -> None:
+    """And nothing is dropped as a repetition."""
+    if not PYTHON_OF[codec]:
+        pytest.skip("HOME_ASSISTANT=FOLDER is not given")
     files = [tmp_path / str(turn) for turn in range(len(RELEASES))]
     for file, release in zip(files, RELEASES, strict=True):
-        file.write_bytes(ENCODERS[codec](release))
+        file.write_bytes(ENCODER_OF[codec](release))
     script = Path(__file__).with_name("read_echoes.py")
     done = subprocess.run(
-        [FOLDER / "python" / "bin" / "python", script, codec, *files],
+        [Path(PYTHON_OF[codec]) / "bin" / "python", script, codec, *files],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert [name for name, *_ in found] == [each.pseudonym for each in RELEASES]
-    for (_, lat, lon, time), release in zip(found, RELEASES, strict=True):
+    name_of = NAME_OF.get(codec, str)
+    assert [name for name, *_ in found] == [name_of(each.pseudonym) for each in RELEASES]
+    for (_, lat, lon, time, _), release in zip(found, RELEASES, strict=True):
         assert (lat, lon) == pytest.approx((release.lat, release.lon), abs=1e-5)
-        assert 0 <= release.time - time < 1
+        assert codec == "home_assistant" or -1e-3 < release.time - time < 1
+    assert len({json.dumps(once) for *_, once in found}) == len(RELEASES)
 
 
 def test_what_moves_here_moves_on_a_mesh_and_no_packet_is_a_repetition(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ WRONG = [
     ),
     (
         '[[inputs]]\ncodec="hfp"\necho="cloaked/hfp"\n',
-        "inputs (no. 1): echo: messages of this codec cannot be written, only of etsi_cam, gtfs_rt, gtfs_rt_json, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, traccar",
+        "inputs (no. 1): echo: messages of this codec cannot be written, only of etsi_cam, gtfs_rt, gtfs_rt_json, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, senml, traccar",
     ),
     (
         '[[inputs]]\ncodec="owntracks"\necho="cloaked/own"\n',
@@ -92,7 +92,7 @@ WRONG = [
     ('[trips]\nenabled="maybe"\n', "trips.enabled: must be true or false, without quotes"),
     (
         '[[inputs]]\ntopic="a/{device}"\ncodec="owntrack"\n',
-        'inputs (no. 1).codec: must be one of etsi_cam, gtfs_rt, gtfs_rt_json, hfp, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, traccar, ttn; did you mean "owntracks"?',
+        'inputs (no. 1).codec: must be one of etsi_cam, gtfs_rt, gtfs_rt_json, hfp, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, senml, traccar, ttn; did you mean "owntracks"?',
     ),
     (
         '[region]\nmode="sesion"\n',

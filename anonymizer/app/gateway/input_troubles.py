@@ -53,7 +53,8 @@ class SilentConnection:
 
     def __init__(self, *, after_s: float) -> None:
         self._after_s = after_s
-        self._since: tuple[float, int] | None = None
+        self._since_s: float | None = None
+        self._n_before: int | None = None
         self._settled = not after_s
 
     def see(self, n_arrived: int, *, connected: bool, at_s: float) -> bool:
@@ -68,16 +69,17 @@ class SilentConnection:
         at_s
             Seconds of a monotonic clock.
         """
+        if not connected or self._n_before is None:
+            self._n_before = n_arrived
         if not connected:
-            self._since, self._settled = None, not self._after_s
+            self._since_s, self._settled = None, not self._after_s
             return False
-        if self._since is None:
-            self._since = at_s, n_arrived
-        began_s, n_before = self._since
-        if self._settled or n_arrived != n_before:
+        if self._since_s is None:
+            self._since_s = at_s
+        if self._settled or n_arrived != self._n_before:
             self._settled = True
             return False
-        self._settled = at_s - began_s >= self._after_s
+        self._settled = at_s - self._since_s >= self._after_s
         return self._settled
 
 

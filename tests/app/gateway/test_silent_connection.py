@@ -21,6 +21,12 @@ def test_after_one_message_a_silence_is_that_of_the_devices() -> None:
     assert reported((0, 0, True), (59, 1, True), (61, 1, True), (9999, 1, True)) == []
 
 
+def test_what_arrived_before_the_first_look_at_a_connection_is_a_message() -> None:
+    """One burst, and then nothing: the devices are silent, and the connection is not."""
+    assert reported((0, 0, False), (5, 20, True), (70, 20, True), (999, 20, True)) == []
+    assert reported((0, 10**6, False), (5, 10**6, True), (70, 10**6, True)) == [70]
+
+
 def test_time_without_a_connection_does_not_count() -> None:
     assert reported((0, 0, False), (100, 0, False), (101, 0, True), (160, 0, True)) == []
 
