@@ -135,6 +135,8 @@ BENCHMARKS = {
             *(ClusterClimb(1, 1, (1_000,), n_sources=s, n_districts=d) for s, d in _STAGES),
             *(ClusterClimb(n, 1, (40_000, 50_000, 60_000)) for n in (1, 2, 4)),
             *(ClusterClimb(n, 100, (50_000, 100_000, 150_000, 200_000)) for n in (1, 2, 4)),
+            # Copies of all that Kafka has; the first two runs compile its code again.
+            *(ClusterClimb(1, 1, (r,), n_replicas=3) for r in (10_000, 10_000, 10_000, 1_000)),
         ],
         [ClusterClimb(2, 1, (300,), n_districts=2, settle_s=1.0, seconds=5.0, network="city:400")],
     ),

@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -27,9 +29,15 @@ from benchmarks.members import (
     running_members,
     why_not,
 )
-from benchmarks.processes import cpu_s_of, cpu_s_of_child, machine_cpu_s, memory_bytes_of
+from benchmarks.processes import (
+    compiling_s_of_child,
+    cpu_s_of,
+    cpu_s_of_child,
+    machine_cpu_s,
+    memory_bytes_of,
+)
 from benchmarks.tables import Cell, Table
-from tests.cluster.kafka import Kafka, running_kafka
+from tests.cluster.kafka import Kafka, running_replicas
 
 OTHERS = ("kafka", "broker", "simulator", "analyst")
 """Programs beside the bridge and the workers."""
@@ -58,6 +66,8 @@ class Climb:
         Of the devices' messages.
     n_sources, n_districts
         Stages of each kind.
+    n_replicas
+        Brokers of Kafka, each with a copy of all that there is.
     settle_s, seconds
         Time from the first cloaked message to the measurement, and its duration.
     """
@@ -68,6 +78,7 @@ class Climb:
     qos: int = 0
     n_sources: int = 4
     n_districts: int = 8
+    n_replicas: int = 1
     settle_s: float = 20.0
     seconds: float = 30.0
     network: str = "city:10000"
@@ -156,7 +167,8 @@ class Result:
         """Return the cells that say which run it is."""
         climb = self.climb
         stages = (climb.n_sources, climb.n_districts)
-        return (climb.per_message, climb.qos, *stages, climb.n_workers, self.rate_per_s)
+        sizes = (climb.n_workers, climb.n_replicas, self.rate_per_s)
+        return (climb.per_message, climb.qos, *stages, *sizes)
 
     def __str__(self) -> str:
         """Return one line for who waits for the tables."""
@@ -182,7 +194,8 @@ class Result:
 
     def sizes(self) -> tuple[Cell, ...]:
         """Return the run as a row of the second table."""
-        stored = (self.after.kafka_bytes - self.before.kafka_bytes) / max(1, self.n)
+        added = (self.after.kafka_bytes - self.before.kafka_bytes) / self.climb.n_replicas
+        stored = added / max(1, self.n)
         return (*self.head(), stored, *(size / (1 << 20) for size in self.memory_bytes.values()))
 
 
@@ -193,7 +206,7 @@ def cluster(climbs: Sequence[Climb]) -> list[Table]:
         sys.stderr.write(f"benchmarks: cluster is skipped: {missing}\n")
         return []
     results = asyncio.run(_all(climbs))
-    head = ("positions a message", "QoS", "sources", "districts", "workers", "asked/s")
+    head = ("positions a message", "QoS", "sources", "districts", "workers", "replicas", "asked/s")
     n = sum(len(result.delay_s) for result in results)
     return [
         Table(
@@ -210,6 +223,7 @@ def cluster(climbs: Sequence[Climb]) -> list[Table]:
                 f"a position waits up to {TICK_S:.0f} s for that end, and its group for its beat.",
                 f"cloaked messages: {n:,} in all.",
                 "µs: CPU time of a program, of all its processes, for each position.",
+                "Kafka's without its compiler, which is busy for minutes and then never again.",
                 "others' cores: used by programs that are no part of this.",
                 "lost: accepted by the broker and never received by a source, in a whole run.",
                 "late: yielded to overload, late, or ticks that closed incomplete.",
@@ -221,28 +235,33 @@ def cluster(climbs: Sequence[Climb]) -> list[Table]:
             "Disk and memory of a cluster",
             (*head, "Kafka's disk, bytes a position", "bridge, MiB", "workers, MiB"),
             [result.sizes() for result in results],
-            ("resident memory at the end of the measurement, of all workers together.",),
+            (
+                "disk: of one replica; what was erased meanwhile is not counted.",
+                "resident memory at the end of the measurement, of all workers together.",
+            ),
         ),
     ]
 
 
 def _bytes_in(folder: Path) -> int:
-    """Return the size of Kafka's topics."""
-    return sum(file.stat().st_size for file in folder.rglob("*.log"))
+    """Return the size of Kafka's topics, on all brokers."""
+    files = (file for broker in folder.glob("broker-*/data") for file in broker.rglob("*.log"))
+    return sum(file.stat().st_size for file in files)
 
 
 async def _all(climbs: Sequence[Climb]) -> list[Result]:
-    """Run all clusters on one Kafka, so that its code is compiled when the second begins."""
+    """Run all clusters with as many replicas on one Kafka: its code is compiled once."""
     results: list[Result] = []
-    with TemporaryDirectory(prefix="anonymizer-") as name:
-        folder = Path(name)
-        with running_kafka(folder, java=JAVA) as kafka:
-            for climb in climbs:
-                for rate_per_s in climb.rates_per_s:
-                    results.append(await _run(climb, rate_per_s, folder, kafka))
-                    sys.stderr.write(f"cluster: {results[-1]}\n")
-                    if not results[-1].kept_up:
-                        break
+    for n_replicas, alike in groupby(climbs, key=attrgetter("n_replicas")):
+        with TemporaryDirectory(prefix="anonymizer-") as name:
+            folder = Path(name)
+            with running_replicas(folder, n_replicas, java=JAVA) as kafka:
+                for climb in alike:
+                    for rate_per_s in climb.rates_per_s:
+                        results.append(await _run(climb, rate_per_s, folder, kafka))
+                        sys.stderr.write(f"cluster: {results[-1]}\n")
+                        if not results[-1].kept_up:
+                            break
     return results
 
 
@@ -250,7 +269,7 @@ async def _run(climb: Climb, rate_per_s: int, folder: Path, kafka: Kafka) -> Res
     load = ("--network", climb.network, "--devices", str(rate_per_s), "--rate", "1")
     many = ("--batch", str(climb.per_message)) if climb.per_message > 1 else ()
     async with (
-        running_mosquitto() as url,
+        running_mosquitto("set_tcp_nodelay false") as url,
         running_members(
             folder,
             kafka,
@@ -269,9 +288,9 @@ async def _run(climb: Climb, rate_per_s: int, folder: Path, kafka: Kafka) -> Res
             await analyst.until_some()
             await asyncio.sleep(climb.settle_s)
             analyst.came.clear()
-            before = await _state(members, folder / "data")
+            before = await _state(members, folder)
             await asyncio.sleep(climb.seconds)
-            after = await _state(members, folder / "data")
+            after = await _state(members, folder)
             delay_s, memory = analyst.delays_s, _memory(members)
             n_sent, sent_per_s = await simulator.end()
 
@@ -284,13 +303,15 @@ async def _run(climb: Climb, rate_per_s: int, folder: Path, kafka: Kafka) -> Res
 
 
 async def _state(members: Members, folder: Path) -> State:
-    """Return what is to be known at this moment; the folder is that of Kafka's data."""
+    """Return what is to be known at this moment; the folder is that of Kafka's brokers."""
+    of_others = {name: cpu_s_of_child(command) for name, command in _COMMAND_OF.items()}
+    of_others["kafka"] -= compiling_s_of_child(_COMMAND_OF["kafka"])
     return State(
         time.monotonic(),
         {
             "bridge": sum(cpu_s_of(bridge.program.pid) for bridge in members.bridges),
             "workers": sum(cpu_s_of(worker.program.pid) for worker in members.workers),
-            **{name: cpu_s_of_child(command) for name, command in _COMMAND_OF.items()},
+            **of_others,
             "analyst": time.process_time(),
         },
         machine_cpu_s(),

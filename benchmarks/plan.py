@@ -67,8 +67,9 @@ class Stored(NamedTuple):
 
     @property
     def single(self) -> list[Row]:
-        """The runs with one position in a message."""
-        return [row for row in self.runs if row["positions a message"] == 1]
+        """The runs with one position in a message, and one broker of Kafka."""
+        alone = [row for row in self.runs if row["positions a message"] == 1]
+        return [row for row in alone if row.get("replicas", 1) == 1]
 
     @property
     def warm(self) -> list[Row]:

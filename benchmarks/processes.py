@@ -22,6 +22,21 @@ def cpu_s_of_child(program: str) -> float:
     return sum(ours) if ours else float("nan")
 
 
+def compiling_s_of_child(program: str) -> float:
+    """Return the CPU seconds in which Java's compiler worked in such processes, see there.
+
+    It is busy for minutes, while the code of a program that runs for days is compiled once.
+    """
+    return sum(
+        _cpu_s(_fields(thread))
+        for folder in Path("/proc").glob("[0-9]*")
+        if (fields := _fields(folder)) and int(fields[_PARENT]) == os.getpid()
+        if program in _command(folder)
+        for thread in folder.glob("task/[0-9]*")
+        if "CompilerThre" in _name(thread)
+    )
+
+
 def cpu_s_of(pid: int) -> float:
     """Return the CPU seconds of a process, of all its threads; NaN as in `cpu_s_of_child`."""
     fields = _fields(Path("/proc", str(pid)))
@@ -60,6 +75,12 @@ def _fields(folder: Path) -> list[str]:
     with suppress(OSError):
         return (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return []
+
+
+def _name(thread: Path) -> str:
+    with suppress(OSError):
+        return (thread / "comm").read_text(encoding="utf-8")
+    return ""
 
 
 def _command(folder: Path) -> str:

@@ -23,6 +23,8 @@ from anonymizer.algorithms.records import class_methods
 from anonymizer.app.compilation import call_kernels
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.cluster.positions.bridge_queue import parts_by_topic
+from anonymizer.cluster.records.range_stage import warm_up_stages
 from anonymizer.kernel_cache import KernelCache
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import network_for
@@ -80,7 +82,7 @@ def _copy_all(kernels: list[Dispatcher], folder: Path) -> None:
 
 
 def call_all() -> None:
-    """Call the kernels of a start: of a demo with all methods, and of the first of its windows."""
+    """Call the kernels of a start: of a demo with all methods, of its first windows, of a pod."""
     call_kernels(_MODES)
     network, now = load_network("city:2500"), time.time()
     fleet = FleetSource(Traffic(network, _DEVICES), rate_hz=1.0)
@@ -101,6 +103,8 @@ def call_all() -> None:
             gateway.flow.tick(gateway.inbox.take(), now=now)
     for stream in streams:
         class_methods.warm_up("best", stream.schema, stream.promise)
+    warm_up_stages(streams)
+    parts_by_topic(told, 2)  # of a bridge
 
 
 if __name__ == "__main__":

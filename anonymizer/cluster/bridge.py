@@ -257,6 +257,7 @@ class Bridge:
             close_timeout_s=_GOODBYE_S,
             max_payload_bytes=max(self._settings.limits.max_payload_bytes, ZONES_BYTES),
             on_quarantined=partial(log_quarantined, role),
+            rest_s=self._settings.tick.rest_s,
         )
 
     def _acknowledge(self, role: str, receipts: Iterable[int]) -> None:
@@ -326,7 +327,8 @@ class Bridge:
         interval_s = self._settings.tick.interval_s
         while True:
             now_s = self._now()
-            for inflow in self._inflows.values():
+            for role, inflow in self._inflows.items():
+                await self._links[role].collect()
                 inflow.state_tick()
             self._routing.forget(at_s=time.monotonic())
             self._devices.forget(at_s=time.monotonic())

@@ -51,9 +51,10 @@ class Inflow:
 
     `bridge` is the name of who passes the messages on, a bridge or a worker. There are as many
     stages as `topic` has partitions. `acknowledge` is called with the receipts of messages that
-    Kafka has, `changed` when there is more or less that waits. At most `most_receipts` messages are
-    sent to Kafka at once, because the broker waits for them. `now` returns unix time, which never
-    goes back. `of`: what the messages are, see `encode_raw`; ticks are stated with `RAW` alone.
+    Kafka has, `changed` when there is more or less that waits. At most `most_receipts` messages
+    that are to be acknowledged wait for the end of a tick: the broker sends few more until then.
+    `now` returns unix time, which never goes back. `of`: what the messages are, see `encode_raw`;
+    ticks are stated with `RAW` alone.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Inflow:
         for part in range(self._topic.n_partitions):
             if (
                 self._queue.n_bytes[part] >= _PIECE_BYTES
-                or self._queue.n_messages[part] * self._topic.n_partitions >= self._most_receipts
+                or self._queue.n_receipts[part] * self._topic.n_partitions >= self._most_receipts
             ):
                 # The present tick is not over: all of the one before has been sent.
                 self._send(part, tick=self._tick() - 1)

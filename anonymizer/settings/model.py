@@ -47,6 +47,7 @@ from anonymizer.settings.web import HttpSettings
 
 _DEVICES_PER_MESSAGE = 10
 _TICKS_A_REPORT, _LONGEST_REPORT_S = 100, 10.0
+_LONGEST_REST_S = 0.025
 _LIVES_OF_SILENCE = 0.5
 CLOAKED = "cloaked/positions"
 _LEAST_EVIDENCE_S = 60
@@ -124,6 +125,14 @@ class TickSettings(Group):
     def report_every_s(self) -> float:
         """How often a gateway reports on itself, in seconds."""
         return min(_LONGEST_REPORT_S, _TICKS_A_REPORT * self.interval_s)
+
+    @property
+    def rest_s(self) -> float:
+        """Pause after a read of positions, in seconds: at least four to a tick.
+
+        Each tick ends it, so it delays no position beyond its tick, and finds little to be read.
+        """
+        return min(_LONGEST_REST_S, self.interval_s / 4)
 
 
 class PresenceSettings(Group):

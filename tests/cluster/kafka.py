@@ -10,7 +10,7 @@ import subprocess
 import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from uuid import uuid4
@@ -35,25 +35,36 @@ class Kafka:
         Where Kafka's jars are.
     java
         Options of Java.
+    beside
+        The first node of the same cluster: this one is a broker alone. None: it is the first.
     settings
         Further ones of Kafka's server.
     """
 
     def __init__(
-        self, folder: Path, *, jars: Path = JARS, java: Sequence[str] = _QUICK, **settings: str
+        self,
+        folder: Path,
+        *,
+        jars: Path = JARS,
+        java: Sequence[str] = _QUICK,
+        beside: "Kafka | None" = None,
+        **settings: str,
     ) -> None:
         self._folder = folder
         self._command = ("java", *java, "-cp", f"{jars}/*")
         broker, controller = free_ports(2)
         self.address = f"127.0.0.1:{broker}"
         """For `bootstrap.servers`."""
+        self._controller: str = beside._controller if beside else f"127.0.0.1:{controller}"
+        self._id: str = beside._id if beside else _cluster_id()
+        listeners = f"PLAINTEXT://{self.address}"
         lines = {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
+            "process.roles": "broker" if beside else "broker,controller",
+            "node.id": f"{broker}" if beside else "1",
+            "listeners": listeners if beside else f"{listeners},CONTROLLER://{self._controller}",
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.quorum.voters": f"1@{self._controller}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": f"{folder}/data",
             "auto.create.topics.enable": "false",
@@ -72,9 +83,9 @@ class Kafka:
     def start(self) -> None:
         """Start it on its data, if it has any, and wait until it can be reached."""
         if not (self._folder / "data").exists():
-            self._java(
-                "kafka.tools.StorageTool", "format", f"--cluster-id={_cluster_id()}", "-c"
-            ).wait(_START_S)
+            self._java("kafka.tools.StorageTool", "format", f"--cluster-id={self._id}", "-c").wait(
+                _START_S
+            )
         self._process = self._java("kafka.Kafka")
         deadline = monotonic() + _START_S
         while not self._answers():
@@ -94,6 +105,7 @@ class Kafka:
     def lose_everything(self) -> None:
         """End it at once, and empty its disk: the next start is that of a new Kafka."""
         self.kill()
+        self._id = _cluster_id()
         shutil.rmtree(self._folder / "data")
 
     def send_signal(self, number: int) -> None:
@@ -125,12 +137,35 @@ def running_kafka(
     folder: Path, *, jars: Path = JARS, java: Sequence[str] = _QUICK, **settings: str
 ) -> Iterator[Kafka]:
     """Run a Kafka in a folder while the block runs; see `Kafka`."""
-    kafka = Kafka(folder, jars=jars, java=java, **settings)
+    kafka = Kafka(folder, jars=jars, java=java, beside=None, **settings)
     try:
         kafka.start()
         yield kafka
     finally:
         kafka.kill()
+
+
+@contextmanager
+def running_replicas(folder: Path, n: int, *, java: Sequence[str] = _QUICK) -> Iterator[Kafka]:
+    """Run so many brokers while the block runs, each with all that there is; yield the first."""
+    copies = {
+        "default_replication_factor": f"{n}",
+        "min_insync_replicas": f"{(n + 1) // 2}",
+        "offsets_topic_replication_factor": f"{n}",
+        "transaction_state_log_replication_factor": f"{n}",
+        "transaction_state_log_min_isr": f"{(n + 1) // 2}",
+    }
+    with ExitStack() as stack:
+        first: Kafka | None = None
+        for number in range(n):
+            here = folder / f"broker-{number}"
+            here.mkdir()
+            broker = Kafka(here, jars=JARS, java=java, beside=first, **copies)
+            stack.callback(broker.kill)
+            broker.start()
+            first = first or broker
+        assert first is not None
+        yield first
 
 
 def _cluster_id() -> str:

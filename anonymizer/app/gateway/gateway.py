@@ -62,10 +62,6 @@ _SLOW_S = 1.0
 """Between two looks whether a slow output has something to publish."""
 _GOODBYE_S = 2.0
 """Deadline of a clean disconnection."""
-_REST_S = 0.025
-"""Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
-_RESTS_IN_A_TICK = 4
-"""At least: the end of a tick then finds little to be read."""
 
 
 class _Phase(Enum):
@@ -240,7 +236,7 @@ class Gateway:
             close_timeout_s=_GOODBYE_S,
             max_payload_bytes=settings.limits.max_payload_bytes,
             on_quarantined=partial(log_quarantined, "positions"),
-            rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
+            rest_s=settings.tick.rest_s,
         )
 
     def _all_sides(self, network: RoadNetwork, *, key: bytes) -> Iterator[GatewaySide]:

@@ -60,6 +60,8 @@ class BridgeQueue:
         """Messages that wait for each stage."""
         self.n_bytes = [0] * n_parts
         """Memory that they take."""
+        self.n_receipts = [0] * n_parts
+        """Those of them that are to be acknowledged."""
 
     def put(self, deliveries: Sequence[Delivery], *, at_s: float) -> None:
         """Take in a batch that arrived at a unix time. The bytes that contain it are not kept."""
@@ -77,6 +79,7 @@ class BridgeQueue:
             )
             self._arrivals[part].append(Arrivals(at_s, its_own))
             self.n_messages[part] += len(its_own)
+            self.n_receipts[part] += int(np.count_nonzero(its_own.columns.receipt))
             self.n_bytes[part] += waiting_bytes(its_own)
 
     def take(self, part: int) -> Load:
@@ -84,7 +87,7 @@ class BridgeQueue:
         arrivals, self._arrivals[part] = self._arrivals[part], []
         receipts = [receipt for batch in arrivals for receipt in receipts_of(batch.deliveries)]
         load = Load(arrivals, receipts, self.n_messages[part], self.n_bytes[part])
-        self.n_messages[part] = self.n_bytes[part] = 0
+        self.n_messages[part] = self.n_bytes[part] = self.n_receipts[part] = 0
         return load
 
 
