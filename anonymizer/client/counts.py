@@ -17,6 +17,7 @@ from anonymizer.algorithms.positions.spanning_forest import parts_of
 from anonymizer.client.cells import Cells
 from anonymizer.client.network import Network, read_network
 from anonymizer.client.tables import Table
+from anonymizer.client.time_parts import parts_of_time
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -143,6 +144,38 @@ class Counts:
             list(cells.geometry),
         )
 
+    def pattern(self, *, by: str = "hour", tz: str = "UTC") -> Table:
+        """Return how many devices were out, by hour of the day, by weekday, by month, or by day.
+
+        Parameters
+        ----------
+        by, tz
+            See `parts_of_time`. An interval is in the part in which it begins.
+
+        Returns
+        -------
+        table
+            `by`, `devices` (mean of an interval, all cells together), `low`, `high`, and
+            `intervals`: how many are known.
+        """
+        start_s = np.array([each.end_s - self.every_s for each in self._intervals])
+        names, part = parts_of_time(start_s, by, tz)
+        n = np.bincount(part, minlength=len(names))
+        found = [(each.n.sum(), each.low.sum(), each.high.sum()) for each in self._intervals]
+        devices, low, high = (
+            np.bincount(part, each, len(names)) / n for each in np.transpose(found)
+        )
+        reach = _SIGMAS * self._noise * np.sqrt(self._n_cells / n)
+        return Table(
+            {
+                by: names,
+                "devices": devices,
+                "low": np.maximum(low - reach, 0.0),
+                "high": np.maximum(high + reach, 0.0),
+                "intervals": n,
+            }
+        )
+
     def _between(self, start: float, end: float) -> list[_Interval]:
         chosen = [each for each in self._intervals if start < each.end_s <= end]
         if not chosen:
@@ -258,6 +291,9 @@ def _noisy_interval(message: _Message) -> _Interval:
 
 
 def _by_cell(each: _Interval) -> FloatArray:
-    """Return the expected devices in each cell: evenly over the cells of a run."""
+    """Return the expected devices in each cell: evenly over the cells of a run.
+
+    Noise below 0 stays: without it, means would be too large.
+    """
     size = np.diff(each.first_cell_of)
-    return np.repeat(np.maximum(each.n, 0.0) / np.maximum(size, 1), size)
+    return np.repeat(each.n / np.maximum(size, 1), size)

@@ -1,16 +1,15 @@
 """Streets over hours: how many passed and how fast, from what `anonymizer traffic` wrote."""
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from anonymizer.client.network import Network, read_network
 from anonymizer.client.tables import Column, Table
+from anonymizer.client.time_parts import parts_of_time
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -26,7 +25,6 @@ _FIGURES = (
 )
 _HARDLY = 1e-6
 """No hour has no weight at all in a mean: then there would be none."""
-_PARTS = {"hour": "%H", "weekday": "%u", "month": "%m", "day": "%Y-%m-%d"}
 
 
 class StreetHours:
@@ -143,23 +141,19 @@ class StreetHours:
             `by`, `passages` (mean of an hour) and `speed_mps` (mean of the passages), each with
             `_low` and `_high`, and `hours`: how many are known.
         """
-        if by not in _PARTS:
-            raise InputError(f"pattern: by must be {', '.join(_PARTS)}")
         chosen = self._n_roads
         if roads is not None:
             inside = self._row[np.isin(self._road, self._numbers(roads))]
             chosen = np.bincount(inside, minlength=len(self._n_roads))
         row = np.flatnonzero(chosen)
-        zone, form = ZoneInfo(tz), _PARTS[by]
         start_s, hour_of = np.unique(self._start_s[row], return_inverse=True)
-        said = [datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(form) for at in start_s]
-        names, part_of = np.unique(np.array(said, np.str_), return_inverse=True)
-        part, n_hours = part_of.ravel(), np.bincount(part_of.ravel(), minlength=len(names))
+        names, part = parts_of_time(start_s, by, tz)
+        n_hours = np.bincount(part, minlength=len(names))
         figures = self._parts(row, chosen[row].astype(np.float64))
         found = _together(part[hour_of.ravel()], figures, len(names))
         found[:3] /= n_hours
         columns: dict[str, Column] = {
-            by: names if by == "day" else names.astype(np.int64),
+            by: names,
             **dict(zip(_FIGURES, found, strict=True)),
             "hours": n_hours,
         }

@@ -89,7 +89,7 @@ class CountSettings(Group):
     each street, and how fast, is at `/api/streets` until the next has ended (not with noise).
     Publish no hour by `anonymizer traffic` as well. An hour with more than five million passages (a
     device on a road) is left out. 0: never."""
-    cells: Literal[16, 32, 64, 128, 256, 512] = 128
+    cells: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
     epsilon: Annotated[float, Field(gt=0, le=100)] = 1.0

@@ -85,10 +85,32 @@ def test_noise_makes_means_of_many_intervals_sure(tmp_path: Path) -> None:
     )
     assert counts.n_suppressed == 1
     table = counts.devices(HALVES, start=0, end=1600)
-    assert table["devices"][0] == 40
+    assert table["devices"] == pytest.approx([40, 16])
     reach = 1.959964 * 5 * np.sqrt(2 / 25)
     assert table["low"] == pytest.approx([40 - reach, 16 - reach])
     assert table["high"] == pytest.approx([40 + reach, 16 + reach])
+
+
+def test_the_pattern_of_days_adds_up_what_all_cells_have(tmp_path: Path) -> None:
+    """Two days of four intervals of six hours; the night in Helsinki is that of the next day."""
+    of_day = [(2, 1, 0, 0), (8, 6, 5, 1), (4, 4, -3, 1), (0, 1, 0, -2)]
+    lines = [
+        private((4 * day + i + 1) * 21_600.0, [n + day for n in cells], interval_s=21_600.0)
+        for day in range(2)
+        for i, cells in enumerate(of_day)
+    ]
+    counts = read(tmp_path, *lines)
+    by_hour = counts.pattern(tz="Europe/Helsinki")
+    assert by_hour["hour"].tolist() == [2, 8, 14, 20]
+    assert by_hour["devices"] == pytest.approx([5, 22, 8, 1])
+    assert by_hour["intervals"].tolist() == [2] * 4
+    reach = 1.959964 * 5 * np.sqrt(4 / 2)
+    assert by_hour["high"] == pytest.approx([5 + reach, 22 + reach, 8 + reach, 1 + reach])
+    assert by_hour["low"] == pytest.approx([0, 22 - reach, 0, 0])
+    assert counts.pattern(by="weekday", tz="UTC")["devices"] == pytest.approx([7, 11])
+    assert read(tmp_path, line(60, [run(0, 3, 8)])).pattern(by="day")["high"].tolist() == [9]
+    with pytest.raises(InputError, match="by must be hour, weekday, month, day"):
+        counts.pattern(by="year")
 
 
 @given(st.data())
