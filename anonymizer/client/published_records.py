@@ -41,6 +41,9 @@ class PublishedRecords:
         """Reveal neither device nor place."""
         return f"Releases({len(self):,} records, {self.n_pseudonyms:,} pseudonyms)"
 
+    def _repr_html_(self) -> str:
+        return f"<p>{self!r}</p>{self.table()._repr_html_()}"
+
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._message)

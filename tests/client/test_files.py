@@ -277,6 +277,12 @@ def test_a_missing_extra_is_named_and_the_rest_works(monkeypatch: pytest.MonkeyP
         found.to_polars()
 
 
+def test_a_notebook_shows_the_first_records() -> None:
+    shown = paper()._repr_html_()
+    assert shown.startswith("<p>Releases(4 records, 4 pseudonyms)</p><table>")
+    assert shown.count("<tr>") == 5
+
+
 def test_nothing_shows_a_place_or_a_pseudonym() -> None:
     found = paper()
     cells = STREET.grid(1500)
