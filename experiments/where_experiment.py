@@ -37,6 +37,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.positions.atoms import LEVELS
+from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import (
@@ -274,9 +276,13 @@ def run_fleet(
 
 
 class _Levels:
-    """Notes the level of the pieces as which each device is published, at each tick."""
+    """Notes the level of the pieces as which each device is published, at each tick.
 
-    def __init__(self) -> None:
+    Groups most of whose members move have levels of their own: their beat tells.
+    """
+
+    def __init__(self, beat_s: float) -> None:
+        self._beat_s = beat_s
         self.level_at: dict[tuple[float, int], int] = {}
 
     def __call__(self, engine: PositionEngine, tick: TickRelease) -> None:
@@ -288,6 +294,10 @@ class _Levels:
         sizes, level = np.diff(cloak["first_member_of"]), cloak["level"]
         if len(level) == len(sizes):  # one for each group
             level = np.repeat(level, sizes)
+        elif self._beat_s:
+            widest = np.maximum.reduceat(level, cloak["first_member_of"][:-1])
+            moves = cloak["beat_s"] < 0.9 * beat_of(self._beat_s, np.array(LEVELS)[widest])
+            level = level + len(LEVELS) * np.repeat(moves, sizes)
         level_of = dict(zip(cloak["member"].tolist(), level.tolist(), strict=True))
         at = round(tick.published_s, 3)
         for slot in tick.release.member.tolist():
@@ -298,7 +308,7 @@ def _heard(
     trace: Trace, network: RoadNetwork, settings: Settings
 ) -> tuple[Case, Released, HeardRelease]:
     """Cloak a trace; return it for an adversary who is told the true pieces and levels."""
-    levels = _Levels()
+    levels = _Levels(settings.session.beat_s)
     case, release = released(trace, network, settings, tick_s=TICK_S, watch=levels)
     observed, handed = case.observed, None
     if levels.level_at and case.piece_of is not None:
@@ -308,7 +318,10 @@ def _heard(
             for at, slot in zip(first, case.device_of.tolist(), strict=True)
         ]
         place = case.true_node_of(np.arange(observed.n_records)).astype(np.int64)
-        handed = Handed(np.array(level_of), place, case.piece_of)
+        n_levels = len(case.piece_of)
+        level, moves = np.array(level_of) % len(LEVELS), np.array(level_of) // len(LEVELS)
+        pieces = np.concatenate([case.piece_of, case.piece_of])
+        handed = Handed(level + n_levels * moves, place, pieces)
     return case, release, HeardRelease(observed, case.class_of, release.until, handed)
 
 

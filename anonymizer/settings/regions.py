@@ -109,8 +109,9 @@ class SessionSettings(Group):
     beat_s: NotNegative = 6.0
     """How often a group of the smallest places publishes, whether its members report or not;
     positions wait until then, and of several of one device the newest is published. If the largest
-    place of a group is n times as large, because devices are few, it publishes once in √n beats or
-    a little more rarely, at equal distances over its life. A shorter beat tells more about where
+    place of a group is n times as large, because devices are few, it publishes once in √n beats (in
+    a third of that, at least one, while fewer than a quarter of the published devices stand still)
+    or a little more rarely, at equal distances over its life. A shorter beat tells more about where
     devices drive. The first groups are formed a beat after the first position, at most 5 s. 0: a
     group publishes whenever a member reports, which also tells when."""
 

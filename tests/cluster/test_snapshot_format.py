@@ -22,7 +22,7 @@ from tests.console import ROOT
 
 KNOWN = {
     "source": "cbca581fdef894fb",
-    "lane": "93df09f2ef15f666",
+    "lane": "3619f6a5db65c0f2",
     "joiner": "06a7ffe4d6870dcb",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",

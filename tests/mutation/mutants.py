@@ -144,7 +144,10 @@ MODULES = (
             ("begin = max(self._n_formed, int(now) * _MOST_PER_S)", "begin = self._n_formed"),
             ("if not (ended.any() or begin.any()):", "if not begin.any():"),
             ("groups.ends_at[late] = now + longest_s", "pass"),
-            ("return beat_s * np.sqrt(times)", "return beat_s * times"),
+            ("widths = np.sqrt(times)", "widths = times"),
+            ("minlength=n_layers) + self._k_extra", "minlength=n_layers)"),
+            ("n_still < _STANDING * n", "n_still <= n"),
+            (" & (self._began_s <= now - _STANDS_S)", ""),
             ("company = self._company.beyond(self._k_extra)", "company = self._company"),
             (
                 "return shared_levels(np.maximum(level, least), first_member_of,",

@@ -13,7 +13,8 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
   smallest in which it has enough company when its group is formed, kept until the group ends. If
   too few members have places of one size, theirs are made larger.
 - A group publishes on a beat of its own, whether its members report or not, and those of large
-  places more rarely. Groups that are formed together take turns.
+  places more rarely, above all where many devices stand still. Groups that are formed together
+  take turns.
 - A group covers what its members reported last, and nothing else depends on who reported.
 
 What one device wishes or does costs no other one more than it must:
@@ -78,19 +79,34 @@ _GROUPS_PER_CELL = 4
 """A cell has an epoch of its own if so many of the largest groups could be formed in it."""
 
 
-def beat_of(beat_s: float, times: FloatArray | float) -> FloatArray:
+def beat_of(
+    beat_s: float, times: FloatArray | float, *, moves: BoolArray | bool = False
+) -> FloatArray:
     """Return how often a group publishes, shape of `times`.
 
     `beat_s` is that of the smallest places; `times` is the size of the largest place of the members
-    in multiples of the smallest.
+    in multiples of the smallest; `moves`: whether nearly all devices that are published move.
 
     Notes
     -----
     Who drives takes √n times as long to cross a place of n times as many nodes. The largest place
     counts, because all members publish together: a beat that suits those in a full car park would
-    tell where their loneliest companion drives.
+    tell where their loneliest companion drives. That somebody drives on raises the belief in
+    where it is by 1 / (1 - s) if a share s of all devices stands still, whatever the places are:
+    where s is small, this is the lesser part, and beats may be shorter.
     """
-    return beat_s * np.sqrt(times)
+    widths = np.sqrt(times)
+    beats: FloatArray = beat_s * np.where(moves, np.maximum(widths / _QUICKER, 1.0), widths)
+    return beats
+
+
+_QUICKER = 3.0
+"""Where nearly all move, large places have a beat so many times shorter: by default the largest are
+shown three times in an epoch, not once. None has a shorter one than the smallest."""
+_STANDING = 0.25
+"""Nearly all move if fewer than this share stand still."""
+_STANDS_S = 60.0
+"""Who has stayed near one node for so long stands still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +281,10 @@ class SessionCloak:
         self._parked_s = parked_s
         self._levels = levels
         self._is_large = levels.is_large
+        largest = np.unique(levels.at[-1], return_index=True)[1]
+        self._n_largest = np.bincount(
+            self._layer_of(largest), minlength=max(len(network.layers), 1)
+        )
         self._beat_s = beat_s
         self._company = company
         self._rule = rule
@@ -288,6 +308,8 @@ class SessionCloak:
         )
         """Of everything by which a group and its places mean what they do."""
         self._cell_ends_at: FloatArray | None = None
+        self._began_s = np.inf
+        """When the first position came, unix seconds."""
         self._serials = serials
         self._n_formed = 0
         self._groups = NO_GROUPS
@@ -314,6 +336,7 @@ class SessionCloak:
         return {
             "meaning": self._meaning,
             "cell_ends_at": self._cell_ends_at,
+            "began_s": self._began_s,
             "n_formed": self._n_formed,
             "place_of": self._place_of,
             "shown_of": self._shown_of,
@@ -333,6 +356,7 @@ class SessionCloak:
             If it is no state on this network.
         """
         self._n_formed = state["n_formed"]
+        self._began_s = state.get("began_s", -np.inf)
         self._place_of = state["place_of"]
         self._shown_of = state["shown_of"]
         self._is_free = state["is_free"]
@@ -381,6 +405,7 @@ class SessionCloak:
         self._make_room(len(density.node_of))
         self._place_of[slot] = density.node_of[slot]
         if self._cell_ends_at is None and len(slot):
+            self._began_s = min(self._began_s, now)
             begin_at = now + self._epochs.settle_s
             self._cell_ends_at = np.full(self._epochs.n_cells, begin_at, np.float64)
         self._form_again(density, now)
@@ -482,6 +507,9 @@ class SessionCloak:
         row, first = partition(point[rows], need[of_member[rows]], part[of_member[rows]])
         row = rows[row]
         ends_at = np.minimum.reduceat(old.ends_at[of_member[row]], first[:-1])
+        member = old.member[row]
+        published = np.concatenate([self._published(density), member])
+        moves = self._moves(density, published, now)[self._layer(member[first[:-1]])]
         level = shared_levels(
             old.level[row], first, self._company.beyond(self._k_extra).place_devices
         )
@@ -490,10 +518,10 @@ class SessionCloak:
                 np.maximum.reduceat(old.k[of_member[row]], first[:-1]),
                 ends_at,
                 np.minimum.reduceat(old.due_at[of_member[row]], first[:-1]),
-                self._beats_s(level, first, ends_at - now),
+                self._beats_s(level, first, ends_at - now, moves),
                 self._new_serials(len(ends_at), now),
                 first,
-                old.member[row],
+                member,
                 level,
             )
         )
@@ -636,12 +664,13 @@ class SessionCloak:
             level[np.repeat(exceeds, sizes)] = len(self._levels.at) - 1
         k = np.maximum.reduceat(joining.k[row], first[:-1])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
-        beat_s = self._beats_s(level, first, ends_at - now)
+        moves = self._moves(density, published, now)[self._layer(member[first[:-1]])]
+        beat_s = self._beats_s(level, first, ends_at - now, moves)
         self._add(
             LastingGroups(
                 k,
                 ends_at,
-                now + self._turns_s(beat_s, ends_at - now, self._place_of[member[first[:-1]]]),
+                now + self._turns_s(beat_s, ends_at - now, member[first[:-1]]),
                 beat_s,
                 self._new_serials(len(sizes), now),
                 first,
@@ -679,8 +708,37 @@ class SessionCloak:
         most: IntArray = n_in_cell.argmax(axis=1)
         return most
 
+    def _layer(self, member: Int32Array) -> IntArray:
+        """Return on which of several networks each member is, shape (members,)."""
+        return self._layer_of(self._place_of[member])
+
+    def _layer_of(self, node: IntArray | Int32Array) -> IntArray:
+        """Return on which of several networks each node is, same shape."""
+        first = [layer.nodes.start for layer in self._network.layers] or [0]
+        layer: IntArray = np.searchsorted(first, node, "right") - 1
+        return layer
+
+    def _moves(self, density: DensityMap, published: Int32Array, now: float) -> BoolArray:
+        """Return on which of several networks nearly all published devices move, shape (networks,).
+
+        Even if `k_extra` of those that do belong to the adversary, and if they are so many that the
+        largest places have company on average. In the first minute nobody is known to move.
+        """
+        n_layers, layer = max(len(self._network.layers), 1), self._layer(published)
+        on_graph = density.node_of[published] >= 0
+        moves = on_graph & (density.rest_since[published] > now - _STANDS_S)
+        n = np.bincount(layer, minlength=n_layers)
+        n_still = np.bincount(layer[~moves], minlength=n_layers) + self._k_extra
+        many = n - self._k_extra >= self._company.area_devices * self._n_largest
+        nearly_all: BoolArray = many & (n_still < _STANDING * n)
+        return nearly_all & (self._began_s <= now - _STANDS_S)
+
     def _beats_s(
-        self, level: IntArray, first_member_of: IntArray, lifetime_s: FloatArray
+        self,
+        level: IntArray,
+        first_member_of: IntArray,
+        lifetime_s: FloatArray,
+        moves: BoolArray,
     ) -> FloatArray:
         """Return how often each new group publishes, shape (groups,).
 
@@ -688,12 +746,14 @@ class SessionCloak:
         just before the first one of the next group would tell more and make nothing fresher.
         """
         times = np.maximum.reduceat(self._levels.times[level], first_member_of[:-1])
-        beat_s = beat_of(self._beat_s, times)
+        beat_s = beat_of(self._beat_s, times, moves=moves)
         if not self._beat_s:
             return beat_s
         return lifetime_s / np.maximum(np.floor(lifetime_s / beat_s), 1.0)
 
-    def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray, place: Int32Array) -> FloatArray:
+    def _turns_s(
+        self, beat_s: FloatArray, lifetime_s: FloatArray, first_member: Int32Array
+    ) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).
 
         With a beat they take turns until the next cell forms groups, so that every tick publishes
@@ -701,9 +761,8 @@ class SessionCloak:
         the order of the groups that are published, their beats and their lifetimes. In windows they
         take none: a group that outgrew the cap before its turn would have taken it in vain.
         """
-        first = [layer.nodes.start for layer in self._network.layers] or [0]
-        layer = np.searchsorted(first, place, "right") - 1
-        n_in = np.bincount(layer, minlength=len(first))
+        layer = self._layer(first_member)
+        n_in = np.bincount(layer)
         turn = np.empty(len(layer))
         turn[np.argsort(layer, kind="stable")] = np.concatenate(
             [np.arange(n) / n for n in n_in if n] or [layer]

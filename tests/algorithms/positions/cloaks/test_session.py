@@ -1,7 +1,7 @@
 """The `session` cloak: what members of a group share over time, and how groups begin and end."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 import numpy as np
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Atoms, Company, cut_into_atoms, shared_levels
 from anonymizer.algorithms.positions.cloaks import Epochs
+from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import fold, spanning_forest
 from anonymizer.domain.arrays import starts_of
@@ -653,36 +654,116 @@ def test_a_group_publishes_on_its_beat_whether_its_members_report_or_not(says: f
     assert max(len(times) for times in lives.values()) == 3
 
 
-def beats_of_groups(where: Where, *, rule: DensityRule = TWO) -> dict[tuple[int, ...], set[float]]:
-    """Return the seconds between the publications of each group; a beat has ten."""
+def beats_of_groups(
+    where: Where,
+    *,
+    rule: DensityRule = TWO,
+    moves: Collection[int] = (),
+    until: int = 190,
+    k_extra: int = 0,
+) -> dict[tuple[int, ...], set[float]]:
+    """Return the seconds between the publications of each group; a beat has ten.
+
+    Groups are formed every 200 seconds. `moves`: devices that are elsewhere each time they report,
+    until there.
+    """
     cloak = session_cloak(
         WIDE,
         rule=rule,
         pace=Pace(ttl_s=900, epoch_s=200),
         beat_s=10,
         company=Company(place_devices=2),
-        sizes=(1, 1.5, 2, 3, 4),
+        sizes=(1, 1.5, 2, 3, 4, 36),
+        k_extra=k_extra,
     )
     drive = Drive(WIDE, cloak, ttl_s=900)
-    for now in range(150):
-        drive.tick(where, now=now)
+    begin = 1000.0
+    for now in range(390):
+        there = {d: (v + 7 * now) % 144 for d, v in where.items() if d in moves and now < until}
+        drive.tick({**where, **there}, now=begin + now)
     published: defaultdict[tuple[int, ...], list[float]] = defaultdict(list)
     for shared in drive.released:
-        published[tuple(sorted(shared.members))].append(shared.now)
+        if shared.now >= begin + 200:
+            published[tuple(sorted(shared.members))].append(shared.now)
     return {members: set(np.diff(times).tolist()) for members, times in published.items()}
 
 
 def test_a_group_publishes_more_rarely_the_larger_its_places_are() -> None:
     # Two devices share the smallest place; the two others have no company in any: four times 1.
     found = beats_of_groups({0: 0, 1: 0, 2: 65, 3: 143})
-    assert found == {(0, 1): {10.0}, (2, 3): {20.0}}
+    assert found == {(0, 1): {10.0}, (2, 3): {67.0}}
 
 
 def test_the_loneliest_member_decides_how_often_its_group_publishes() -> None:
     # Eleven in a car park, and one without company.
     where = {**dict.fromkeys(range(11), 0), 11: 143}
     found = beats_of_groups(where, rule=DensityRule(steps=(), values=(12,)))
-    assert found == {tuple(range(12)): {20.0}}
+    assert found == {tuple(range(12)): {67.0}}
+
+
+SCATTERED = dict(enumerate((0, 13, 26, 39, 52, 65, 78, 91, 104, 143)))
+"""Ten devices that share only the largest places."""
+ALL = tuple(SCATTERED)
+
+
+@pytest.mark.parametrize(("n_moving", "beats"), [(0, {67.0}), (7, {67.0}), (8, {20.0})])
+def test_groups_publish_sooner_where_nearly_all_devices_move(
+    n_moving: int, beats: set[float]
+) -> None:
+    rule = DensityRule(steps=(), values=(10,))
+    assert beats_of_groups(SCATTERED, rule=rule, moves=range(n_moving)) == {ALL: beats}
+
+
+def test_where_devices_are_too_few_for_the_largest_places_none_are_published_sooner() -> None:
+    few = {d: SCATTERED[d] for d in (0, 5, 9)}
+    rule = DensityRule(steps=(), values=(3,))
+    assert beats_of_groups(few, rule=rule, moves=few) == {(0, 5, 9): {67.0}}
+
+
+def test_those_who_move_among_many_that_stand_still_are_published_as_rarely() -> None:
+    # Two groups of five; of those of the second one nobody moves.
+    rule = DensityRule(steps=(), values=(5,))
+    west_moves = beats_of_groups(SCATTERED, rule=rule, moves=range(5))
+    assert len(west_moves) == 2
+    assert set.union(*west_moves.values()) == {66.0, 67.0}
+
+
+@pytest.mark.parametrize(("until", "beats"), [(135, {67.0}), (145, {20.0})])
+def test_who_has_stood_still_for_a_minute_moves_no_more(until: int, beats: set[float]) -> None:
+    rule = DensityRule(steps=(), values=(10,))
+    assert beats_of_groups(SCATTERED, rule=rule, moves=ALL, until=until) == {ALL: beats}
+
+
+@pytest.mark.parametrize(("n_moving", "beats"), [(9, {67.0}), (10, {20.0})])
+def test_devices_within_k_extra_that_move_make_no_beat_shorter(
+    n_moving: int, beats: set[float]
+) -> None:
+    rule = DensityRule(steps=(), values=(8,))
+    found = beats_of_groups(SCATTERED, rule=rule, moves=range(n_moving), k_extra=2)
+    assert found == {ALL: beats}
+
+
+def test_in_the_first_minute_nobody_is_known_to_move() -> None:
+    cloak = session_cloak(
+        WIDE, pace=Pace(ttl_s=900, epoch_s=600), beat_s=10, company=Company(2), sizes=(1, 36)
+    )
+    drive = Drive(WIDE, cloak, ttl_s=900)
+    drive.tick({}, now=1000)
+    for now in range(1000, 1059):
+        drive.tick({0: now % 144, 1: (now + 70) % 144}, now=now)
+    assert len(drive.released) == 1
+
+
+@given(
+    times=st.lists(st.sampled_from([1.0, 2.0, 4.0, 9.0, 16.0, 64.0]), min_size=1),
+    beat_s=st.sampled_from([0.0, 2.0, 6.0]),
+)
+def test_no_group_whose_members_move_publishes_more_rarely_nor_sooner_than_the_smallest_places(
+    times: list[float], beat_s: float
+) -> None:
+    moving = beat_of(beat_s, np.array(times), moves=True)
+    assert (beat_s <= moving).all()
+    assert (moving <= beat_of(beat_s, np.array(times))).all()
 
 
 def test_groups_that_are_formed_together_take_turns_so_that_no_tick_publishes_them_all() -> None:
@@ -731,6 +812,29 @@ def with_side_road() -> RoadNetwork:
     tail = np.repeat(np.arange(N_CITY), np.diff(CITY.first_arc_of))
     city = [(u, v) for u, v in zip(tail.tolist(), CITY.neighbour_of.tolist(), strict=True) if u < v]
     return network_of(N_CITY + 12, [*city, *((N_CITY + v, N_CITY + v + 1) for v in range(11))])
+
+
+SIDE_ROAD = with_side_road()
+
+
+@pytest.mark.parametrize(("n_beside", "beats"), [(0, {33.0, 34.0}), (9, {33.0, 34.0})])
+def test_who_is_not_published_makes_no_beat_longer(n_beside: int, beats: set[float]) -> None:
+    cloak = session_cloak(
+        SIDE_ROAD,
+        rule=DensityRule(steps=(), values=(10,)),
+        pace=Pace(ttl_s=900, epoch_s=200),
+        beat_s=10,
+        company=Company(place_devices=2),
+        sizes=(1, 100),
+    )
+    drive = Drive(SIDE_ROAD, cloak, ttl_s=900)
+    for now in range(390):
+        where = {d: (v + 7 * now) % N_CITY for d, v in SCATTERED.items()}
+        beside = {10 + d: N_CITY + d for d in range(n_beside)}
+        drive.tick(where | beside, now=1000.0 + now)
+    times = sorted({shared.now for shared in drive.released if shared.now >= 1200})
+    assert set(np.diff(times).tolist()) == beats
+    assert {m for shared in drive.released for m in shared.members} == set(SCATTERED)
 
 
 def sent_beside(unpublished: Sequence[int], *, n: int, first: bool) -> list[Shared]:
