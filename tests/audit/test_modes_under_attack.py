@@ -114,10 +114,14 @@ def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(
     assert {"session", "intersection", "matching"} <= failed(report)
 
 
+EPOCH_S = 20.0
+"""Who crosses a border has another pseudonym with the next epoch there."""
+
+
 def across_borders(case: Case, district_of_node: Int32Array) -> Finding:
     """Guess by whom a pseudonym that begins in one district was known in another before.
 
-    The adversary takes anybody whose last region in another district, at most a beat and a half
+    The adversary takes anybody whose last region in another district, at most an epoch and a half
     old or still held, comes nearest to the first region here, and guesses at those who did cross.
     """
     observed, rng = case.observed, np.random.default_rng(case.seed)
@@ -128,7 +132,7 @@ def across_borders(case: Case, district_of_node: Int32Array) -> Finding:
     begins, ends = observed.time[observed.tick_of[first]], observed.time[observed.tick_of[last]]
     right, chance = [], []
     for new in range(observed.n_pseudonyms):
-        before = (begins < begins[new]) & (ends >= begins[new] - 1.5 * observed.interval_s)
+        before = (begins < begins[new]) & (ends >= begins[new] - 1.5 * EPOCH_S)
         others = np.flatnonzero(before & (district != district[new]))
         if not (case.device_of[others] == case.device_of[new]).any():
             continue
@@ -156,7 +160,7 @@ def test_who_crosses_a_border_is_not_linked_to_whom_he_was_before(
         settings = Settings.model_validate(
             {
                 "region": {"mode": mode, "districts": districts},
-                "session": {"epoch_s": 20},
+                "session": {"epoch_s": EPOCH_S},
             }
         )
         case = cloaked_case(trace, network, settings)
