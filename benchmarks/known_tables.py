@@ -21,7 +21,8 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.task import TimeBudget
-from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE, Promise
+from anonymizer.domain.criteria.registry import bounds_of
+from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.hierarchies import read_hierarchy
@@ -85,7 +86,7 @@ CASES = (
     Case(
         name="Adult, default promise",
         table="adult",
-        promise=Promise(k=20, d=2, max_share=SAFE_SHARE, max_source_share=SAFE_SOURCE_SHARE),
+        promise=Promise(k=20, d=2, **bounds_of({}, d=2)),
         cost=Cost.RANGE,
         gcp=0.160,
     ),

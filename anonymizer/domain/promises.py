@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 from anonymizer.domain.criteria.criterion import ClassCriterion, Of
 from anonymizer.domain.criteria.registry import CRITERIA, FURTHER, criteria_of, with_fields
 
-SAFE_SHARE, SAFE_SOURCE_SHARE = (each.safe for each in FURTHER if each.safe is not None)
-
 
 @with_fields(lambda: {each.name: (Any, each.default) for each in FURTHER})
 @dataclass(frozen=True, slots=True, kw_only=True)

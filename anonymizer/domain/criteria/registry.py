@@ -11,7 +11,7 @@ from anonymizer.domain.criteria.criterion import ClassCriterion, Of
 T = TypeVar("T", bound=type)
 
 CRITERIA: tuple[ClassCriterion, ...] = tuple(import_module(each).CRITERION for each in MODULES)
-FURTHER = CRITERIA[3:]
+FURTHER = tuple(each for each in CRITERIA if each.name not in {"k", "d", "l"})
 """Those besides k, d and l, which models have defaults for and others name."""
 
 BY_D = [each for each in FURTHER if each.safe is not None]

@@ -40,6 +40,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import (
+    LEVELS,
     Company,
     Levels,
     lowest_shared_level,
@@ -98,6 +99,11 @@ def beat_of(
     widths = np.sqrt(times)
     beats: FloatArray = beat_s * np.where(moves, np.maximum(widths / _QUICKER, 1.0), widths)
     return beats
+
+
+def longest_beat_s(beat_s: float) -> float:
+    """Return how often a group of the largest places publishes at least, see `beat_of`."""
+    return float(beat_of(beat_s, LEVELS[-1]))
 
 
 _QUICKER = 3.0

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from anonymizer.algorithms.positions.atoms import LEVELS
-from anonymizer.algorithms.positions.cloaks.session import beat_of
+from anonymizer.algorithms.positions.cloaks.session import longest_beat_s
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
@@ -508,4 +507,4 @@ def _information_limit_s(settings: "Settings") -> float:
     if settings.region.mode != "session" or not session.beat_s:
         return settings.presence.ttl_s
     # A group divides its life into equal parts, so one of one part publishes once an epoch.
-    return max(float(beat_of(session.beat_s, LEVELS[-1])), session.epoch_s)
+    return max(longest_beat_s(session.beat_s), session.epoch_s)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import Shortage, shortage
-from anonymizer.algorithms.positions.atoms import LEVELS
-from anonymizer.algorithms.positions.cloaks.session import beat_of
+from anonymizer.algorithms.positions.cloaks.session import longest_beat_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.misfit import CAUSES, Misfit
@@ -106,7 +105,7 @@ class SilenceRule:
             self.patience_s += session.settle_s
         if settings.trips.enabled:
             self.patience_s += settings.trips.delay_s
-        self._longest_beat_s = float(beat_of(beat_s, LEVELS[-1]))
+        self._longest_beat_s = longest_beat_s(beat_s)
         self._topics = [each.topic for each in settings.inputs]
         adka = settings.adka
         self._ks = published_k(adka)
