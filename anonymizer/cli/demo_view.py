@@ -28,9 +28,8 @@ _LINE_EVERY_S = 5.0
 _STARTING = "starting broker, simulator and gateway ..."
 _COMPILING = "compiling kernels in the background, once on this machine"
 BEAT = (
-    "Each device is published once a beat (session.beat_s), more rarely where devices are few;"
-    " newer positions replace those in between, because every release tells a little about where"
-    " a device drives."
+    "Each device is published once a beat; newer positions replace those in between, as every"
+    " release tells a bit of where a device drives."
 )
 """The same words as in the documentation, a test compares."""
 _RATE_SPAN = 10
