@@ -52,13 +52,14 @@ class Fleet:
         Each reports once a second.
     settle_s, seconds
         The measurement begins after the former, and lasts for the latter. By default it is a whole
-        `session.epoch_s`, and each group has published before.
+        `session.epoch_s`, each group has published before, and none was formed in the first minute,
+        in which nobody is known to move.
     """
 
     mode: str
     n_devices: int
     network: str = "city:10000"
-    settle_s: float = 40.0
+    settle_s: float = 130.0
     seconds: float = 60.0
 
 
