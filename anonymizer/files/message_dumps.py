@@ -40,6 +40,10 @@ class _Printed(msgspec.Struct):
     payload: Raw
     tst: str | None = None
 
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "_Printed(...)"
+
 
 class _Message(NamedTuple):
     """A message; `arrival_s` is NaN where nobody printed it."""
@@ -47,6 +51,10 @@ class _Message(NamedTuple):
     topic: str
     payload: bytes
     arrival_s: float
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "_Message(...)"
 
 
 _PRINTED = msgspec.json.Decoder(_Printed)

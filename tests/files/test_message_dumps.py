@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anonymizer.errors import InputError
-from anonymizer.files.message_dumps import is_dump, read_dump
+from anonymizer.files.message_dumps import _PRINTED, _message_of, is_dump, read_dump
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from tests.cli.support import anonymizer
@@ -158,3 +158,10 @@ def test_a_dump_is_cloaked_by_one_command(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     assert "48 messages of MQTT with 48 positions" in told.stderr
     assert (tmp_path / "out.jsonl").stat().st_size
+
+
+def test_no_message_shows_its_device_or_place() -> None:
+    line = b'positions/veh-17 {"lat": 60.17, "lon": 24.94}'
+    assert repr(_message_of(line)) == "_Message(...)"
+    said = b'{"topic": "positions/veh-17", "payload": {"lat": 60.17}}'
+    assert repr(_PRINTED.decode(said)) == "_Printed(...)"
