@@ -312,6 +312,7 @@ class _Position:
         self._has_place = paths.lat is not None and paths.lon is not None
         self._halves = paths.halves
         self._names = tuple(sensed)
+        self._no_readings = [UNSET] * len(sensed)
         steps = {part for path, _ in wanted if path is not None for part in path.parts}
         n_searches = sum(isinstance(part, ArraySearch) for part in steps)
         self._least_bytes = (
@@ -401,12 +402,15 @@ class _Position:
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
         if type(stated) is float:
             return stated / self._per_degree
-        if stated is None or (isinstance(stated, str) and is_no_value(stated)):
-            return Outcome.INVALID__NO_FIX
-        value = None if stated is UNSET else _number(stated)
-        return Outcome.INVALID__SCHEMA if value is None else value / self._per_degree
+        value = None if stated is None or stated is UNSET else _number(stated)
+        if value is not None:
+            return value / self._per_degree
+        no_value = stated is None or (isinstance(stated, str) and is_no_value(stated))
+        return Outcome.INVALID__NO_FIX if no_value else Outcome.INVALID__SCHEMA
 
     def _readings(self, parts: Sequence[Any]) -> Readings:
+        if parts == self._no_readings:
+            return None
         readings = {}
         for name, part in zip(self._names, parts, strict=True):
             if part is UNSET or part is None:

@@ -17,7 +17,7 @@ Conditions: TypeAlias = Mapping["JsonPath", Sequence[Scalar]]
 """The values that a field may have for a message to be selected, by the path of the field."""
 
 _WHOLE_MESSAGE = "$"
-_MOST_WRITTEN = 1000
+_MOST_PLACES = 1000
 _NOWHERE = "nowhere"
 """Field of a slot without a path."""
 _STRING = Decoder(str)
@@ -166,8 +166,8 @@ class _Leaf(NamedTuple):
         return None
 
 
-class _Object(NamedTuple):
-    """An object on the way to wanted values, as a struct with the fields that lead on."""
+class _Parts(NamedTuple):
+    """An object or array on the way to wanted values, as a struct with the fields that lead on."""
 
     kind: Any
     slots: list[int]
@@ -183,28 +183,6 @@ class _Object(NamedTuple):
             part = getattr(value, field)
             if part is UNSET:
                 continue
-            if part is None:
-                for slot in child.slots:
-                    values[slot] = None
-            elif (wrong := child.fill(part, values)) is not None:
-                return wrong
-        return None
-
-
-class _Array(NamedTuple):
-    """An array on the way to wanted values; its parts are decoded one by one."""
-
-    kind: Any
-    slots: list[int]
-    children: Sequence[tuple[int, Decoder[Any], "_Node"]]
-
-    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  list of Raw
-        for index, decoder, child in self.children:
-            if index >= len(value):
-                continue
-            part = read_part(decoder, value[index])
-            if isinstance(part, Outcome):
-                return part
             if part is None:
                 for slot in child.slots:
                     values[slot] = None
@@ -273,12 +251,12 @@ def _searched_value(part: Raw) -> str | None:
     return digits.decode() if digits.removeprefix(b"-").isdigit() else None
 
 
-_Node: TypeAlias = _Leaf | _Object | _Array | _Searched
+_Node: TypeAlias = _Leaf | _Parts | _Searched
 
 
 def _flat_getter(root: _Node, n_slots: int) -> Callable[[Any], Iterable[Any]] | None:
     """Return what takes the values of all slots from an object without further levels at once."""
-    if not isinstance(root, _Object) or root.children or n_slots < 2:  # of one it takes no tuple
+    if not isinstance(root, _Parts) or root.children or n_slots < 2:  # of one it takes no tuple
         return None
     field_of = {slot: field for field, slot in root.leaves}
     return attrgetter(*(field_of.get(slot, _NOWHERE) for slot in range(n_slots)))
@@ -303,35 +281,47 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
         return tree
     children = [(key, _node(below)) for key, below in tree.items()]
     slots = [slot for _, child in children for slot in child.slots]
-    if children and all(isinstance(key, int) for key, _ in children):
-        elements = [
-            (key, Decoder(_or_null(child.kind)), child)
-            for key, child in children
-            if isinstance(key, int)
-        ]
-        return _Array(list[Raw], slots, elements)
     searches = {key: child for key, child in children if isinstance(key, ArraySearch)}
     if children and len(searches) == len(children):
         return _searched(searches, slots)
-    if not all(isinstance(key, str) for key, _ in children):
+    kinds = {type(key) for key, _ in children}
+    if kinds - {str} and kinds - {int}:
         raise ValueError("a part of the message cannot be an object and an array")
-    names = {f"f{i}": str(key) for i, (key, _) in enumerate(children)}
-    kind = msgspec.defstruct(
-        "Part",
-        [
-            (name, _or_null(child.kind) | UnsetType, UNSET)
-            for name, (_, child) in zip(names, children, strict=True)
-        ],
-        bases=(Stated,),
-        namespace={_NOWHERE: UNSET},
-        rename=names,
-        gc=False,
-    )
-    fields = [(name, child) for name, (_, child) in zip(names, children, strict=True)]
+    kind = _struct_of_array(children) if kinds == {int} else _struct_of_object(children)
+    fields = [(_field(key, i), child) for i, (key, child) in enumerate(children)]
     leaves = [
         (name, slot) for name, child in fields if isinstance(child, _Leaf) for slot in child.slots
     ]
-    return _Object(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
+    return _Parts(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
+
+
+def _field(key: Step, i: int) -> str:
+    """Return how a struct calls a part: by its place in an array, by a number in an object."""
+    return f"f{key if isinstance(key, int) else i}"
+
+
+def _struct_of_object(children: Sequence[tuple[Step, _Node]]) -> Any:  # noqa: ANN401  a type
+    names = {_field(key, i): str(key) for i, (key, _) in enumerate(children)}
+    fields = [
+        (name, _or_null(child.kind) | UnsetType, UNSET)
+        for name, (_, child) in zip(names, children, strict=True)
+    ]
+    return _struct(fields, rename=names)
+
+
+def _struct_of_array(children: Sequence[tuple[Step, _Node]]) -> Any:  # noqa: ANN401  a type
+    """Return a struct whose fields are the first places of an array, as far as one is wanted."""
+    kind_of = {int(str(place)): _or_null(child.kind) | UnsetType for place, child in children}
+    last = max(kind_of)
+    if last >= _MOST_PLACES:
+        raise ValueError(f"a place in an array must be below {_MOST_PLACES:,}")
+    fields = [(f"f{place}", kind_of.get(place, Raw), UNSET) for place in range(last + 1)]
+    return _struct(fields, array_like=True)
+
+
+def _struct(fields: Sequence[tuple[str, Any, Any]], **how: Any) -> Any:  # noqa: ANN401  a type
+    nowhere = {_NOWHERE: UNSET}
+    return msgspec.defstruct("Part", fields, bases=(Stated,), namespace=nowhere, gc=False, **how)
 
 
 def _searched(children: Mapping[ArraySearch, _Node], slots: list[int]) -> _Searched:
@@ -420,6 +410,6 @@ def _json_of(tree: Any) -> Any:  # noqa: ANN401  any JSON
     if not all(isinstance(key, int) for key in parts):
         raise ValueError("a part of the message cannot be an object and an array")
     n = max(int(key) for key in parts) + 1
-    if n > _MOST_WRITTEN:
-        raise ValueError(f"no array of more than {_MOST_WRITTEN} places is written")
+    if n > _MOST_PLACES:
+        raise ValueError(f"no array of more than {_MOST_PLACES:,} places is written")
     return [parts.get(index) for index in range(n)]

@@ -213,6 +213,7 @@ def test_readings_alone_are_a_message_where_a_registry_says_where_devices_stand(
         ({"lat": "a.b", "lon": "a"}, "a is on the way to other values"),
         ({"lat": "a", "lon": "b", "readings": {"c": "a"}}, "different types"),
         ({"lat": "a.0", "lon": "a.b"}, "cannot be an object and an array"),
+        ({"lat": "a.1000", "lon": "a.1"}, "a place in an array must be below 1,000"),
         ({"lat": "a", "lon": "b", "time_unit": "min"}, "time_unit"),
         ({"lat": "a", "lon": "b", "where": {"c": []}}, "where"),
         ({"lat": "a", "lon": "b", "where": {"c..d": 1}}, "keys separated by dots"),

@@ -223,32 +223,38 @@ def messages(reader: str) -> Iterable[bytes]:
 SOUND = b"[" + b",".join([b'{"lat":1,"lon":2}'] * 5555) + b"]"
 
 
-def seconds_of(decode: Callable[[bytes], object], payload: bytes, *, enough_s: float) -> float:
-    """Return the CPU time that a message takes, the least of some tries."""
-    least_s = inf
-    for _ in range(5):
-        began = time.process_time()
-        decode(payload)
-        least_s = min(least_s, time.process_time() - began)
-        if least_s < enough_s:
-            break
-    return least_s
+def seconds_of(decode: Callable[[bytes], object], payload: bytes) -> float:
+    """Return the CPU time that a message takes once."""
+    began = time.process_time()
+    decode(payload)
+    return time.process_time() - began
+
+
+def is_in_time(decode: Callable[[bytes], object], payload: bytes) -> bool:
+    """Return whether a message takes 10 ms for each 100 kB, or 10 times what `json.loads` does.
+
+    The least of some tries, in turns: what is busy beside the test, and what is slow, is so for
+    both.
+    """
+    size = max(len(payload), 100_000) / 100_000
+    least_s = loads_s = inf
+    for _ in range(20):
+        least_s = min(least_s, seconds_of(decode, payload))
+        if least_s <= 0.01 * size:
+            return True
+        loads_s = min(loads_s, seconds_of(json.loads, SOUND))
+        if least_s <= 10 * loads_s * size:
+            return True
+    return False
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_no_generated_message_costs_more_than_10_ms_for_each_100_kb(reader: str) -> None:
-    """On a machine that is slow or busy, than 10 times json.loads.
-
-    The dearest take 5 to 7 times as long as that, and up to 7.6 beside other tests, which share the
-    caches of the processor.
-    """
+    """On a machine that is slow or busy, than 10 times json.loads; the dearest take 7 times."""
     decode, n = READERS[reader](), 0
     for payload in messages(reader):
         n += 1
-        size = max(len(payload), 100_000) / 100_000
-        if seconds_of(decode, payload, enough_s=0.01 * size) > 0.01 * size:
-            allowed_s = size * max(0.01, 10 * seconds_of(json.loads, SOUND, enough_s=0.0))
-            assert seconds_of(decode, payload, enough_s=allowed_s) <= allowed_s, payload[:60]
+        assert is_in_time(decode, payload), payload[:60]
     assert n > 200
 
 
@@ -273,14 +279,10 @@ def test_a_batch_of_many_positions_is_read_whatever_the_paths() -> None:
 def test_a_message_of_many_small_items_costs_10_ms_for_each_100_kb_at_most(bomb: str) -> None:
     codec, payload = BOMBS[bomb]
     decode = CODECS[codec]
-    seconds = []
-    for _ in range(3):
-        began = time.process_time()
-        found = decode(payload)
-        seconds.append(time.process_time() - began)
-        assert len(found) == 1
-        assert all(isinstance(each, Outcome) for each in found)
-    assert min(seconds) <= 0.01 * max(len(payload), 100_000) / 100_000
+    found = decode(payload)
+    assert len(found) == 1
+    assert all(isinstance(each, Outcome) for each in found)
+    assert is_in_time(decode, payload)
     tracemalloc.start()
     decode(payload)
     _, peak = tracemalloc.get_traced_memory()
