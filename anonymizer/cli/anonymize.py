@@ -154,6 +154,8 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
+    from anonymizer.domain.criteria.registry import FURTHER
+
     size, loss = report.class_size, report.gcp
     table = Table(title=escape(title), show_header=False, box=None, title_justify="left")
     table.add_column(justify="left")
@@ -166,11 +168,10 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row(
         "  size, smallest / median / largest", f"{size.min:,} / {size.median:g} / {size.max:,}"
     )
-    table.add_row("fewest persons in a class (k)", f"{report.k:,}")
-    table.add_row("fewest values of a QI (d)", f"{min(qi.d for qi in report.qis)}")
-    for sensitive in report.sensitive:
-        table.add_row(f"fewest values of {escape(sensitive.name)} (l)", f"{sensitive.l}")
-    table.add_row("largest share of a value", f"{max(qi.max_share for qi in report.qis):.1%}")
+    for each in report.kept():
+        if each.is_asked or each.criterion not in FURTHER:
+            asked = f", asked {each.asked}" if each.is_asked else ""
+            table.add_row(f"{escape(each.what)}{asked}", each.reached)
     table.add_row(f"rows with a value above {report.share:.0%}", f"{report.n_above:,}")
     table.add_row("GCP range", f"{loss.range:.4f}")
     table.add_row("GCP set", f"{loss.set:.4f}")

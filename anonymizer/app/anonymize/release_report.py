@@ -1,13 +1,13 @@
 """Report on a release: criteria requested and reached, information loss, leaks and warnings."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, create_model
 
 from anonymizer.app.table_options import CostName
-from anonymizer.domain.criteria.criterion import Of
-from anonymizer.domain.criteria.registry import FURTHER
+from anonymizer.domain.criteria.criterion import ClassCriterion, Of
+from anonymizer.domain.criteria.registry import CRITERIA, FURTHER, criteria_of
 from anonymizer.files.coded_table import Origin
 from anonymizer.files.meanings import Fold
 
@@ -179,6 +179,16 @@ class ReleaseSettings(_Part):
     bands: dict[str, tuple[float, ...]] = {}
 
 
+class KeptCriterion(NamedTuple):
+    """One line of what was asked of the classes, and what the worst of them reaches, as told."""
+
+    criterion: ClassCriterion
+    what: str
+    asked: str
+    reached: str
+    is_asked: bool
+
+
 class AnonymizeReport(_Part):
     """Report on the release of a table; the criteria reached are those of the worst class.
 
@@ -258,3 +268,38 @@ class AnonymizeReport(_Part):
             for leak in self.leaks
             if leak.knows == "labels" and names.issuperset(leak.learned) == sensitive
         )
+
+    def kept(self) -> Iterator[KeptCriterion]:
+        """Yield each criterion, and each column of which one is asked, in the order of help."""
+        k = CRITERIA[0]
+        yield KeptCriterion(k, k.row, str(self.asked.k), str(self.k), is_asked=True)
+        for criterion in criteria_of(Of.QI, Of.SOURCE):
+            bound = getattr(self.asked, criterion.name)
+            of = self.qis if criterion.of is Of.QI else self.sources
+            if criterion.of_each:
+                for each in of:
+                    if not criterion.per_attribute or each.name in bound:
+                        yield self._kept(criterion, each)
+                continue
+            worst = max if criterion.is_most else min
+            reached = worst(getattr(each, criterion.key) for each in of)
+            yield _line(criterion, criterion.row, bound, reached)
+        for attribute in self.sensitive:
+            for criterion in criteria_of(Of.SENSITIVE):
+                yield self._kept(criterion, attribute)
+
+    def _kept(
+        self, criterion: ClassCriterion, of: "QuasiIdentifier | Source | Sensitive"
+    ) -> KeptCriterion:
+        bound = getattr(self.asked, criterion.name)
+        bound = bound[of.name] if criterion.per_attribute else bound
+        return _line(criterion, criterion.row.format(of.name), bound, getattr(of, criterion.key))
+
+
+def _line(
+    criterion: ClassCriterion, what: str, bound: float | None, reached: float | None
+) -> KeptCriterion:
+    is_asked = bound is not None and criterion.is_asked(bound)
+    return KeptCriterion(
+        criterion, what, criterion.told(bound), criterion.told(reached), is_asked=is_asked
+    )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 from anonymizer.app.anonymize.class_charts import class_sizes, losses, shares
 from anonymizer.app.anonymize.publication import Publication
@@ -12,8 +11,8 @@ from anonymizer.app.anonymize.release_report import (
     QuasiIdentifier,
     Sensitive,
 )
-from anonymizer.domain.criteria.criterion import ClassCriterion, Of
-from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import criteria_of
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #d0d0d0; --soft: #f3f4f6; --ink: #222; --paper: #fff; }
@@ -148,26 +147,8 @@ def _key_figures(report: AnonymizeReport) -> str:
 
 
 def _promise(report: AnonymizeReport) -> str:
-    rows = [[CRITERIA[0].row, str(report.asked.k), str(report.k)]]
-    for criterion in criteria_of(Of.QI, Of.SOURCE):
-        bound = getattr(report.asked, criterion.name)
-        if criterion.of_each:
-            rows += [_row(criterion, bound, qi) for qi in report.qis if qi.name in bound]
-        else:
-            of = report.qis if criterion.of is Of.QI else report.sources
-            worst = max if criterion.is_most else min
-            figures = [getattr(each, criterion.key) for each in of]
-            rows.append([criterion.row, criterion.told(bound), criterion.told(worst(figures))])
-    for attribute in report.sensitive:
-        for criterion in criteria_of(Of.SENSITIVE):
-            rows.append(_row(criterion, getattr(report.asked, criterion.name), attribute))
+    rows = [[each.what, each.asked, each.reached] for each in report.kept()]
     return _table(["", "asked", "reached"], rows)
-
-
-def _row(criterion: ClassCriterion, bound: Any, of: QuasiIdentifier | Sensitive) -> list[str]:  # noqa: ANN401  a number, or one for each name
-    bound = bound[of.name] if criterion.per_attribute else bound
-    reached = getattr(of, criterion.key)
-    return [criterion.row.format(of.name), criterion.told(bound), criterion.told(reached)]
 
 
 def _told(of: QuasiIdentifier | Sensitive, kind: Of) -> list[str]:
