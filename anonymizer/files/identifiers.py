@@ -5,6 +5,7 @@ each value is somebody's, and anything else that most people have for themselves
 need not identify anybody, and what is not may: a reader of the table knows.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -89,6 +90,7 @@ _LEAST_CELLS = 20
 """Fewer cells are often all different by chance."""
 _MANY_WORDS = 5
 _MIXES = 5
+_CELL = pl.col("cell")
 
 
 class Recognized(NamedTuple):
@@ -163,8 +165,9 @@ def recognized(column: pl.Series) -> Recognized | None:
 
 
 def _of_one_form(there: pl.Series, times: pl.Series, n: int) -> Recognized | None:
-    for kind, form in _FORMS.items():
-        fits = there.str.contains(form)
+    forms = there.to_frame().select(**{kind: _CELL.str.contains(x) for kind, x in _FORMS.items()})
+    for kind in _FORMS:
+        fits = forms[kind]
         if (check := _CHECKS.get(kind)) is not None and fits.any():
             fits &= pl.Series([check(x) for x in there.set(~fits, "")], dtype=pl.Boolean)
         n_cells = int(times.filter(fits).sum())
@@ -201,22 +204,22 @@ def _enough(kind: str, n_cells: int, n: int) -> bool:
 
 def _looser(name: str, there: pl.Series) -> list[tuple[str, pl.Series]]:
     """Return kinds of which few people share a value, and which of the values look like it."""
-    has_digit, has_letter = there.str.contains(r"\d"), there.str.contains(r"\p{L}")
-    n_digits = there.str.count_matches(r"\d")
-    phone = there.str.contains(_PHONE) & there.str.contains(_PHONE_SIGN)
-    phone &= ~there.str.contains(_NO_PHONE) & (n_digits >= _PHONE_DIGITS)
-    serial = there.str.contains(_SERIAL) & has_digit & has_letter & ~there.str.contains(_NO_SERIAL)
-    serial &= (there.str.len_chars() > _FEW_HAVE_IT) & (n_digits > 1)
-    found = [("phone numbers", phone), ("names of people", there.str.contains(_NAME))]
+    n_digits = _CELL.str.count_matches(r"\d")
+    phone = _CELL.str.contains(_PHONE) & _CELL.str.contains(_PHONE_SIGN)
+    phone &= ~_CELL.str.contains(_NO_PHONE) & (n_digits >= _PHONE_DIGITS)
+    serial = _CELL.str.contains(_SERIAL) & (n_digits > 1) & _CELL.str.contains(r"\p{L}")
+    serial &= ~_CELL.str.contains(_NO_SERIAL) & (_CELL.str.len_chars() > _FEW_HAVE_IT)
+    kinds = [("phone numbers", phone), ("names of people", _CELL.str.contains(_NAME))]
     if len(there) >= _LEAST_CELLS:
-        found += [
+        kinds += [
             ("licence plates or serial numbers", serial),
-            ("names of people", there.str.contains(_OTHER_NAME)),
+            ("names of people", _CELL.str.contains(_OTHER_NAME)),
         ]
-    found.append(("street addresses", there.str.contains(_ADDRESS)))
-    if pl.Series([name]).str.contains(_PLACE_NAME).all():
-        found.append(("coordinates", there.str.contains(_FRACTION)))
-    return found
+    kinds.append(("street addresses", _CELL.str.contains(_ADDRESS)))
+    if re.search(_PLACE_NAME, name):
+        kinds.append(("coordinates", _CELL.str.contains(_FRACTION)))
+    fits = there.to_frame().select(each.alias(str(i)) for i, (_, each) in enumerate(kinds))
+    return [(kind, fits[str(i)]) for i, (kind, _) in enumerate(kinds)]
 
 
 def _is_iban(cell: str) -> bool:

@@ -104,12 +104,7 @@ class World(Rig):
             "status/why": self.watch.silent.encode(),
             "messages": b"\n".join(each.topic.encode() + each.payload for each in output.messages),
             "metrics": generate_latest(self.metrics.public),
-            "exact": b"\n".join(
-                str(sample).encode()
-                for family in self.metrics.exact.collect()
-                if family.name == "anonymizer_positions"
-                for sample in family.samples
-            ),
+            "exact": repr(self.flow.ledger.counts()).encode(),
             "state": state(self.settings, shown, ready=True).payload,
             "rejected": json.dumps(rejected(shown)).encode(),
             "map": msgspec.json.encode([self.screen.rows(), self.screen.pulse.take(self.now)]),
