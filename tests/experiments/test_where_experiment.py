@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anonymizer.audit.attacks.tracking import ADVERSARIES
+from anonymizer.audit.attacks.tracking import ADVERSARIES, MOST_TIMES_NONE
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments.result_files import rows_written
@@ -111,3 +111,19 @@ def test_the_picture_shows_the_stronger_adversary_and_names_fleets_that_stand(
     assert b"<svg" in first
     draw(marks, tmp_path / "fresh.svg")
     assert (tmp_path / "fresh.svg").read_bytes() == first, "equal figures make equal files"
+
+
+NOTES = Path(__file__).parents[2] / "notes" / "attacks.md"
+
+
+def test_every_fleet_of_the_notes_is_in_the_picture_but_the_taxis() -> None:
+    marks = read_marks([NOTES])
+    section = NOTES.read_text(encoding="utf-8").split("## Tracking, fleet by fleet\n")[1]
+    table = [row for row in section.split("\n## ")[0].splitlines() if row.startswith("| ")][1:]
+    assert len(marks) == sum("taxis" not in row and "the same" not in row for row in table)
+    alike = [mark for mark in marks if mark.settings == DEFAULT and not mark.name]
+    assert [mark.n_devices for mark in alike] == [20, 50, 100, 200, 1000, 10_000]
+    assert all(mark.belief <= MOST_TIMES_NONE for mark in marks if mark.settings == DEFAULT)
+    assert {mark.settings for mark in marks} >= {DEFAULT, "snapshot"}
+    lots = next(mark for mark in marks if mark.name == "half in lots")
+    assert f"| {lots.age_s:.0f} s |" in next(row for row in table if "half in lots" in row)
