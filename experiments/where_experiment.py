@@ -23,7 +23,8 @@ tenth, and the share of victims whose belief is above one half. Beside it is the
 release (`none`), with a release of other devices (`placebo`), and with hindsight. `times` is
 `followed` in multiples of `none`. `age` is the time since what is known of a device was published,
 `valid` the share of device-time in which it is valid. `--quick` has some hundred victims and takes
-at most a minute of CPU for each fleet; `--no-hindsight` takes half as long.
+at most a minute of CPU for each fleet; `--no-hindsight` takes half as long. `--csv FILE` keeps the
+figures, one line a fleet, for the picture of `where_chart`.
 """
 
 import argparse
@@ -59,6 +60,8 @@ from anonymizer.files.release_lines import Released
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.tick.engine import PositionEngine, TickRelease
 from anonymizer.settings import Settings
+from experiments.result_files import Row as Record
+from experiments.result_files import rows_written
 from experiments.tracking_experiment import START, drive, released
 from simulator.traffic import Traffic
 
@@ -133,6 +136,33 @@ class Row:
         """Return mean, mean of the most exposed tenth and share above one half, by adversary."""
         column = self.minutes.index(minute)
         return {name: summary(each[:, column]) for name, each in self.near.items()}
+
+    def record(self, settings: str) -> Record:
+        """Return the figures under the names of `COLUMNS`; `settings` says what was not default.
+
+        Ratios are to the belief without a release, after the longest time.
+        """
+        found = self.figures(self.minutes[-1])
+        none = found.pop("none")
+        cells = {"fleet": self.fleet, "settings": settings, "victims": len(self.near["none"])}
+        for name in ADVERSARIES[1:]:
+            of = found.get(name)
+            cells[name] = of and of[0] / none[0]
+            cells[f"{name}_tenth"] = of and of[1] / none[1]
+        served = {"nodes": self.nodes, "valid": self.valid, "age_s": self.age_s}
+        return {**cells, "none": none[0], "none_tenth": none[1], **served, "cpu_s": self.cpu_s}
+
+
+COLUMNS = (
+    "fleet",
+    "settings",
+    "victims",
+    *(name for each in ADVERSARIES for name in (each, f"{each}_tenth")),
+    "nodes",
+    "valid",
+    "age_s",
+    "cpu_s",
+)
 
 
 def summary(belief: FloatArray) -> tuple[float, float, float]:
@@ -416,26 +446,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--targets", type=int, help="most victims from each moment")
     parser.add_argument("--quick", action="store_true", help="fewer victims")
     parser.add_argument("--no-hindsight", action="store_true", help="leave out who looks back")
+    parser.add_argument("--csv", type=Path, default=Path(os.devnull), help="keep the figures")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
     options = parser.parse_args(arguments)
     settings = with_values(Settings(), options.set)
     say = partial(print, flush=True)
-    say(header((1, 3, 5)))
-    for fleet in options.fleet or FLEETS:
-        n_fleets, n_targets = size_of(fleet, quick=options.quick)
-        say(
-            line(
-                run_fleet(
-                    fleet,
-                    settings,
-                    data=options.data,
-                    n_fleets=options.fleets or n_fleets,
-                    n_starts=options.starts,
-                    n_targets=options.targets or n_targets,
-                    adversaries=ADVERSARIES[: 3 if options.no_hindsight else 4],
-                )
+
+    def records() -> Iterator[Record]:
+        for fleet in options.fleet or FLEETS:
+            n_fleets, n_targets = size_of(fleet, quick=options.quick)
+            row = run_fleet(
+                fleet,
+                settings,
+                data=options.data,
+                n_fleets=options.fleets or n_fleets,
+                n_starts=options.starts,
+                n_targets=options.targets or n_targets,
+                adversaries=ADVERSARIES[: 3 if options.no_hindsight else 4],
             )
-        )
+            say(line(row))
+            yield row.record(" ".join(options.set))
+
+    say(header((1, 3, 5)))
+    for _ in rows_written(records(), COLUMNS, options.csv):
+        pass
 
 
 def size_of(fleet: str, *, quick: bool) -> tuple[int, int]:

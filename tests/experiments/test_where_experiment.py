@@ -1,13 +1,19 @@
 """The experiment on where devices are: its fleets, its figures and its table."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from anonymizer.audit.attacks.tracking import ADVERSARIES
+from anonymizer.audit.attacks.tracking import ADVERSARIES, MOST_TIMES_NONE
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
+from experiments.result_files import rows_written
 from experiments.tracking_experiment import released
+from experiments.where_chart import DEFAULT, draw, read_marks
 from experiments.where_experiment import (
+    COLUMNS,
     Row,
     even,
     header,
@@ -57,3 +63,67 @@ def test_a_row_has_a_cell_for_each_column() -> None:
     text = line(row)
     assert text.count("|") == header((1, 3)).splitlines()[0].count("|")
     assert "1.00 / 1.00" in text
+
+
+def _kept(file: Path, fleet: str, settings: str, followed: float, hindsight: float | None) -> Path:
+    """Keep the figures of one fleet, whose belief without a release is .1."""
+    near = {
+        "none": np.full((20, 2), 0.1),
+        "placebo": np.full((20, 2), 0.1),
+        "followed": np.full((20, 2), 0.1 * followed),
+    }
+    if hindsight is not None:
+        near["hindsight"] = np.full((20, 2), 0.1 * hindsight)
+    record = Row(fleet, (1, 5), near, 245.0, 0.95, 4.0, 30.0).record(settings)
+    assert list(rows_written([record], COLUMNS, file)) == [record]
+    return file
+
+
+def test_the_figures_of_a_fleet_are_kept_with_the_settings_that_were_tried(tmp_path: Path) -> None:
+    file = _kept(tmp_path / "kept.csv", "even:200", "session.beat_s=10", 1.5, 1.25)
+    with file.open(encoding="utf-8") as lines:
+        (row,) = csv.DictReader(lines)
+    assert (row["fleet"], row["settings"], row["victims"]) == (
+        "even:200",
+        "session.beat_s=10",
+        "20",
+    )
+    shown = ("placebo", "followed", "followed_tenth", "hindsight", "none")
+    assert [float(row[name]) for name in shown] == pytest.approx([1.0, 1.5, 1.5, 1.25, 0.1])
+
+
+def test_the_picture_shows_the_stronger_adversary_and_names_fleets_that_stand(
+    tmp_path: Path,
+) -> None:
+    files = [
+        _kept(tmp_path / "a.csv", "even:200", "", 1.5, 1.75),
+        _kept(tmp_path / "b.csv", "lots:200:0.5", "", 1.5, None),
+        _kept(tmp_path / "c.csv", "taxis:18", "", 1.5, None),
+    ]
+    marks = read_marks(files)
+    assert [(mark.settings, mark.n_devices, mark.name) for mark in marks] == [
+        (DEFAULT, 200, ""),
+        (DEFAULT, 200, "lots:200:0.5"),
+    ], "nobody has counted the taxis"
+    assert [mark.belief for mark in marks] == pytest.approx([1.75, 1.5])
+    draw(marks, tmp_path / "fresh.svg")
+    first = (tmp_path / "fresh.svg").read_bytes()
+    assert b"<svg" in first
+    draw(marks, tmp_path / "fresh.svg")
+    assert (tmp_path / "fresh.svg").read_bytes() == first, "equal figures make equal files"
+
+
+NOTES = Path(__file__).parents[2] / "notes" / "attacks.md"
+
+
+def test_every_fleet_of_the_notes_is_in_the_picture_but_the_taxis() -> None:
+    marks = read_marks([NOTES])
+    section = NOTES.read_text(encoding="utf-8").split("## Tracking, fleet by fleet\n")[1]
+    table = [row for row in section.split("\n## ")[0].splitlines() if row.startswith("| ")][1:]
+    assert len(marks) == sum("taxis" not in row and "the same" not in row for row in table)
+    alike = [mark for mark in marks if mark.settings == DEFAULT and not mark.name]
+    assert [mark.n_devices for mark in alike] == [20, 50, 100, 200, 1000, 10_000]
+    assert all(mark.belief <= MOST_TIMES_NONE for mark in marks if mark.settings == DEFAULT)
+    assert {mark.settings for mark in marks} >= {DEFAULT, "snapshot"}
+    lots = next(mark for mark in marks if mark.name == "half in lots")
+    assert f"| {lots.age_s:.0f} s |" in next(row for row in table if "half in lots" in row)
