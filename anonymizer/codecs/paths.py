@@ -108,7 +108,8 @@ class PathReader:
     ------
     ValueError
         If a path leads through the value of another one, two paths to one value differ in its
-        type, or a part of the message would have to be an object and an array at once.
+        type, a part of the message would have to be an object and an array at once, or a place in
+        an array is not below 1,000.
     """
 
     def __init__(self, wanted: Sequence[tuple[JsonPath | None, Any]]) -> None:

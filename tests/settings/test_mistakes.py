@@ -63,7 +63,7 @@ WRONG = [
     ),
     (
         '[[inputs]]\ncodec="json"\npayload={lat="4000",lon="0"}\necho="cloaked/{pseudonym}"\n',
-        "inputs (no. 1): echo: no array of more than 1000 places is written",
+        "inputs (no. 1): payload: a place in an array must be below 1,000",
     ),
     (
         '[[inputs]]\nkind="public"\necho="cloaked/own"\n',
