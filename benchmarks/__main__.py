@@ -26,13 +26,14 @@ from benchmarks.decode import decode
 from benchmarks.density import density
 from benchmarks.durable import Backlog, durable
 from benchmarks.end_to_end import GATEWAY, Climb, end_to_end
+from benchmarks.followers import Load, followers
 from benchmarks.freshness import Fleet, freshness
 from benchmarks.gaps import Blows, gaps
 from benchmarks.kaca import kaca
 from benchmarks.memory import memory
 from benchmarks.newcomers import newcomers
 from benchmarks.pipeline import pipeline
-from benchmarks.plan import plan
+from benchmarks.plan import SIZES, plan
 from benchmarks.record_stages import Windows, ranges
 from benchmarks.records import best, records
 from benchmarks.regions import districts, regions
@@ -140,6 +141,11 @@ BENCHMARKS = {
         ],
         [ClusterClimb(2, 1, (300,), n_districts=2, settle_s=1.0, seconds=5.0, network="city:400")],
     ),
+    "followers": Benchmark(
+        followers,
+        [Load(1, (2_000, 1_000, 5_000)), Load(100, (5_000, 10_000))],
+        [Load(1, (300,), warm_s=1.0, settle_s=1.0, seconds=5.0, network="city:400")],
+    ),
     "bus": Benchmark(
         bus,
         [
@@ -152,7 +158,7 @@ BENCHMARKS = {
         [BusBacklog("native", 2_000, n_devices=200, network="city:400")],
     ),
     "gaps": Benchmark(gaps, [Blows(20, 7)], [Blows(1, 1, n_devices=200, network="city:400")]),
-    "plan": Benchmark(plan, (100_000, 1_000_000, 10_000_000), (100_000,)),
+    "plan": Benchmark(plan, SIZES, SIZES[:1]),
     "end_to_end": Benchmark(
         end_to_end,
         [

@@ -255,7 +255,7 @@ async def _all(climbs: Sequence[Climb]) -> list[Result]:
     for n_replicas, alike in groupby(climbs, key=attrgetter("n_replicas")):
         with TemporaryDirectory(prefix="anonymizer-") as name:
             folder = Path(name)
-            with running_replicas(folder, n_replicas, java=JAVA) as kafka:
+            with running_replicas(folder, n_replicas, java=JAVA) as (kafka, *_):
                 for climb in alike:
                     for rate_per_s in climb.rates_per_s:
                         results.append(await _run(climb, rate_per_s, folder, kafka))

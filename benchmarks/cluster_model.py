@@ -1,7 +1,7 @@
 """Model of a cluster: what each program costs, and a simulation of how long messages take.
 
-The costs are fitted to runs of one worker alone (`python -m benchmarks cluster`). What the model
-says about more workers is a prediction, which the tests compare with runs of two and four.
+The costs are fitted to runs of one and two workers (`python -m benchmarks cluster`). What the model
+says about more is a prediction, which the tests compare with runs of four.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,6 @@ class Layout(NamedTuple):
         How many there are of each.
     tick_s
         Length of a tick.
-    broadcasts
-        Whether each district tells each about every tick, as those of the stored runs did.
     """
 
     rate_per_s: float
@@ -42,13 +40,11 @@ class Layout(NamedTuple):
     n_workers: int
     n_bridges: int = 1
     tick_s: float = 1.0
-    broadcasts: bool = False
 
     @classmethod
     def of(cls, row: Row) -> Self:
         """Return the layout of a stored run."""
-        layout = cls(row["sent/s"], row["sources"], row["districts"], row["workers"])
-        return layout._replace(broadcasts=True)
+        return cls(row["sent/s"], row["sources"], row["districts"], row["workers"])
 
     @property
     def messages_per_s(self) -> float:
@@ -57,8 +53,16 @@ class Layout(NamedTuple):
         Each source takes one of each bridge and each district, and each district one of each
         source.
         """
-        n = self.n_sources * (self.n_bridges + 2 * self.n_districts)
-        return (n + self.broadcasts * self.n_districts**2) / self.tick_s
+        return self.n_sources * (self.n_bridges + 2 * self.n_districts) / self.tick_s
+
+    @property
+    def batches_per_s(self) -> float:
+        """Partitions that are written to in a tick, by each writer, per second.
+
+        Every worker writes to the partitions of all stages, and a bridge a batch to each source.
+        """
+        of_workers = self.n_workers * self.n_stages
+        return (of_workers + self.n_bridges * self.n_sources) / self.tick_s
 
     @property
     def n_stages(self) -> int:
@@ -72,8 +76,8 @@ def _terms(program: str, layout: Layout) -> list[float]:
     return {
         "bridge": [float(at.n_bridges), at.rate_per_s],
         "workers": [float(at.n_workers), float(at.n_stages), at.messages_per_s, at.rate_per_s],
-        # Every worker writes to the partitions of all stages, in each of its transactions.
-        "kafka": [1.0, float(at.n_workers * at.n_stages), at.rate_per_s],
+        # A worker fetches whenever there is something, and ends its transactions.
+        "kafka": [1.0, float(at.n_workers), at.batches_per_s, at.rate_per_s],
     }[program]
 
 

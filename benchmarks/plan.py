@@ -1,7 +1,8 @@
 """Plan of large clusters, from measured costs: how many workers, partitions, brokers, and memory.
 
-The model is first compared with the runs of two and four workers that are stored beside it. They
-come from `python -m benchmarks stages cluster --json benchmarks/cluster.json`.
+The model is first compared with the runs of four workers that are stored beside it. They come from
+`python -m benchmarks stages cluster --json benchmarks/cluster.json`, and what copies cost from
+`python -m benchmarks followers --json benchmarks/followers.json`.
 """
 
 import json
@@ -14,27 +15,30 @@ import numpy as np
 from scipy.optimize import nnls
 
 from benchmarks.cluster_model import PROGRAMS, Costs, Layout, Row, simulate
+from benchmarks.followers import share_of_follower
+from benchmarks.slices import BUSY, MQTT, N_COPIES, Slice, cores_to_have
 from benchmarks.tables import Cell, Table
 
 STORED = Path(__file__).with_name("cluster.json")
 OTHERS = ("broker", "simulator", "analyst")
-_BUSY = 0.6
-"""Share of a core that is planned for: the rest is for what happens unevenly."""
+SIZES = (100_000, 1_000_000, 10_000_000)
+"""Fleets of which the manual speaks."""
 _STAGE_S = 0.25
 """Most work of one stage in a tick, in seconds, so that a tick passes within the next one."""
 _BUSIEST = {8: 0.140, 16: 0.106, 32: 0.066, 64: 0.057}
 """Share of the positions in the busiest of so many districts that are cut by load: taxis of San
 Francisco, by `python -m benchmarks.skew`. More districts do not divide the busiest place."""
-_REPLICAS = 3
 _KEPT_S = 3600.0
 """How long topics keep messages, see `anonymizer.cluster.kafka`."""
 _BROKER_CORES = 4
-_HOPS_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1)
+_HOPS_S, _FINER_S = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1), 0.01
 _WARM_UP = 4
 """Runs in which Kafka's code was being compiled: it then took up to four times as much CPU."""
 _LOAD = 5_000
 """Positions per second of the runs whose delay is compared."""
-_RUNS = 3
+_FITTED = 2
+"""Most workers of the runs that the costs come from: one does not tell what another adds."""
+_RUNS = 5
 """Simulations of one run: workers commit at other moments in each."""
 
 
@@ -49,6 +53,8 @@ class Stored(NamedTuple):
         The last rows of those of the benchmark `stages`.
     n_cores
         Of the machine.
+    follower
+        See `share_of_follower`.
     """
 
     runs: Sequence[Row]
@@ -56,6 +62,7 @@ class Stored(NamedTuple):
     stages: Row
     bytes_of: Row
     n_cores: int
+    follower: float
 
     @classmethod
     def read(cls, file: Path = STORED) -> "Stored":
@@ -63,13 +70,31 @@ class Stored(NamedTuple):
         found = json.loads(file.read_text(encoding="utf-8"))
         runs, sizes = (table["rows"] for table in found["benchmarks"]["cluster"])
         times, kinds, *_ = (table["rows"] for table in found["benchmarks"]["stages"])
-        return cls(runs, sizes, times[-1], kinds[-1], int(found["machine"]["cores"]))
+        n_cores = int(found["machine"]["cores"])
+        return cls(runs, sizes, times[-1], kinds[-1], n_cores, share_of_follower())
+
+    @property
+    def slices(self) -> list[Slice]:
+        """What a position costs alone in a message, and with many others; one copy of Kafka."""
+        rows = [row for row in self.runs[_WARM_UP:] if row["replicas"] == 1]
+        return [Slice.of(rows, n) for n in sorted({row["positions a message"] for row in rows})]
+
+    @property
+    def copying(self) -> float:
+        """Times the CPU of one broker that three take with all copies, at a rate of both."""
+        alone = [row for row in self.runs if row["positions a message"] == row["workers"] == 1]
+        three = [r for r in alone if r["replicas"] == N_COPIES and r["kept up"] == "yes"]
+        fastest = max(float(row["asked/s"]) for row in three)
+        # The last ones: in those before them Kafka's code was being compiled.
+        [*_, last] = [row for row in three if row["asked/s"] == fastest]
+        [*_, one] = [r for r in alone if r["replicas"] == 1 and r["asked/s"] == fastest]
+        return float(last["kafka, µs"] / one["kafka, µs"])
 
     @property
     def single(self) -> list[Row]:
         """The runs with one position in a message, and one broker of Kafka."""
         alone = [row for row in self.runs if row["positions a message"] == 1]
-        return [row for row in alone if row.get("replicas", 1) == 1]
+        return [row for row in alone if row["replicas"] == 1]
 
     @property
     def warm(self) -> list[Row]:
@@ -82,10 +107,15 @@ class Stored(NamedTuple):
         return [row for row in self.single if row["kept up"] == "yes" and row["asked/s"] >= _LOAD]
 
     def delay_s(self, costs: Costs, row: Row) -> float:
-        """Return the median delay that the simulation has for a run, other programs included."""
-        n_cores = self.n_cores - row["others' cores"]
+        """Return the median delay that the simulation has for a run.
+
+        Programs outside of the benchmark are taken to yield: whoever works beside it is asked to
+        start them with `nice`.
+        """
         layout = Layout.of(row)
-        runs = [simulate(costs, layout, n_cores=n_cores, n_ticks=10, seed=i) for i in range(_RUNS)]
+        runs = [
+            simulate(costs, layout, n_cores=self.n_cores, n_ticks=10, seed=i) for i in range(_RUNS)
+        ]
         return float(np.median(np.concatenate([run.delay_s for run in runs])))
 
     @property
@@ -96,22 +126,27 @@ class Stored(NamedTuple):
 
 
 def costs_of(stored: Stored) -> Costs:
-    """Return the costs that the runs of one worker show, with single positions in messages.
-
-    The time of a hop is the one with which the simulation has their median delays.
-    """
-    share = stored.share_of_sources
-    costs = Costs.fitted(
-        [row for row in stored.warm if row["workers"] == 1], share_of_sources=share, given=OTHERS
+    """Return the costs that the runs of one and two workers show, with single positions."""
+    return Costs.fitted(
+        [row for row in stored.warm if row["workers"] <= _FITTED],
+        share_of_sources=stored.share_of_sources,
+        given=OTHERS,
     )
+
+
+def with_hop(stored: Stored, costs: Costs) -> Costs:
+    """Return costs with the time of a hop that has the median delays of one worker."""
     seen = [row for row in stored.kept_up if row["workers"] == 1]
 
     def error(hop_s: float) -> float:
-        with_hop = costs._replace(hop_s=hop_s)
-        ratios = [stored.delay_s(with_hop, row) * 1e3 / float(row["p50, ms"]) for row in seen]
+        hopping = costs._replace(hop_s=hop_s)
+        ratios = [stored.delay_s(hopping, row) * 1e3 / float(row["p50, ms"]) for row in seen]
         return sum(abs(ratio - 1.0) for ratio in ratios)
 
-    return costs._replace(hop_s=min(_HOPS_S, key=error))
+    error_of = {hop_s: error(hop_s) for hop_s in _HOPS_S}
+    near = min(error_of, key=lambda hop_s: error_of[hop_s])
+    error_of |= {hop_s: error(hop_s) for hop_s in (near - _FINER_S, near + _FINER_S) if hop_s >= 0}
+    return costs._replace(hop_s=min(error_of, key=lambda hop_s: error_of[hop_s]))
 
 
 class Compared(NamedTuple):
@@ -130,8 +165,8 @@ class Compared(NamedTuple):
 
 
 def compared(stored: Stored, costs: Costs) -> Iterator[Compared]:
-    """Yield what the model predicts for several workers, and what was measured."""
-    several = [row for row in stored.warm if row["workers"] > 1]
+    """Yield what the model predicts for more workers than it has seen, and what was measured."""
+    several = [row for row in stored.warm if row["workers"] > _FITTED]
     for row in several:
         layout = Layout.of(row)
         at = (row["workers"], row["sent/s"])
@@ -147,6 +182,10 @@ def compared(stored: Stored, costs: Costs) -> Iterator[Compared]:
     layout = Layout.of(several[0])._replace(rate_per_s=rate_per_s)
     measured_us = used / sum(row["sent/s"] for row in several)
     yield Compared("bridge, µs", 0, rate_per_s, costs.us("bridge", layout), measured_us)
+
+
+def delays(stored: Stored, costs: Costs) -> Iterator[Compared]:
+    """Yield the median delays that a simulation has for several workers, and the measured."""
     for row in stored.kept_up:
         if row["workers"] > 1:
             at = (row["workers"], row["sent/s"])
@@ -188,8 +227,8 @@ def sized(costs: Costs, n_devices: int) -> Sized:
     layout = Layout(n_devices, n_sources, n_districts, n_workers=2, n_bridges=2)
     while True:
         needed = layout._replace(
-            n_workers=math.ceil(costs.cores("workers", layout) / _BUSY),
-            n_bridges=math.ceil(costs.cores("bridge", layout) / _BUSY),
+            n_workers=math.ceil(costs.cores("workers", layout) / BUSY),
+            n_bridges=math.ceil(costs.cores("bridge", layout) / BUSY),
         )
         if needed.n_workers <= layout.n_workers and needed.n_bridges <= layout.n_bridges:
             break
@@ -217,10 +256,10 @@ def _memory(stored: Stored) -> tuple[float, float]:
 def plan(sizes: Sequence[int]) -> list[Table]:
     """Compare the model with stored measurements; plan clusters of these numbers of devices."""
     stored = Stored.read()
-    costs = costs_of(stored)
+    costs = with_hop(stored, costs_of(stored))
     return [
         Table(
-            "Model of a cluster: what it predicts for several workers from runs of one",
+            "Model of a cluster: what it predicts for several workers from runs of fewer",
             ("workers", "positions/s", "figure", "predicted", "measured", "off"),
             [
                 (
@@ -231,7 +270,7 @@ def plan(sizes: Sequence[int]) -> list[Table]:
                     c.measured,
                     f"{c.error:+.0%}",
                 )
-                for c in compared(stored, costs)
+                for c in (*compared(stored, costs), *delays(stored, costs))
             ],
             (
                 "µs: CPU time for each position; p50: from the end of the tick to the analyst.",
@@ -240,7 +279,8 @@ def plan(sizes: Sequence[int]) -> list[Table]:
         ),
         _costs_table(costs, stored),
         _rates_table(costs, stored),
-        _plan_table(costs, stored, sizes),
+        plan_table(costs, stored, sizes),
+        slices_table(costs, stored),
     ]
 
 
@@ -248,7 +288,7 @@ def _costs_table(costs: Costs, stored: Stored) -> Table:
     names = {
         "bridge": ("a bridge", "a position"),
         "workers": ("a worker", "a stage", "a message", "a position"),
-        "kafka": ("itself", "a worker and a stage", "a position"),
+        "kafka": ("itself", "a worker", "a partition that somebody writes to", "a position"),
     }
     rows: list[tuple[Cell, ...]] = [
         (program, name, float(cost) * 1e6)
@@ -256,7 +296,7 @@ def _costs_table(costs: Costs, stored: Stored) -> Table:
         for name, cost in zip(names[program], costs.of[program], strict=True)
     ]
     rows += [("MQTT broker", "a position", costs.given_s["broker"] * 1e6)]
-    sent = sum(stored.bytes_of[kind] for kind in ("raw", "batches", "broadcasts", "reports", "out"))
+    sent = sum(stored.bytes_of[kind] for kind in ("raw", "batches", "reports", "out"))
     return Table(
         "Costs that the model has fitted",
         ("program", "for each", "µs"),
@@ -283,7 +323,8 @@ def _rates_table(costs: Costs, stored: Stored) -> Table:
     )
 
 
-def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
+def plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
+    """Return clusters that are large enough for these numbers of devices at 1 Hz."""
     base_mib, device_mib = _memory(stored)
     bytes_each = float(np.median([row["Kafka's disk, bytes a position"] for row in stored.sizes]))
     rows: list[tuple[Cell, ...]] = []
@@ -291,7 +332,7 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
         found = sized(costs, n_devices)
         layout, cores = found.layout, found.cores
         partitions = 2 * layout.n_sources + layout.n_districts
-        kafka_cores = cores["kafka"] * _REPLICAS
+        brokers_cores = cores["kafka"] * stored.copying
         rows.append(
             (
                 n_devices,
@@ -302,13 +343,13 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
                 partitions + layout.n_sources + layout.n_districts,
                 cores["workers"],
                 layout.messages_per_s / 1e3,
-                max(_REPLICAS, math.ceil(kafka_cores / _BROKER_CORES / _BUSY)),
-                kafka_cores,
+                max(N_COPIES, math.ceil(brokers_cores / _BROKER_CORES / BUSY)),
+                brokers_cores,
                 bytes_each * n_devices * 8 / 1e9,
-                bytes_each * n_devices * _KEPT_S * _REPLICAS / 1e12,
+                bytes_each * n_devices * _KEPT_S * N_COPIES / 1e12,
                 (base_mib * layout.n_workers + device_mib * n_devices) / 1024,
                 cores["mqtt"],
-                cores["bridge"] + cores["workers"] + kafka_cores + cores["mqtt"],
+                cores["bridge"] + cores["workers"] + brokers_cores + cores["mqtt"],
                 found.p99_s,
                 found.busiest_s,
             )
@@ -323,11 +364,11 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
         ),
         rows,
         (
-            f"a worker and a bridge are one core each, {_BUSY:.0%} busy.",
+            f"a worker and a bridge are one core each, {BUSY:.0%} busy.",
             f"brokers of Kafka have {_BROKER_CORES} cores each, as busy.",
             f"no source, and no district on the mean, works longer than {_STAGE_S} s in a tick.",
             "busiest district: its work in a tick, with the shares of taxis in San Francisco.",
-            f"{_REPLICAS} replicas: the leader's cost is taken for each, which was not measured.",
+            f"{N_COPIES} replicas: {_copies(stored)}.",
             "cores: used, all replicas; in all: with bridges and MQTT brokers.",
             "partitions: with those of the changelogs, without replicas.",
             "into Kafka: from all writers, compressed; readers take as much, and each replica.",
@@ -335,3 +376,54 @@ def _plan_table(costs: Costs, stored: Stored, sizes: Sequence[int]) -> Table:
             "p99: from the end of the tick to MQTT, simulated, machines without other work.",
         ),
     )  # fmt: skip
+
+
+def _copies(stored: Stored) -> str:
+    """Return what copies cost."""
+    return (
+        f"all take {stored.copying:.1f} times the CPU of one; a follower alone"
+        f" {stored.follower:.2f} times its leader's"
+    )
+
+
+def slices_table(costs: Costs, stored: Stored, *, n_devices: int = 1_000_000) -> Table:
+    """Return what a position costs in a slice, and the cores for so many devices at 1 Hz."""
+    layout = sized(costs, n_devices).layout
+    rows: list[tuple[Cell, ...]] = []
+    for each in stored.slices:
+        used = each.cores(costs, layout, copying=stored.copying)
+        us = each.us_of
+        rows.append(
+            (
+                each.per_message,
+                round(each.from_per_s),
+                round(each.to_per_s),
+                us["bridge"],
+                us["workers"],
+                us["kafka"],
+                us[MQTT],
+                used["bridge"],
+                used["workers"],
+                used["kafka"],
+                used[MQTT],
+                sum(used.values()),
+                cores_to_have(used),
+            )
+        )
+    programs = ("bridges", "workers", "Kafka", "Mosquitto")
+    return Table(
+        f"Arithmetic of a slice: {n_devices:,} devices that report once a second",
+        (
+            *("positions a message", "from/s", "to/s"),
+            *(f"{program}, µs" for program in programs),
+            *(f"{program}, cores" for program in programs),
+            *("cores used", "cores to have"),
+        ),
+        rows,
+        (
+            "µs: CPU for each position between two runs of one worker; Kafka's of one copy.",
+            f"Kafka, cores: {N_COPIES} replicas; {_copies(stored)}.",
+            "with what the stages of the plan cost that have nothing to do.",
+            f"cores to have: {BUSY:.0%} busy; bridges and workers have whole ones.",
+        ),
+    )

@@ -23,17 +23,24 @@ def cpu_s_of_child(program: str) -> float:
 
 
 def compiling_s_of_child(program: str) -> float:
-    """Return the CPU seconds in which Java's compiler worked in such processes, see there.
+    """Return the CPU seconds in which Java's compiler worked in such processes, see there."""
+    return sum(
+        compiling_s_of(int(folder.name))
+        for folder in Path("/proc").glob("[0-9]*")
+        if (fields := _fields(folder)) and int(fields[_PARENT]) == os.getpid()
+        if program in _command(folder)
+    )
+
+
+def compiling_s_of(pid: int) -> float:
+    """Return the CPU seconds in which Java's compiler worked in a process.
 
     It is busy for minutes, while the code of a program that runs for days is compiled once.
     """
     return sum(
-        _cpu_s(_fields(thread))
-        for folder in Path("/proc").glob("[0-9]*")
-        if (fields := _fields(folder)) and int(fields[_PARENT]) == os.getpid()
-        if program in _command(folder)
-        for thread in folder.glob("task/[0-9]*")
-        if "CompilerThre" in _name(thread)
+        _cpu_s(fields)
+        for thread in Path("/proc", str(pid)).glob("task/[0-9]*")
+        if "CompilerThre" in _name(thread) and (fields := _fields(thread))
     )
 
 

@@ -71,14 +71,14 @@ def as_rich(table: Table) -> RichTable:
     for number, column in enumerate(table.columns):
         shown.add_column(column, justify="right" if _is_numeric(table, number) else "left")
     for row in table.rows:
-        shown.add_row(*map(_text, row))
+        shown.add_row(*map(text_of, row))
     return shown
 
 
 def as_markdown(table: Table) -> str:
     """Return a table, its title and its notes as Markdown."""
     rules = ["--:" if _is_numeric(table, i) else "---" for i in range(len(table.columns))]
-    rows = [table.columns, rules, *([_text(cell) for cell in row] for row in table.rows)]
+    rows = [table.columns, rules, *([text_of(cell) for cell in row] for row in table.rows)]
     lines = [f"### {table.title}", "", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join([*lines, *([""] if table.notes else []), *(f"- {n}" for n in table.notes), ""])
 
@@ -118,7 +118,8 @@ def _is_numeric(table: Table, column: int) -> bool:
     return not any(isinstance(row[column], str) for row in table.rows)
 
 
-def _text(cell: Cell) -> str:
+def text_of(cell: Cell) -> str:
+    """Return a cell as a reader sees it."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, int) or abs(cell) >= 100:

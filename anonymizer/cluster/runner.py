@@ -160,6 +160,10 @@ class Runner:
         with ends_in_time(), ends_when_stuck(self.why_stuck, within_s=self._stuck_s):
             self._run_until_told()
 
+    def until_told(self) -> None:
+        """Return when this process is told to end, or at once if it has been, since `run` began."""
+        self._ending.wait()
+
     def why_stuck(self) -> str:
         """Return for how long there was no sign from the thread of the stages, if for too long."""
         seen = self.observed

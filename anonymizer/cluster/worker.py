@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import gc
 import os
-import signal
 import threading
 import time
 from collections import Counter
@@ -210,10 +209,7 @@ class Worker:
         """Wait for SIGTERM: a restart would change nothing, and metrics say what is the matter."""
         self._runner.observed.stands_still = why
         self._log.error("stands still", reason=why)
-        stopped = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stopped.set())
-        stopped.wait()
+        self._runner.until_told()
 
     def _await(self, turn: TextIO) -> None:
         """Wait until no other process holds the file: the system frees what a dead one held."""

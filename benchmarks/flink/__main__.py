@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.cluster import JAVA
 from benchmarks.flink.engines import ENGINES, Asked
-from benchmarks.flink.speed import speed
-from benchmarks.flink.trials import BLOWS, blows
+from benchmarks.flink.speed import speed, speed_of_records
+from benchmarks.flink.trials import BLOWS, blows, records
 from tests.cluster.kafka import running_kafka
 
 
@@ -19,7 +19,10 @@ def main() -> None:
     parser = argparse.ArgumentParser("benchmarks.flink", description=__doc__)
     parser.add_argument("flink", type=Path, help="environment with apache-flink and anonymizer")
     parser.add_argument("trials", nargs="*", default=[*BLOWS])
-    parser.add_argument("--speed", type=int, nargs="+", metavar="RATE", help="positions a second")
+    parser.add_argument(
+        "--speed", type=int, nargs="+", metavar="RATE", help="positions a second, or vehicles"
+    )
+    parser.add_argument("--records", action="store_true", help="records instead of positions")
     parser.add_argument("--blows", type=int, default=3)
     parser.add_argument("--engine", choices=ENGINES, help="only this one")
     parser.add_argument("--folder", type=Path, help="keep what programs write here")
@@ -33,8 +36,13 @@ def main() -> None:
         with running_kafka(
             folder / "kafka", java=JAVA, log_retention_check_interval_ms="86400000"
         ) as kafka:
-            if asked.speed:
+            if asked.speed and asked.records:
+                _print(speed_of_records(asked.speed, engines, kafka))
+            elif asked.speed:
                 _print(speed(asked.speed, engines, kafka))
+            elif asked.records:
+                for engine in engines:
+                    _print(records(engine, asked.blows, kafka))
             else:
                 for engine in engines:
                     _print(blows(engine, asked.trials, asked.blows, kafka))

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -15,12 +17,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple, Protocol
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.positions.raw_batches import decode_out
-from anonymizer.cluster.topics import PARTITIONER, key_of, stage_of, topics_of
+from anonymizer.cluster.topics import PARTITIONER, Kind, key_of, stage_of, topics_of
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import load_settings
 from benchmarks.flink.packed import Packed
@@ -29,6 +31,7 @@ from tests.cluster.processes import wait_until
 
 ENGINES = ("ours", "flink")
 HERE = Path(__file__).parent
+_ERASE_S = 60.0
 _LARGE = {"max.message.bytes": str(16 << 20)}
 
 
@@ -43,8 +46,17 @@ class Engine(Protocol):
     def start(self, n_workers: int) -> None:
         """Start with so many workers."""
 
-    def feed(self, values: Sequence[bytes], *, at_s: float) -> None:
-        """Send what a bridge sends to each source."""
+    def feed(self, values: Sequence[bytes], *, at_s: float, to: Kind = "source") -> None:
+        """Send what a bridge sends to each source, or to each joiner."""
+
+    def begin_anew(self) -> bool:
+        """Do what an operator does after Kafka came back empty; return whether states survive."""
+
+    def says(self) -> str:
+        """Return why the engine does not work, as its operator is told; empty if it works."""
+
+    def places(self) -> dict[str, list[bytes]]:
+        """Return all that is kept now, by where."""
 
     def kill_worker(self) -> None:
         """End a worker as `kill -9` does, and start it again."""
@@ -90,18 +102,25 @@ class Published:
         self.messages: defaultdict[int, list[Outgoing]] = defaultdict(list)
         self.came: list[tuple[float, Outgoing]] = []
         self._packed = packed
+        self._servers, self._topic, self._n_partitions = servers, topic, n_partitions
+        self.open()
+
+    def open(self) -> None:
+        """Read the topic from its beginning."""
         self._done = Event()
         self._consumer = Consumer(
             {
-                "bootstrap.servers": servers,
-                "group.id": f"{topic}.reader",
+                "bootstrap.servers": self._servers,
+                "group.id": f"{self._topic}.reader",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "fetch.queue.backoff.ms": 10,
                 "log_level": 0,
             }
         )
-        self._consumer.assign([TopicPartition(topic, n, 0) for n in range(n_partitions)])
+        self._consumer.assign(
+            [TopicPartition(self._topic, n, 0) for n in range(self._n_partitions)]
+        )
         self._thread = Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -198,14 +217,16 @@ class Ours:
         self.settings = load_settings(config)
         self._config, self._folder = config, folder
         ensure_topics(self.settings)
-        topics = topics_of(self.settings)
-        self._topic = topics.sources
-        servers = self.settings.kafka.servers
-        self.published = Published(servers, *topics.out, packed=False)
-        self._producer = Producer(
-            {"bootstrap.servers": servers, "partitioner": PARTITIONER, **_PRODUCER}
-        )
+        self._topics = topics_of(self.settings)
+        self._servers = self.settings.kafka.servers
+        self.published = Published(self._servers, *self._topics.out, packed=False)
+        self._producer = self._connected()
         self._programs = _Programs(folder)
+
+    def _connected(self) -> Producer:
+        return Producer(
+            {"bootstrap.servers": self._servers, "partitioner": PARTITIONER, **_PRODUCER}
+        )
 
     def start(self, n_workers: int) -> None:
         """See `Engine`."""
@@ -214,15 +235,54 @@ class Ours:
 
     def _start(self, name: str) -> None:
         command = (sys.executable, "-m", "anonymizer", "worker", "-c", str(self._config))
-        state = str(self._folder / "state")
-        self._programs.start(name, *command, "--name", name, "--state", state)
+        self._programs.start(name, *command, "--name", name, "--state", self._state)
 
-    def feed(self, values: Sequence[bytes], *, at_s: float) -> None:
+    @property
+    def _state(self) -> str:
+        return str(self._folder / "state")
+
+    def feed(self, values: Sequence[bytes], *, at_s: float, to: Kind = "source") -> None:
         """See `Engine`."""
+        topic = self._topics.sources if to == "source" else self._topics.parts
         for number, value in enumerate(values):
-            key = key_of("source", number, self._topic.n_partitions)
-            self._producer.produce(self._topic.name, value, key, timestamp=int(at_s * 1000))
+            key = key_of(to, number, topic.n_partitions)
+            self._producer.produce(topic.name, value, key, timestamp=int(at_s * 1000))
         self._producer.flush()
+
+    def begin_anew(self) -> bool:
+        """See `Engine`: as the alert ClusterStateLost says."""
+        names = list(self._programs.running)
+        for name in names:
+            self._programs.end(name, signal.SIGTERM)
+        command = (sys.executable, "-m", "anonymizer", "cluster", "erase", "--yes")
+        where = ("--config", str(self._config), "--state", self._state)
+        self._programs.start("erase", *command, *where)
+        if self._programs.running.pop("erase").wait(_ERASE_S):
+            raise RuntimeError((self._folder / "erase.log").read_text(encoding="utf-8"))
+        ensure_topics(self.settings)
+        self.published.close()
+        self.published.open()
+        self._producer = self._connected()
+        for name in names:
+            self._start(name)
+        return False
+
+    def says(self) -> str:
+        """See `Engine`."""
+        log = (self._folder / "w0.log").read_text(encoding="utf-8")
+        port = re.findall(r"http://127\.0\.0\.1:(\d+)", log)[-1]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
+                return ""
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+        except OSError:
+            return ""
+
+    def places(self) -> dict[str, list[bytes]]:
+        """See `Engine`."""
+        return values_in(self._servers, self.settings.kafka.group)
 
     def kill_worker(self) -> None:
         """See `Engine`."""
@@ -271,9 +331,10 @@ class Flink:
         self._config, self._folder, self._environment = config, folder, environment
         self.home = next(environment.glob("lib/python3*/site-packages/pyflink"))
         kafka = self.settings.kafka
-        self._raw, sent = f"{kafka.group}.raw", f"{kafka.group}.sent"
-        make_topics(kafka.servers, {self._raw: self.settings.cluster.n_parts, sent: 1})
-        self.published = Published(kafka.servers, sent, 1, packed=True)
+        self._raw, self._sent = f"{kafka.group}.raw", f"{kafka.group}.sent"
+        self._n_begun = 0
+        self._make_topics()
+        self.published = Published(kafka.servers, self._sent, 1, packed=True)
         self._producer = Producer({"bootstrap.servers": kafka.servers, **_PRODUCER})
         self._rest, rpc, zookeeper, quorum, leader = free_ports(5)
         conf = folder / "conf"
@@ -307,6 +368,10 @@ class Flink:
             },
         )
 
+    def _make_topics(self) -> None:
+        n_parts = self.settings.cluster.n_parts
+        make_topics(self.settings.kafka.servers, {self._raw: n_parts, self._sent: 1})
+
     def start(self, n_workers: int) -> None:
         """See `Engine`."""
         self._bin("zookeeper", "zookeeper.sh", "start-foreground", "1")
@@ -323,9 +388,9 @@ class Flink:
             lambda: len(self._asked("taskmanagers").get("taskmanagers", [])) >= n_workers,
             "TaskManagers",
         )
-        before = ("-s", savepoint) if savepoint else ()
+        before = ("-s", savepoint, "--allowNonRestoredState") if savepoint else ()
         job = ("-py", str(HERE / "job.py"), "-pyfs", f"{HERE}/packed.py,{HERE}/stage_function.py")
-        numbers = (str(self._config), str(self.settings.cluster.n_parts))
+        numbers = (str(self._config), str(self.settings.cluster.n_parts), str(self._n_begun))
         self._flink("run", "-d", "-p", str(n_workers), *before, *job, *numbers)
         wait_until(self._runs, "the job", deadline_s=600)
 
@@ -360,10 +425,39 @@ class Flink:
             state for each in vertices for state, n in each["tasks"].items() for _ in range(n)
         )
 
-    def feed(self, values: Sequence[bytes], *, at_s: float) -> None:
+    def begin_anew(self) -> bool:
+        """See `Engine`: go on from the last checkpoint, without where Kafka was read."""
+        jobs = self._jobs()
+        self._flink("cancel", *jobs)
+        self._make_topics()
+        self.published.close()
+        self.published.open()
+        self._producer = Producer({"bootstrap.servers": self.settings.kafka.servers, **_PRODUCER})
+        self._n_begun += 1
+        whole = (self._folder / "checkpoints" / jobs[0]).glob("chk-*/_metadata")
+        last = max((each.parent for each in whole), key=lambda each: int(each.name[4:]))
+        self._submit(1, f"file://{last}")
+        return True
+
+    def says(self) -> str:
+        """See `Engine`."""
+        for job in self._jobs():
+            if not self._runs():
+                found = self._asked(f"jobs/{job}/exceptions?maxExceptions=1")
+                entries = found.get("exceptionHistory", {}).get("entries", [])
+                return str(entries[0]["stacktrace"]) if entries else ""
+        return ""
+
+    def places(self) -> dict[str, list[bytes]]:
+        """See `Engine`."""
+        files = [each for each in (self._folder / "checkpoints").rglob("*") if each.is_file()]
+        kept = {"checkpoints": [each.read_bytes() for each in files]}
+        return kept | values_in(self.settings.kafka.servers, self.settings.kafka.group)
+
+    def feed(self, values: Sequence[bytes], *, at_s: float, to: Kind = "source") -> None:
         """See `Engine`."""
         for number, value in enumerate(values):
-            packed = bytes(Packed("source", number, at_s, value))
+            packed = bytes(Packed(to, number, at_s, value))
             self._producer.produce(self._raw, packed, partition=number, timestamp=int(at_s * 1000))
         self._producer.flush()
 
@@ -425,6 +519,27 @@ def make_topics(servers: str, n_of: dict[str, int]) -> None:
     ).values():
         made.result()
     wait_until(lambda: n_of.keys() <= admin.list_topics(timeout=30).topics.keys(), "topics")
+
+
+def values_in(servers: str, prefix: str) -> dict[str, list[bytes]]:
+    """Return what can be read in the topics that have a prefix in their names, by topic."""
+    found: dict[str, list[bytes]] = {}
+    options = {"bootstrap.servers": servers, "group.id": f"{prefix}.looks", "log_level": 0}
+    reader = Consumer({**options, "enable.partition.eof": True, "enable.auto.commit": False})
+    for name, topic in reader.list_topics(timeout=30).topics.items():
+        if prefix not in name:
+            continue
+        found[name] = []
+        places = [TopicPartition(name, n, OFFSET_BEGINNING) for n in topic.partitions]
+        reader.assign(places)
+        n_left = len(places)
+        while n_left and (message := reader.poll(30)) is not None:
+            if message.error() is not None:
+                n_left -= 1
+            else:
+                found[name].append(message.value() or b"")
+    reader.close()
+    return found
 
 
 def _java_options(config: str) -> str:

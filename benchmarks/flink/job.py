@@ -1,8 +1,9 @@
 """The stages as two keyed functions of PyFlink, from Kafka to Kafka, exactly once.
 
-`flink run -py job.py -pyfs packed.py,stage_function.py SETTINGS N_PARTITIONS`, in an environment
-that has `apache-flink` and `anonymizer`. Raw messages come in `<prefix>.raw`. What sources and
-joiners send goes to lanes, planners and ranges within the job; what these send goes to
+`flink run -py job.py -pyfs packed.py,stage_function.py SETTINGS N_PARTITIONS N_BEGUN`, in an
+environment that has `apache-flink` and `anonymizer`. N_BEGUN counts the Kafkas that there were:
+where the last one was read means nothing in the next. Raw messages come in `<prefix>.raw`. What
+sources and joiners send goes to lanes, planners and ranges within the job; what these send goes to
 `<prefix>.sent`, from which the job reads what is for a stage (a report of a lane to its sources),
 and an analyst what is published.
 """
@@ -30,7 +31,7 @@ from anonymizer.settings import load_settings
 _MESSAGE_BYTES = str(16 << 20)
 
 
-def main(config: str, n_partitions: int) -> None:
+def main(config: str, n_partitions: int, n_begun: int) -> None:
     """Submit the job."""
     kafka = load_settings(Path(config)).kafka
     raw, sent = f"{kafka.group}.raw", f"{kafka.group}.sent"
@@ -60,7 +61,7 @@ def main(config: str, n_partitions: int) -> None:
             .build()
         )
         .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
-        .set_transactional_id_prefix(kafka.group)
+        .set_transactional_id_prefix(f"{kafka.group}-{n_begun}")
         .set_property("transaction.timeout.ms", "600000")
         .set_property("compression.type", "lz4")
         .set_property("max.request.size", _MESSAGE_BYTES)
@@ -68,7 +69,7 @@ def main(config: str, n_partitions: int) -> None:
     )
     environment = StreamExecutionEnvironment.get_execution_environment()
     stream = environment.from_source(source, WatermarkStrategy.no_watermarks(), "kafka").uid(
-        "kafka"
+        f"kafka-{n_begun}"
     )
     wanted = stream.filter(is_for_stages).uid("wanted")
     first = (
@@ -79,9 +80,9 @@ def main(config: str, n_partitions: int) -> None:
         .process(StageFunction(config, SECOND), BYTES)
         .uid("second")
     )
-    second.sink_to(sink).uid("sent")
+    second.sink_to(sink).uid(f"sent-{n_begun}")
     environment.execute("anonymizer")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -11,15 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.settings import load_settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.flink.engines import Asked, Engine
 from benchmarks.processes import cpu_s_of, cpu_s_of_child, machine_cpu_s, memory_bytes_of
 from benchmarks.stages import raw_inputs
+from tests.cluster import fleet
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import wait_until
 
 _NETWORK, _N_SOURCES, _N_DISTRICTS = "city:10000", 4, 8
 _WARM_S, _MEASURED_S, _QUIET_S = 20, 20, 6.0
+_WARM_WINDOWS, _WINDOWS = 2, 4
 _SETTINGS = """
 [network]
 source = "{network}"
@@ -99,6 +102,65 @@ def _measured(asked: Asked, rate: int, kafka: Kafka) -> Cost:
             len(came),
             elsewhere / (time.monotonic() - began),
         )
+    finally:
+        engine.stop()
+
+
+class RecordCost(NamedTuple):
+    """One run: µs of CPU a record by program, in windows of so many vehicles."""
+
+    engine: str
+    n_vehicles: int
+    n_records: int
+    us_of: dict[str, float]
+    n_messages: int
+
+    def __str__(self) -> str:
+        """Return one line."""
+        us = ", ".join(f"{program} {us:.1f}" for program, us in sorted(self.us_of.items()))
+        return (
+            f"{self.engine:6} windows of {self.n_vehicles}: CPU, us a record: {us};"
+            f" {self.n_records} records, {self.n_messages} messages"
+        )
+
+
+def speed_of_records(
+    sizes: Sequence[int], engines: Sequence[Asked], kafka: Kafka
+) -> Iterator[RecordCost]:
+    """Run the engines in turns on windows of each size, with one worker, as fast as they can."""
+    for n_vehicles in sizes:
+        for asked in engines:
+            yield _of_records(asked, n_vehicles, kafka)
+
+
+def _of_records(asked: Asked, n_vehicles: int, kafka: Kafka) -> RecordCost:
+    home = Path(mkdtemp(prefix=f"{asked.name}-{n_vehicles}-", dir=asked.folder))
+    config = fleet.config_of(home, kafka=kafka.address, prefix=f"b{secrets.token_hex(4)}", port=0)
+    text = config.read_text(encoding="utf-8")
+    config.write_text(
+        text.replace("records_per_range = 100", f"records_per_range = {n_vehicles}"),
+        encoding="utf-8",
+    )
+    settings = load_settings(config)
+    raws = fleet.raws_of(fleet.sent(n_vehicles, _WARM_WINDOWS + _WINDOWS), settings)
+    n_warm = _WARM_WINDOWS * fleet.TICKS_OF_WINDOW
+    engine = asked.engine(config, home)
+    try:
+        engine.start(1)
+        for each in raws[:n_warm]:
+            engine.feed(each.values, at_s=each.at_s, to="joiner")
+        wait_until(lambda: len(engine.published) > 0, "a class", deadline_s=600)
+        _until_quiet(engine)
+        n_before, before = len(engine.published), _cpu_s(engine)
+        for each in raws[n_warm:]:
+            engine.feed(each.values, at_s=each.at_s, to="joiner")
+        _until_quiet(engine)
+        cpu = _cpu_s(engine)
+        cpu.subtract(before)
+        n_records = n_vehicles * _WINDOWS
+        us_of = {program: us / n_records for program, us in cpu.items()}
+        n_messages = len(engine.published) - n_before
+        return RecordCost(asked.name, n_vehicles, n_records, us_of, n_messages)
     finally:
         engine.stop()
 

@@ -27,6 +27,7 @@ SECRET = bytes(range(32))
 TOKEN = "of-this-test"  # noqa: S105  of no value
 WAIT_S = 15.0
 TICK_S = 0.25
+TICKS_OF_WINDOW = 10
 PAST_S = 900.0
 """How long ago bridges began to send. Kafka refuses what is in the future."""
 START_S = time() // LENGTH_S * LENGTH_S - PAST_S - 60 * LENGTH_S
@@ -100,7 +101,9 @@ def raws_of(parts: Sequence[Sent], settings: Settings) -> list[Raws]:
     routing = VehicleRouting(settings.streams, max_id_chars=256)
     began = time() - PAST_S
     found = []
-    ticks = groupby(parts, key=lambda part: int((part.ts - START_S) // (LENGTH_S / 10)))
+    ticks = groupby(
+        parts, key=lambda part: int((part.ts - START_S) // (LENGTH_S / TICKS_OF_WINDOW))
+    )
     for n, (_, of_tick) in enumerate(ticks):
         packed = PackedDeliveries.of(deliveries(list(of_tick)))
         joiner_of = routing.parts_of(packed, N_PARTS)

@@ -108,6 +108,12 @@ class Kafka:
         self._id = _cluster_id()
         shutil.rmtree(self._folder / "data")
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def send_signal(self, number: int) -> None:
         """Send a signal to its process."""
         assert self._process is not None
@@ -146,9 +152,15 @@ def running_kafka(
 
 
 @contextmanager
-def running_replicas(folder: Path, n: int, *, java: Sequence[str] = _QUICK) -> Iterator[Kafka]:
-    """Run so many brokers while the block runs, each with all that there is; yield the first."""
+def running_replicas(
+    folder: Path, n: int, *, java: Sequence[str] = _QUICK
+) -> Iterator[list[Kafka]]:
+    """Run so many brokers while the block runs, each with all that there is.
+
+    Whoever leads a partition does so until it ends.
+    """
     copies = {
+        "auto_leader_rebalance_enable": "false",
         "default_replication_factor": f"{n}",
         "min_insync_replicas": f"{(n + 1) // 2}",
         "offsets_topic_replication_factor": f"{n}",
@@ -156,16 +168,15 @@ def running_replicas(folder: Path, n: int, *, java: Sequence[str] = _QUICK) -> I
         "transaction_state_log_min_isr": f"{(n + 1) // 2}",
     }
     with ExitStack() as stack:
-        first: Kafka | None = None
+        brokers: list[Kafka] = []
         for number in range(n):
             here = folder / f"broker-{number}"
             here.mkdir()
-            broker = Kafka(here, jars=JARS, java=java, beside=first, **copies)
-            stack.callback(broker.kill)
-            broker.start()
-            first = first or broker
-        assert first is not None
-        yield first
+            first = brokers[0] if brokers else None
+            brokers.append(Kafka(here, jars=JARS, java=java, beside=first, **copies))
+            stack.callback(brokers[-1].kill)
+            brokers[-1].start()
+        yield brokers
 
 
 def _cluster_id() -> str:

@@ -54,6 +54,27 @@ def test_workers_stand_still_and_say_so_when_kafka_comes_back_with_an_empty_disk
         assert running.workers.stop("a") == 1
 
 
+def test_a_worker_that_is_told_to_end_while_it_finds_that_it_must_stand_still_ends(
+    own_kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    with cluster(own_kafka, prefix, tmp_path) as running:
+        running.start("a")
+        running.feed(recorded()[:20])
+        wait_until(lambda: running.has_published(dict.fromkeys(range(N_LANES), 1)), "messages")
+        assert running.workers.stop("a") == 0
+        own_kafka.lose_everything()
+        own_kafka.start()
+        ensure_topics(running.settings)
+        n_started = running.workers.said("a").count("worker started")
+        running.start("a")
+        wait_until(
+            lambda: running.workers.said("a").count("worker started") > n_started, "the start"
+        )
+        sleep(0.1)  # it listens to signals, and asks Kafka for its topics
+        assert running.workers.stop("a") in {0, 1}
+        assert "stands still" in running.workers.said("a")
+
+
 def poison(prefix: str, producer: Producer) -> list[tuple[bytes | None, bytes | None, str]]:
     """Send what no stage can take to the first stage; return value, key and reason of each."""
     good, other = key_of("source", 0, N_STAGES), key_of("source", 1, N_STAGES)
