@@ -9,7 +9,10 @@ from functools import cache
 from math import inf
 from typing import Any, Literal
 
+import numpy as np
+
 from anonymizer import __version__
+from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
@@ -128,6 +131,9 @@ def _least_gcp(
     if coded.records.n > _MOST_BOUNDED and not searches(former.method):
         return None
     even = replace(former, weights={}).problem(coded.records) if former.weights else problem()
+    if not searches(former.method):  # its classes may be wide, and then tell little
+        cells = np.ascontiguousarray(even.cells[:, : even.n_qis])
+        class_of, _ = near_together(even, cells, at_least=_NEAR)
     return least_loss(even, class_of, seed=former.seed)
 
 
@@ -281,6 +287,8 @@ def _identifying(table: TextTable, declared: Declared, publication: Publication)
 
 _MOST_BOUNDED = 100_000
 """Rows of a quick method for which the least possible loss is computed: below a second."""
+_NEAR = 16
+"""Rows of a group of near ones, by which that loss is computed."""
 _MUCH = 3.0
 """Times the loss of `hilbert` that are worth a warning."""
 
