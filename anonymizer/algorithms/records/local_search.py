@@ -195,10 +195,10 @@ def _moves(
 
 _LONG_SEARCH = 2_000
 """From this many records on, a search uses all its time; below, it ends by itself."""
-_BLOCK, _LEAST_BLOCK, _BLOCK_PER_WORK = 100_000, 4_000, 6
-"""Most and fewest records of a block, and so many for each unit of work a record. A large one has
-70 MB of working memory at six columns; a small one stays in the cache, and its moves take half as
-long."""
+_BLOCK, _LEAST_BLOCK, _BLOCK_PER_WORK = 100_000, 400, 6
+"""Most records of a block, fewest in units of k, and so many for each unit of work a record. A
+large one has 70 MB of working memory at six columns; a small one stays in the cache, and its moves
+take half as long."""
 _FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
 """Largest shares of what is left that a search uses before its moves; boxes only of its time."""
 _FOR_FEW_NEIGHBORS, _FEW_WORK = 0.05, 5_000
@@ -269,7 +269,7 @@ def best(
         return class_of
     rng, lost = np.random.default_rng(seed), 0.0
     n_classes, n_done = 0, 0
-    for block in _blocks(class_of[order], whole=len(problem.person) > 0, work=work):
+    for block in _blocks(class_of[order], problem, work):
         own = order[block]
 
         def told(loss: float, before: float = lost, done: int = n_done + len(own)) -> None:
@@ -306,15 +306,16 @@ def _first_classes(
     return swept, order
 
 
-def _blocks(class_of: Int32Array, *, whole: bool, work: int | None) -> list[slice]:
-    """Return stretches of whole classes, of up to about `_BLOCK` records; one if `whole`.
+def _blocks(class_of: Int32Array, problem: Problem, work: int | None) -> list[slice]:
+    """Return stretches of whole classes, of up to about `_BLOCK` records; one if persons repeat.
 
     `class_of`: of the records in an order in which classes lie side by side; `work`: for all.
     """
     n, most = len(class_of), _BLOCK
     if work is not None:
-        most = min(max(_BLOCK_PER_WORK * work // n, _LEAST_BLOCK), _BLOCK)
-    n_blocks = 1 if whole else max(round(n / most), 1)
+        least = max(_LEAST_BLOCK * problem.k, 2 * _LONG_SEARCH)
+        most = min(max(_BLOCK_PER_WORK * work // n, least), _BLOCK)
+    n_blocks = 1 if len(problem.person) else max(round(n / most), 1)
     begins = np.flatnonzero(np.r_[True, class_of[1:] != class_of[:-1]])
     asked = np.arange(1, n_blocks) * n // n_blocks
     cuts = np.unique(begins[np.searchsorted(begins, asked, side="right") - 1])
