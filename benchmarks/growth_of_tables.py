@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from rich.console import Console
 
 import anonymizer
+from anonymizer.app.plots import BLUE, ORANGE, RED, TEAL, plot
 from benchmarks.tables import Cell, Table, as_markdown, as_rich
 
 MODELS: Mapping[str, Mapping[str, Any]] = {
@@ -44,18 +46,27 @@ def made(n: int, *, seed: int = 1) -> pl.DataFrame:
     columns = {
         "age": age,
         "school": school,
-        "region": [f"r{x}" for x in region],
+        "region": _named("r", region),
         "income": np.minimum(income, 20_000),
-        "sex": rng.choice(["f", "m"], n),
+        "sex": _among("fm", rng.choice(2, n)),
         "children": np.minimum(rng.poisson(np.clip((age - 20) / 20, 0, 2)), 6),
-        "job": [f"j{x}" for x in (school + rng.integers(0, 6, n)) % 17],
+        "job": _named("j", (school + rng.integers(0, 6, n)) % 17),
         "rooms": np.minimum(1 + rng.poisson(2, n), 9),
         "married": rng.random(n) < np.clip((age - 18) / 40, 0, 0.8),
-        "car": rng.choice(["none", "small", "large", "van"], n, p=[0.3, 0.4, 0.2, 0.1]),
+        "car": _among(("none", "small", "large", "van"), rng.choice(4, n, p=[0.3, 0.4, 0.2, 0.1])),
         "commute": np.minimum((rng.gamma(2, 12, n)).astype(int), 120),
-        "illness": [f"i{x}" for x in np.minimum(rng.geometric(0.4, n) + age // 40, 8)],
+        "illness": _named("i", np.minimum(rng.geometric(0.4, n) + age // 40, 8)),
     }
     return pl.DataFrame(columns)
+
+
+def _named(letter: str, numbers: NDArray[np.int64]) -> pl.Series:
+    """Return names such as `r7`; a list of them would take more memory than a release."""
+    return letter + pl.Series(numbers).cast(pl.String)
+
+
+def _among(names: Sequence[str], numbers: NDArray[np.int64]) -> pl.Series:
+    return pl.Series(list(names)).gather(numbers)
 
 
 def one(model: str, n: int) -> dict[str, float]:
@@ -82,28 +93,38 @@ def one(model: str, n: int) -> dict[str, float]:
 
 
 def draw(found: Mapping[str, Mapping[int, Mapping[str, float]]], path: Path) -> None:
-    """Draw CPU, memory and loss of each model by the number of rows."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415  slow to load
+    """Draw CPU, memory, loss and growth of each model by the number of rows."""
+    with plot(path, width_in=11, height_in=3.2) as figure:
+        axes = figure.subplots(1, 4)
+        for (model, by_n), colour in zip(found.items(), (BLUE, TEAL, ORANGE, RED), strict=False):
+            style = {"color": colour, "marker": "o", "markersize": 4, "label": model}
+            sizes = sorted(by_n)
+            cpu = _cpu(by_n)
+            axes[0].loglog(sizes, [cpu[n] for n in sizes], **style)
+            axes[1].loglog(sizes, [by_n[n]["memory"] for n in sizes], **style)
+            axes[2].semilogx(sizes, [by_n[n]["gcp"] for n in sizes], **style)
+            axes[3].semilogx(sizes[1:], list(_tenfold(by_n).values()), **style)
+        titles = ("CPU, s", "memory, MB", "information loss (GCP)", "CPU for ten times the rows")
+        for axis, title in zip(axes, titles, strict=True):
+            axis.set(title=title, xlabel="rows")
+            axis.title.set_fontsize(9)
+            axis.set_ylim(bottom=None if axis.get_yscale() == "log" else 0)
+        axes[0].legend()
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    for model, by_n in found.items():
-        sizes = sorted(by_n)
-        cpu = [by_n[n]["release"] + by_n[n]["report"] for n in sizes]
-        axes[0].loglog(sizes, cpu, "o-", label=model)
-        axes[1].loglog(sizes, [by_n[n]["memory"] for n in sizes], "o-", label=model)
-        axes[2].semilogx(sizes, [by_n[n]["gcp"] for n in sizes], "o-", label=model)
-    for axis, title in zip(axes, ("CPU, s", "memory, MB", "information loss (GCP)"), strict=True):
-        axis.set(title=title, xlabel="rows")
-        axis.grid(alpha=0.3)
-    axes[2].set_ylim(bottom=0)
-    axes[0].legend()
-    figure.savefig(path)
+
+def _cpu(by_n: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
+    return {n: each["release"] + each["report"] for n, each in by_n.items()}
+
+
+def _tenfold(by_n: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
+    """Return by which factor CPU grows from the size before, were that a tenth of the rows."""
+    cpu = _cpu(by_n)
+    steps = pairwise(sorted(by_n))
+    return {n: float((cpu[n] / cpu[before]) ** (1 / np.log10(n / before))) for before, n in steps}
 
 
 def _rows(model: str, by_n: Mapping[int, Mapping[str, float]]) -> list[tuple[Cell, ...]]:
-    sizes = sorted(by_n)
-    cpu = {n: by_n[n]["release"] + by_n[n]["report"] for n in sizes}
-    growth = {n: cpu[n] / cpu[before] for before, n in pairwise(sizes)}
+    sizes, cpu, growth = sorted(by_n), _cpu(by_n), _tenfold(by_n)
     return [
         (model, n, *(by_n[n][name] for name in _FIGURES), cpu[n], growth.get(n, "")) for n in sizes
     ]
@@ -111,7 +132,7 @@ def _rows(model: str, by_n: Mapping[int, Mapping[str, float]]) -> list[tuple[Cel
 
 _FIGURES = ("release", "report", "memory", "gcp", "least", "suppressed")
 _COLUMNS = ("model", "rows", "release, s", "report, s", "MB", "GCP", "least possible", "suppressed",
-            "CPU, s", "growth")  # fmt: skip
+            "CPU, s", "for ten times the rows")  # fmt: skip
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -122,20 +143,30 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--one", nargs=2, metavar=("MODEL", "ROWS"), help=argparse.SUPPRESS)
     parser.add_argument("--markdown", type=Path, metavar="FILE")
+    parser.add_argument(
+        "--found", type=Path, metavar="FILE", help="keep what is found there, and measure the rest"
+    )
     asked = parser.parse_args(arguments)
     if asked.one:
         print(json.dumps(one(asked.one[0], int(asked.one[1]))))
         return
     console = Console(width=140)
     found: dict[str, dict[int, dict[str, float]]] = {model: {} for model in asked.models}
+    if asked.found and asked.found.exists():
+        kept = json.loads(asked.found.read_text(encoding="utf-8"))
+        found |= {model: {int(n): kept[model][n] for n in kept[model]} for model in kept}
     for n in sorted(asked.n):
         for model in asked.models:
+            if n in found[model]:
+                continue
             command = [sys.executable, "-m", "benchmarks.growth_of_tables", "--one", model, str(n)]
             done = subprocess.run(  # noqa: S603  this file
                 command, check=True, stdout=subprocess.PIPE, text=True
             )
             found[model][n] = json.loads(done.stdout.splitlines()[-1])
             console.print(model, n, found[model][n])
+            if asked.found:
+                asked.found.write_text(json.dumps(found), encoding="utf-8")
     rows = [row for model, by_n in found.items() for row in _rows(model, by_n)]
     table = Table("One table as it grows", _COLUMNS, rows, tuple((__doc__ or "").splitlines()[2:]))
     console.print(as_rich(table))

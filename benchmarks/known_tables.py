@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import best, warm_up
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.task import TimeBudget
 from anonymizer.domain.criteria.registry import bounds_of

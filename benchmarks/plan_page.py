@@ -53,8 +53,9 @@ def made() -> str:
             _paragraph(
                 "`python -m benchmarks plan` estimates what a fleet needs, CPU off by at most"
                 f" {_percent(off)} with twice the workers it learned from (for your machines, first"
-                " `python -m benchmarks stages cluster --json benchmarks/cluster.json`). For"
-                f" devices that report once a second, with one core a worker or bridge that is {busy}:"
+                " `python -m benchmarks stages cluster --json benchmarks/cluster.json`)."
+                " For devices that report once a second,"
+                f" with one core a worker or bridge that is {busy}:"
             ),
             _shown(plan_table(costs, stored, SIZES), _PLAN),
             _paragraph(

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import best as search
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array

@@ -212,7 +212,9 @@ def code_table(table: TextTable, declared: Declared) -> CodedTable:
     row = np.delete(np.arange(len(table)), np.concatenate([*left_out.values()]))
     if not len(row):
         raise InputError(f"{table.path}: no row states a quasi-identifier of somebody")
-    shown = table.frame[row].select(*declared.sensitive, *declared.keep)
+    shown = table.frame.select(
+        pl.col(name).gather(row) for name in (*declared.sensitive, *declared.keep)
+    )
     return CodedTable(
         records=Records(
             qi=_columns([coded[name].code[row] for name in declared.qis], len(row)),

@@ -101,12 +101,18 @@ def means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
     return mean
 
 
-def nearest(mean: FloatArray, point: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
-    """Return distance and index of the nearest means of each point, shape (points, up to n)."""
+def nearest(
+    mean: FloatArray, point: FloatArray, n: int, *, within: float = 1.0
+) -> tuple[FloatArray, IntArray]:
+    """Return distance and index of the nearest means of each point, shape (points, up to n).
+
+    `within`: the i-th is at most so many times as far as the i-th nearest. With many features exact
+    neighbours of many means take longer for each, the more there are.
+    """
     if not len(mean) or not len(point):
         return np.zeros((len(point), 0)), np.zeros((len(point), 0), np.int64)
     ranks = np.arange(1, min(n, len(mean)) + 1)
-    distance, near = cKDTree(mean).query(point, k=ranks)
+    distance, near = cKDTree(mean).query(point, k=ranks, eps=within - 1)
     return np.asarray(distance), np.asarray(near, np.int64)
 
 

@@ -343,7 +343,8 @@ def _squared(one: FloatArray, other: FloatArray) -> float:
     return squared
 
 
-_NEAR = 6
+_NEAR, _WITHIN = 6, 2.0
+"""So many near classes are looked at, each at most this many times as far as the nearest ones."""
 _ROUNDS = 8
 _ENOUGH = 0.02
 
@@ -372,7 +373,7 @@ def improve(
     Notes
     -----
     A round dissolves classes whose members fit better in near ones (if classes may grow), then
-    pools each class with each of its six nearest and cuts the pool in two again. The rounds end
+    pools each class with each of six near ones and cuts the pool in two again. The rounds end
     when one saves less than 2 %, or after the eighth. Expected O(n log n) for a round.
     """
     p = problem
@@ -382,7 +383,7 @@ def improve(
     total = sum_of_squares(feature, out)
     for _ in range(_ROUNDS):
         mean = means(feature[published], out[published])
-        _, near = nearest(mean, mean, _NEAR + 1)
+        _, near = nearest(mean, mean, _NEAR + 1, within=_WITHIN)
         before, classes = out.copy(), classes_of(out)
         saved = 0.0
         if may_grow:

@@ -12,20 +12,42 @@ References
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel, sort_in_place
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.best_borders import SAMPLED, Sample, blank_sample, find_borders
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.criteria import column_loss
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.algorithms.records.sweep import ClassCounts, add, clear, holds, no_counts
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 
-SAMPLED = 512
-"""Members by which a cut is chosen. Whether both parts keep the promise is seen from all."""
 _WORK_PER_CALL = 5_000_000
-_NEVER = -1
+_FIRST_LOOK, _LOOKS = 16, 4
+"""Records that are counted before it is asked whether the others can still break the promise; then
+it is asked again after a fourth more."""
+_ALL = 2**31 - 1
+"""A border that no code is above."""
+
+
+class _Rows(NamedTuple):
+    """The records in the order of the parts, so that those of a part lie side by side in memory.
+
+    `counts`: of a problem with the records in this order; `grows`: whether a class that keeps the
+    promise keeps it whatever joins, but for bounds on shares; `member`: the record of each row;
+    `cells`, `pair`, `person`, `record`: room for the rows that are moved.
+    """
+
+    counts: ClassCounts
+    grows: bool
+    member: IntArray
+    cells: Int32Array
+    pair: Int32Array
+    person: Int32Array
+    record: IntArray
 
 
 def boxes(
@@ -46,31 +68,50 @@ def boxes(
     Notes
     -----
     Records with equal quasi-identifiers share a class. `SUPPRESSED` everywhere if the whole table
-    does not keep the promise. O(n log n columns + n qis^2), about 10 us a record at eleven columns;
-    40 bytes a record.
+    does not keep the promise. O(n log n + n columns + n qis^2), about 6 us a record at eleven
+    columns; 6 bytes a record and column, and 40 a record.
     """
-    n, k, member = problem.n, problem.k, order.copy()
+    n, k, q = problem.n, problem.k, problem.n_qis
     if not n:
-        return np.zeros(0, np.int32), member
-    counts = no_counts(problem)
-    if not _may_be_class(member, k, counts):
-        return np.full(n, SUPPRESSED, np.int32), member
-    # Part p is member[start[p] : start[p] + size[p]]. A part that is cut has k records at least.
+        return np.zeros(0, np.int32), order.copy()
+    rows = _rows_of(problem, order)
+    if not _may_be_class(n, k, rows):
+        return np.full(n, SUPPRESSED, np.int32), rows.member
+    # Part p is the rows from start[p] on, size[p] of them. One that is cut has 2 k rows at least.
     start, size = np.zeros((2, 2 * (n // k) + 1), np.int64)
     size[0] = n
     is_class = np.zeros(len(start), bool)
-    state = np.array([0, 1, 0, 0], np.int64)
-    beside = np.empty(n, np.int64)
-    seen = np.full(len(problem.position), _NEVER, np.int64)
+    state = np.array([0, 1, 0], np.int64)
+    sample = blank_sample(q, len(problem.position))
     while state[_AT] < state[_N_PARTS] and keep_going():
-        _divide(member, k, problem.n_qis, start, size, is_class, state, beside, seen, counts)
+        _divide(k, q, start, size, is_class, state, rows, sample)
     is_class[state[_AT] : state[_N_PARTS]] = True
     class_of = np.empty(n, np.int32)
     first = np.sort(start[is_class])
     begins = np.zeros(n, np.int32)
     begins[first[1:]] = 1
-    class_of[member] = np.cumsum(begins)
-    return class_of, member
+    class_of[rows.member] = np.cumsum(begins)
+    return class_of, rows.member
+
+
+def _rows_of(problem: Problem, order: IntArray) -> _Rows:
+    repeats = len(problem.person) > 0
+    placed = replace(
+        problem,
+        cells=problem.cells[order],
+        person=problem.person[order] if repeats else problem.person,
+    )
+    counts, rule, half = no_counts(placed), problem.rule, problem.n // 2
+    falls = (rule["margin"] > 0) | (rule["entropy"] > 0) | (rule["closeness"] < inf)
+    return _Rows(
+        counts,
+        not repeats and not falls.any(),
+        order.copy(),
+        np.empty((half, placed.cells.shape[1]), np.int32),
+        np.empty((half, counts.pair.shape[1]), np.int32),
+        np.empty(half if repeats else 0, np.int32),
+        np.empty(half, np.int64),
+    )
 
 
 def near_together(
@@ -101,178 +142,147 @@ def near_together(
     return boxes(rows, np.arange(n))
 
 
-_AT, _N_PARTS, _TURN, _LOOK = range(4)
-"""Of the state: next part, number of parts, last class that was counted, last outline."""
+_AT, _N_PARTS, _TURN = range(3)
+"""Of the state: next part, number of parts, last class that was counted."""
 
 
 @kernel
-def _may_be_class(member: IntArray, k: int, counts: ClassCounts) -> bool:
+def _may_be_class(n: int, k: int, rows: _Rows) -> bool:
     """Return whether the whole table may be one class."""
-    return _keeps(member, k, 0, counts)
+    return n >= k and _keeps(0, n, 0, _ALL, n, k, 0, rows)
 
 
 @kernel
 def _divide(
-    member: IntArray,
     k: int,
     n_qis: int,
     start: IntArray,
     size: IntArray,
     is_class: BoolArray,
     state: IntArray,
-    beside: IntArray,
-    seen: IntArray,
-    counts: ClassCounts,
+    rows: _Rows,
+    sample: Sample,
 ) -> None:
     """Cut parts, the oldest first, until a call has taken long enough."""
-    cells = counts.problem.cells
-    n_columns = cells.shape[1]
+    problem = rows.counts.problem
     work = 0
     while state[_AT] < state[_N_PARTS] and work < _WORK_PER_CALL:
         at = state[_AT]
         state[_AT] += 1
-        m = size[at]
-        part, both = member[start[at] : start[at] + m], beside[:m]
+        first, m = start[at], size[at]
         n_low = 0
         if m >= 2 * k:
-            merit, border = _borders(part, k, counts.problem, n_qis, seen, state)
-            work += min(m, SAMPLED) * n_qis * (n_qis + 4) // 2
+            find_borders(first, m, k, problem, n_qis, sample)
+            work += min(m, SAMPLED) * n_qis * (n_qis + 4) // 4
             while n_low == 0:
-                c = int(np.argmax(merit))
-                if merit[c] <= 0:
+                c = int(np.argmax(sample.merit))
+                if sample.merit[c] <= 0:
                     break
-                n_low = _cut(part, cells, c, border[c], both)
-                work += m * (n_columns + 2) // 2
+                border = sample.border[c]
+                n_low = _count_low(first, m, c, border, problem)
+                work += 4 * m
                 state[_TURN] += 2
+                turn = state[_TURN]
                 if not (
                     min(n_low, m - n_low) >= k
-                    and _keeps(both[:n_low], k, state[_TURN], counts)
-                    and _keeps(both[n_low:], k, state[_TURN] + 1, counts)
+                    and _keeps(first, m, c, border, n_low, k, turn, rows)
+                    and _keeps(first, m, c, ~border, m - n_low, k, turn + 1, rows)
                 ):
-                    merit[c], n_low = 0.0, 0
+                    sample.merit[c], n_low = 0.0, 0
         if n_low == 0:
             is_class[at] = True
             continue
-        part[:] = both
+        _move(first, m, c, border, n_low, rows)
         child = state[_N_PARTS]
-        start[child], size[child] = start[at], n_low
-        start[child + 1], size[child + 1] = start[at] + n_low, m - n_low
+        start[child], size[child] = first, n_low
+        start[child + 1], size[child + 1] = first + n_low, m - n_low
         state[_N_PARTS] += 2
 
 
 @inner_kernel
-def _keeps(part: IntArray, k: int, turn: int, counts: ClassCounts) -> bool:
-    """Return whether the records may be one class; the turn is new. O(m columns)."""
+def _keeps(
+    first: int, m: int, c: int, border: int, n_part: int, k: int, turn: int, rows: _Rows
+) -> bool:
+    """Return whether the rows up to a border may be one class; the turn is new.
+
+    `border`: where it is negative, the rows above the border `~border`. `n_part`: how many they
+    are. O(m columns), and mostly less: rows that can break nothing are not counted.
+    """
+    counts = rows.counts
+    cells = counts.problem.cells
     clear(counts)
-    n_persons = 0
-    for record in part:
-        n_persons += add(record, turn, counts)
+    n_persons, n, look = 0, 0, _FIRST_LOOK
+    for row in range(first, first + m):
+        if cells[row, c] <= border if border >= 0 else cells[row, c] > ~border:
+            n_persons += add(row, turn, counts)
+            n += 1
+            if n == look and rows.grows:
+                if _cannot_break(n_part, counts):
+                    return n_part >= k
+                look += look // _LOOKS
     return n_persons >= k and holds(n_persons, turn, counts)
 
 
 @inner_kernel
-def _cut(part: IntArray, cells: Int32Array, c: int, border: int, out: IntArray) -> int:
-    """Write the records up to the border, then the others, in their order; return how many."""
+def _cannot_break(n_part: int, counts: ClassCounts) -> bool:
+    """Return whether a class keeps the promise whatever its other records are. O(columns)."""
+    for c in range(len(counts.column)):
+        asked, here = counts.problem.rule[c], counts.column[c]
+        if here["n_distinct"] < asked["distinct"]:
+            return False
+        if here["most"] + n_part - here["n"] > asked["share"] * n_part + ROUNDING:
+            return False
+        if asked["spread"] > 0 and not here["hi"] - here["lo"] >= asked["spread"] - ROUNDING:
+            return False
+    return True
+
+
+@inner_kernel
+def _count_low(first: int, m: int, c: int, border: int, problem: ProblemArrays) -> int:
     n_low = 0
-    for record in part:
-        n_low += cells[record, c] <= border
-    low, high = 0, n_low
-    for record in part:
-        if cells[record, c] <= border:
-            out[low] = record
-            low += 1
-        else:
-            out[high] = record
-            high += 1
+    for row in range(first, first + m):
+        n_low += problem.cells[row, c] <= border
     return n_low
 
 
-@kernel
-def _borders(
-    part: IntArray, k: int, problem: ProblemArrays, n_qis: int, seen: IntArray, state: IntArray
-) -> tuple[FloatArray, IntArray]:
-    """Return the best cut of each quasi-identifier: its merit, 0 if there is none, and last code.
+@inner_kernel
+def _move(first: int, m: int, c: int, border: int, n_low: int, rows: _Rows) -> None:
+    """Bring the rows up to the border before the others, each in their order.
 
-    The merit is the loss saved, times the entropy of the two parts.
+    Those of the larger side close up in place; the others wait in the room for half of all rows.
     """
-    merit, border = np.zeros(n_qis), np.zeros(n_qis, np.int64)
-    m = min(len(part), SAMPLED)
-    fewest = max(k * m // len(part), 1)
-    lo, hi, n_codes = np.empty((3, n_qis), np.int64)
-    sample, code, ordered = np.empty((3, m), np.int64)
-    loss_up_to = np.empty(m)
-    for i in range(m):
-        sample[i] = part[i * len(part) // m]
-    for c in range(n_qis):
-        _sort(problem.cells[:, c], sample, code, ordered)
-        if code[0] == code[m - 1]:
-            continue
-        _start(lo, hi, n_codes, state)
-        for i in range(m):
-            _join(ordered[i], problem, n_qis, lo, hi, n_codes, seen, state[_LOOK])
-            if i + 1 == m or code[i] != code[i + 1]:
-                loss_up_to[i] = (i + 1) * _loss(problem, n_qis, lo, hi, n_codes)
-        _start(lo, hi, n_codes, state)
-        for i in range(m - 1, fewest - 1, -1):
-            _join(ordered[i], problem, n_qis, lo, hi, n_codes, seen, state[_LOOK])
-            if code[i] == code[i - 1] or m - i < fewest:
-                continue
-            after = loss_up_to[i - 1] + (m - i) * _loss(problem, n_qis, lo, hi, n_codes)
-            share = i / m
-            entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
-            saved = (loss_up_to[m - 1] - after) * entropy
-            if saved > merit[c]:
-                merit[c], border[c] = saved, code[i - 1]
-    return merit, border
+    problem, pair = rows.counts.problem, rows.counts.pair
+    cells, person, member = problem.cells, problem.person, rows.member
+    low_stays = 2 * n_low >= m
+    step, row = (1, first) if low_stays else (-1, first + m - 1)
+    to, n_waiting = row, 0
+    for _ in range(m):
+        if (cells[row, c] <= border) == low_stays:
+            _copy_row(cells, row, cells, to)
+            _copy_row(pair, row, pair, to)
+            if len(person) > 0:
+                person[to] = person[row]
+            member[to] = member[row]
+            to += step
+        else:
+            _copy_row(cells, row, rows.cells, n_waiting)
+            _copy_row(pair, row, rows.pair, n_waiting)
+            if len(person) > 0:
+                rows.person[n_waiting] = person[row]
+            rows.record[n_waiting] = member[row]
+            n_waiting += 1
+        row += step
+    for x in range(n_waiting):
+        _copy_row(rows.cells, x, cells, to)
+        _copy_row(rows.pair, x, pair, to)
+        if len(person) > 0:
+            person[to] = rows.person[x]
+        member[to] = rows.record[x]
+        to += step
 
 
 @inner_kernel
-def _sort(column: Int32Array, sample: IntArray, code: IntArray, ordered: IntArray) -> None:
-    """Order a sample by a column; write its codes, too."""
-    m = len(sample)
-    for i in range(m):
-        code[i] = np.int64(column[sample[i]]) * m + i
-    sort_in_place(code)
-    for i in range(m):
-        ordered[i] = sample[code[i] % m]
-        code[i] //= m
-
-
-@inner_kernel
-def _start(lo: IntArray, hi: IntArray, n_codes: IntArray, state: IntArray) -> None:
-    """Begin an outline."""
-    state[_LOOK] += 1
-    for c in range(len(lo)):
-        lo[c], hi[c], n_codes[c] = 2**31, -1, 0
-
-
-@inner_kernel
-def _join(
-    record: int,
-    problem: ProblemArrays,
-    n_qis: int,
-    lo: IntArray,
-    hi: IntArray,
-    n_codes: IntArray,
-    seen: IntArray,
-    look: int,
-) -> None:
-    """Widen an outline by a record."""
-    for c in range(n_qis):
-        code = problem.cells[record, c]
-        lo[c], hi[c] = min(lo[c], code), max(hi[c], code)
-        at = problem.rule[c]["first_position"] + code
-        if seen[at] != look:
-            seen[at] = look
-            n_codes[c] += 1
-
-
-@inner_kernel
-def _loss(
-    problem: ProblemArrays, n_qis: int, lo: IntArray, hi: IntArray, n_codes: IntArray
-) -> float:
-    """Return the loss of a record within an outline."""
-    total = 0.0
-    for c in range(n_qis):
-        total += column_loss(problem.rule[c], n_codes[c], lo[c], hi[c], problem.codes)
-    return total
+def _copy_row(source: Int32Array, at: int, target: Int32Array, to: int) -> None:
+    """Copy a row; of a table without columns nothing."""
+    for c in range(source.shape[1]):
+        target[to, c] = source[at, c]

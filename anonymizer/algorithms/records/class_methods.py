@@ -6,8 +6,8 @@ import numpy as np
 
 from anonymizer.algorithms.models.registry import MODELS, USUAL
 from anonymizer.algorithms.records.former import Former
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.methods import Method, searches
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.task import Task
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise

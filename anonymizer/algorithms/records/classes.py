@@ -1,4 +1,4 @@
-"""Equivalence classes: compressed sparse rows, numbering without gaps, canonical order, joining."""
+"""Equivalence classes: compressed sparse rows, numbering without gaps, joining."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,39 +61,10 @@ def join_identical(class_of: Int32Array, published: Sequence[Sequence[str]]) -> 
     Post-processing: a class only grows, so k, d and l hold as before, and so do bounds on shares
     where a person has one record.
     """
-    rows = list(zip(*published, strict=True))
-    number = {row: i for i, row in enumerate(sorted(set(rows)))}
-    to = np.array([*(number[row] for row in rows), SUPPRESSED], np.int32)
+    number = np.zeros(1, np.int64)
+    for column in published:
+        place = {text: i for i, text in enumerate(sorted(set(column)))}
+        rank = np.array([place[text] for text in column], np.int64)
+        number = np.unique(number * len(place) + rank, return_inverse=True)[1]
+    to = np.append(number, SUPPRESSED).astype(np.int32)
     return to[class_of]  # a suppressed record reads the last
-
-
-def canonical(class_of: Int32Array, cells: Int32Array) -> Int32Array:
-    """Return the same classes, numbered by their content and not by how they were found.
-
-    `class_of`: `SUPPRESSED`, or any number from 0 up, shape (n,); `cells`: everything published of
-    a record, in codes, shape (n, columns).
-
-    Notes
-    -----
-    Classes are ordered by their sorted records, column by column. The order of the table affects
-    only which of two classes of equal content comes first. O(n log n).
-    """
-    published = np.flatnonzero(class_of != SUPPRESSED)
-    if not len(published):
-        return class_of.copy()
-    _, dense = np.unique(class_of[published], return_inverse=True)
-    rows = cells[published]
-    _, content = np.unique(rows, axis=0, return_inverse=True)
-    order = np.lexsort((content.ravel(), dense))
-    starts = starts_of(np.bincount(dense))
-    sizes = np.diff(starts)
-    # Ranks of the sorted contents, padded to the largest class, compare as the contents do.
-    ranks = content.ravel()[order].tolist()
-    keys = [
-        tuple(ranks[a:b]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    ]
-    number = np.empty(len(sizes), np.int32)
-    number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.int32)
-    out = np.full(len(class_of), SUPPRESSED, np.int32)
-    out[published] = number[dense]
-    return out

@@ -17,7 +17,7 @@ from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, valu
 from anonymizer.algorithms.kaca.features import features
 from anonymizer.algorithms.models.model import MadeOf
 from anonymizer.algorithms.records.former import Former
-from anonymizer.algorithms.records.ordering import hilbert_key
+from anonymizer.algorithms.records.hilbert import hilbert_key
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 from anonymizer.domain.records import Records

@@ -37,7 +37,7 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cohort_labels import Labels, values_in
 from anonymizer.algorithms.records.criteria import class_keeps
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray

@@ -31,6 +31,8 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 
 PLAIN = LabelStyle()
+_BITS = 63
+"""Codes of which a set is one number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -150,6 +152,11 @@ class Generalized:
             last = np.where(mixed, self.code[ends - 1 - mixed], hi)
             key = (lo * (qi.size + 1) + last) * 2 + mixed
             _, some, number = np.unique(key, return_index=True, return_inverse=True)
+            return some.tolist(), number.tolist()
+        if qi.size <= _BITS:
+            bits = np.int64(1) << self.code.astype(np.int64)
+            joint = np.bitwise_or.reduceat(bits, self.first_of[:-1])[j::q]
+            _, some, number = np.unique(joint, return_index=True, return_inverse=True)
             return some.tolist(), number.tolist()
         at: dict[bytes, int] = {}
         found: list[int] = []

@@ -337,14 +337,15 @@ def _part_of_day(arc: tuple[int, int] | None, language: Language) -> str:
     return f"{name}{'' if chinese else ' '}({from_h:02}-{to_h:02})"
 
 
+_ESCAPES = str.maketrans({special: "\\" + special for special in "\\|}"})
+
+
 def _set_of(labels: Iterable[str]) -> str:
     return "{" + "|".join(_escaped(label) for label in labels) + "}"
 
 
 def _escaped(label: str) -> str:
-    for special in "\\|}":
-        label = label.replace(special, "\\" + special)
-    return label
+    return label.translate(_ESCAPES)
 
 
 # JSON

@@ -21,7 +21,7 @@ from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
 
 SAMPLED = 2_000
 """Records that are looked at; where the table has no more, the bound is certain."""
@@ -92,17 +92,16 @@ def _boxes_of(problem: Problem, class_of: Int32Array) -> _Boxes:
     number[alone] = int(class_of.max(initial=-1)) + 1 + np.arange(alone.sum())
     number = np.unique(number, return_inverse=True)[1]
     cells = problem.cells[:, :q]
-    member, begins, lo, hi = _outlines(number, cells, cells)
+    _, _, lo, hi = _outlines(number, cells, cells)
     middle = np.ascontiguousarray(lo + (hi - lo) // 2)
     group, by_group = near_together(problem, middle, at_least=_TOGETHER)
     place = np.argsort(by_group)
     number, lo, hi = place[number], lo[by_group], hi[by_group]
     _, around, least, most = _outlines(group[by_group].astype(np.int64), lo, hi)
-    member, begins, lo, hi = _outlines(number, cells, cells)
     return _Boxes(
         number,
-        member,
-        np.append(begins, problem.n),
+        np.argsort(number, kind="stable"),
+        starts_of(np.bincount(number)),
         lo,
         hi,
         np.append(around, len(lo)),
@@ -117,8 +116,10 @@ def _outlines(
     """Return the rows by their number, where each begins, and its first and last codes."""
     member = np.argsort(number, kind="stable")
     begins = np.flatnonzero(np.r_[True, np.diff(number[member]) > 0])
-    lo = np.minimum.reduceat(lowest[member], begins)
-    return member, begins, lo, np.maximum.reduceat(highest[member], begins)
+    low = lowest[member]
+    high = low if highest is lowest else highest[member]
+    lo, hi = np.minimum.reduceat(low, begins), np.maximum.reduceat(high, begins)
+    return member, begins, lo, hi
 
 
 @kernel

@@ -27,7 +27,7 @@ from anonymizer.algorithms.records.full_domain import repeated_levels
 from anonymizer.algorithms.records.leaving import Scratch, blank_scratch
 from anonymizer.algorithms.records.moves import admit, make_moves
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
-from anonymizer.algorithms.records.optimal_cuts import CUTS_PER_CALL, split
+from anonymizer.algorithms.records.optimal_cuts import split
 from anonymizer.algorithms.records.partition import (
     Orders,
     Partition,
@@ -154,7 +154,8 @@ def improve(
             left = effort.left()
             full = _FULL_WORK * n * (1 - left)
             warmth = left**2 * min(1.0, effort.used / full if full > 0 else 0.0)
-            effort.spend(_moves(search, hottest * warmth, _WORK_PER_CALL, rng, progress))
+            most = _WORK_PER_CALL if effort.work is None else effort.work - effort.used
+            effort.spend(_moves(search, hottest * warmth, most, rng, progress))
         return search.class_of if search.cost < least else cheapest
 
     for number in range(_MOST_ROUNDS):
@@ -194,18 +195,23 @@ def _moves(
 
 _LONG_SEARCH = 2_000
 """From this many records on, a search uses all its time; below, it ends by itself."""
-_BLOCK = 100_000
-"""Records of a block: 70 MB of working memory at six columns, and near each other in the cache."""
+_BLOCK, _LEAST_BLOCK, _BLOCK_PER_WORK = 100_000, 400, 6
+"""Most records of a block, fewest in units of k, and so many for each unit of work a record. A
+large one has 70 MB of working memory at six columns; a small one stays in the cache, and its moves
+take half as long."""
 _FOR_BOXES, _FOR_NEIGHBORS, _FOR_AGGLOMERATION = 0.5, 0.25, 0.25
 """Largest shares of what is left that a search uses before its moves; boxes only of its time."""
+_FOR_FEW_NEIGHBORS, _FEW_WORK = 0.05, 5_000
+"""With less work a record than that, moves gain more than further neighbours."""
 _FOR_LEVELS = {True: 0.5, False: 0.1}
 """Share of what is left for levels, by whether k is large: below that, more of it gains nothing."""
 _MOSTLY = 0.5
 """Share of the quasi-identifiers with hierarchies from which levels find more than moves would."""
 _LARGE_K = 20
 """From this k on, levels find more than moves, and heat loses more of it than moves gain."""
-_SPLIT_WORK, _AGGLOMERATION_WORK = 60, 150
-"""Work for each record and column, measured, in the unit of `make_moves`."""
+_SPLIT_WORK, _AGGLOMERATION_WORK = 6, 150
+"""Work for each record added to a class, and for each record and column, measured, in the unit of
+`make_moves`."""
 _WARM_TURNS = 60
 """Length of a search whose purpose is to compile the kernels, beside a turn for each QI."""
 
@@ -263,7 +269,7 @@ def best(
         return class_of
     rng, lost = np.random.default_rng(seed), 0.0
     n_classes, n_done = 0, 0
-    for block in _blocks(class_of[order], whole=len(problem.person) > 0):
+    for block in _blocks(class_of[order], problem, work):
         own = order[block]
 
         def told(loss: float, before: float = lost, done: int = n_done + len(own)) -> None:
@@ -300,13 +306,16 @@ def _first_classes(
     return swept, order
 
 
-def _blocks(class_of: Int32Array, *, whole: bool) -> list[slice]:
-    """Return stretches of whole classes, of about `_BLOCK` records; one where it must be `whole`.
+def _blocks(class_of: Int32Array, problem: Problem, work: int | None) -> list[slice]:
+    """Return stretches of whole classes, of up to about `_BLOCK` records; one if persons repeat.
 
-    `class_of`: of the records in an order in which classes lie side by side.
+    `class_of`: of the records in an order in which classes lie side by side; `work`: for all.
     """
-    n = len(class_of)
-    n_blocks = 1 if whole else max(round(n / _BLOCK), 1)
+    n, most = len(class_of), _BLOCK
+    if work is not None:
+        least = max(_LEAST_BLOCK * problem.k, 2 * _LONG_SEARCH)
+        most = min(max(_BLOCK_PER_WORK * work // n, least), _BLOCK)
+    n_blocks = 1 if len(problem.person) else max(round(n / most), 1)
     begins = np.flatnonzero(np.r_[True, class_of[1:] != class_of[:-1]])
     asked = np.arange(1, n_blocks) * n // n_blocks
     cuts = np.unique(begins[np.searchsorted(begins, asked, side="right") - 1])
@@ -325,13 +334,15 @@ def _searched(
     n, n_columns = tally.problem.cells.shape
     q, k = int(tally.head[0]["n_qis"]), int(tally.head[0]["k"])
 
-    def split_spends() -> bool:
-        effort.spend(_SPLIT_WORK * n_columns * CUTS_PER_CALL)
-        return effort.goes_on()
+    def split_spends(n_added: int) -> None:
+        effort.spend(_SPLIT_WORK * n_added)
 
-    class_of = _cheaper(first, split(first, tally, keep_going=split_spends), tally)
+    cut = split(first, tally, keep_going=effort.goes_on, spend=split_spends)
+    class_of = _cheaper(first, cut, tally)
     is_long = n >= _LONG_SEARCH
-    until = effort.left() * (1 - _FOR_NEIGHBORS) if is_long else 0.0
+    little = effort.work is not None and effort.work < _FEW_WORK * n
+    share = _FOR_FEW_NEIGHBORS if little else _FOR_NEIGHBORS
+    until = effort.left() * (1 - share) if is_long else 0.0
     neighbors = neighbors_of(tally.problem, q, keep_going=effort.until(until), spend=effort.spend)
     work = _AGGLOMERATION_WORK * n * n_columns
     if effort.work is None or work <= _FOR_AGGLOMERATION * (effort.work - effort.used):

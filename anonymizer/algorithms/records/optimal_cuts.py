@@ -18,7 +18,7 @@ _MOST_CUTS, _FEWEST_CUTS = 128, 8
 _CUTS_OF_ALL = 30_000_000
 
 _BACK = 4
-CUTS_PER_CALL = 100
+_CUTS_PER_CALL = 100
 _ADDED_PER_CALL = 500_000
 
 
@@ -27,12 +27,14 @@ def split(
     tally: Tally,
     *,
     keep_going: Callable[[], bool],
+    spend: Callable[[int], None] = lambda _added: None,
 ) -> Int32Array | None:
     """Return the class of each record in the cheapest division of the table.
 
     `first`: a first partition, whose classes are stretches of the table; `tally`: of a problem
-    whose records are in an order that puts similar ones together. None if time ran out, if no
-    division was found, or if records of `first` are suppressed.
+    whose records are in an order that puts similar ones together; `spend`: called with the number
+    of records that were added to classes. None if time ran out, if no division was found, or if
+    records of `first` are suppressed.
 
     Notes
     -----
@@ -52,8 +54,9 @@ def split(
     while begin <= n:
         if not keep_going():
             return None
-        end = min(begin + CUTS_PER_CALL, n + 1)
-        begin = cheapest_cuts(begin, end, places, cost, start, tally)
+        end = min(begin + _CUTS_PER_CALL, n + 1)
+        begin, n_added = cheapest_cuts(begin, end, places, cost, start, tally)
+        spend(n_added)
     if cost[n] == inf:
         return None
     return _numbered(start)
@@ -81,10 +84,11 @@ def cheapest_cuts(
     cost: FloatArray,
     start: IntArray,
     tally: Tally,
-) -> int:
+) -> tuple[int, int]:
     """Fill `cost` and `start` of the best last class for each end from `begin` up to `end`.
 
-    Returns the first end that is not filled, which is before `end` if the call would take long.
+    Returns the first end that is not filled, which is before `end` if the call would take long, and
+    how many records were added to classes.
     `cost[j]` is the cost of the records before j, infinite if they cannot be divided; `start[j]` is
     the start of the last class. Both are known before `begin`.
     """
@@ -92,7 +96,7 @@ def cheapest_cuts(
     n_added = 0
     for j in range(begin, end):
         if n_added > _ADDED_PER_CALL:
-            return j
+            return j, n_added
         if not may_cut[j]:
             continue
         clear(tally)
@@ -109,7 +113,7 @@ def cheapest_cuts(
                     start[j] = i
             i -= 1
         n_added += j - 1 - i
-    return end
+    return end, n_added
 
 
 @kernel

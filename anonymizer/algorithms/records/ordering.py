@@ -1,138 +1,25 @@
-"""Orders of records: along the Hilbert curve [1]_, and by content for reading and publishing.
+"""Orders of records by content, for reading and publishing, and classes in such an order.
 
 None of them depends on the order of the table, which would reveal who is who.
-
-References
-----------
-.. [1] J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707, 2004.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.records import Records
 
-_BLOCK = 256
-"""Records transformed at a time: small enough for the nearest cache."""
 _DIGIT_BITS = 11
 _WORD_BITS = 64
 _TABLE_FACTOR = 4
 """Joint domains up to this many times the records are numbered by a table, not by sorting."""
-
-
-def hilbert_order(codes: Int32Array, sizes: Sequence[int]) -> IntArray:
-    """Return the order of records along the Hilbert curve, shape (n,).
-
-    `codes`: 0 and up, shape (n, quasi-identifiers). The curve fills a cube with the side of the
-    largest of `sizes`, as in the package `hilbertcurve`.
-
-    Notes
-    -----
-    Records of equal codes stay in the order of the table. O(n times the bits of a position on the
-    curve); memory: 8 bytes a record for every 64 of these bits, plus 32 bytes.
-    """
-    order = np.arange(len(codes))
-    for word in _keys(codes, sizes)[0][::-1]:
-        order = _stable_order(word[order], order)
-    return order
-
-
-def hilbert_key(codes: Int32Array, sizes: Sequence[int]) -> NDArray[np.uint64]:
-    """Return the first 64 bits of each record's position on the Hilbert curve, shape (n,).
-
-    Notes
-    -----
-    Records in the order of these keys are in `hilbert_order`, but for those of equal keys. The keys
-    of two tables with the same domains can be compared.
-    """
-    word, n_bits = _keys(codes, sizes)
-    if not len(word):
-        return np.zeros(len(codes), np.uint64)
-    in_first = n_bits - _WORD_BITS * (len(word) - 1)
-    key: NDArray[np.uint64] = word[0].copy()
-    if len(word) > 1 and in_first < _WORD_BITS:
-        key = (key << np.uint64(_WORD_BITS - in_first)) | (word[1] >> np.uint64(in_first))
-    return key
-
-
-def _keys(codes: Int32Array, sizes: Sequence[int]) -> tuple[NDArray[np.uint64], int]:
-    """Return each record's position, shape (words, n), highest word first, and its bits."""
-    if not codes.size:
-        return np.zeros((0, len(codes)), np.uint64), 0
-    bits = max(1, max(int(size) - 1 for size in sizes).bit_length())
-    n_bits = bits * codes.shape[1]
-    key = np.zeros((-(-n_bits // _WORD_BITS), len(codes)), np.uint64)
-    _fill_keys(np.ascontiguousarray(codes), bits, key)
-    return key, n_bits
+_MOST_KEYS = 2**62
 
 
 @kernel
-def _fill_keys(codes: Int32Array, bits: int, key: NDArray[np.uint64]) -> None:
-    """Write each record's position on the curve to `key`, shape (words, n), highest word first."""
-    n, n_columns = codes.shape
-    point = np.zeros((n_columns, _BLOCK), np.int64)
-    turn = np.zeros(_BLOCK, np.int64)
-    for start in range(0, n, _BLOCK):
-        end = min(start + _BLOCK, n)
-        for c in range(n_columns):
-            for i in range(start, end):
-                point[c, i - start] = codes[i, c]
-        _to_transpose(point, turn, bits)
-        below = n_columns * bits
-        for bit in range(bits - 1, -1, -1):
-            for c in range(n_columns):
-                below -= 1
-                word, shift = len(key) - 1 - below // _WORD_BITS, np.uint64(below % _WORD_BITS)
-                for i in range(start, end):
-                    key[word, i] |= np.uint64((point[c, i - start] >> bit) & 1) << shift
-
-
-@kernel
-def _to_transpose(point: IntArray, turn: IntArray, bits: int) -> None:
-    """Transform coordinates, shape (dimensions, points), to transposed positions on the curve.
-
-    Skilling's `AxestoTranspose` without branches, over many points at once; `turn` is scratch.
-    """
-    n_columns = len(point)
-    first = point[0]
-    for bit in range(bits - 1, 0, -1):
-        low = (1 << bit) - 1
-        for i in range(len(first)):
-            first[i] ^= -((first[i] >> bit) & 1) & low
-        for c in range(1, n_columns):
-            axis = point[c]
-            for i in range(len(first)):
-                invert = -((axis[i] >> bit) & 1)
-                exchange = (first[i] ^ axis[i]) & low & ~invert
-                first[i] ^= exchange | (low & invert)
-                axis[i] ^= exchange
-    _encode(point, turn, bits)
-
-
-@kernel
-def _encode(point: IntArray, turn: IntArray, bits: int) -> None:
-    """Gray-encode transposed positions."""
-    n_columns = len(point)
-    first, last = point[0], point[n_columns - 1]
-    for c in range(1, n_columns):
-        for i in range(len(first)):
-            point[c, i] ^= point[c - 1, i]
-    turn[:] = 0
-    for bit in range(bits - 1, 0, -1):
-        for i in range(len(first)):
-            turn[i] ^= -((last[i] >> bit) & 1) & ((1 << bit) - 1)
-    for c in range(n_columns):
-        for i in range(len(first)):
-            point[c, i] ^= turn[i]
-
-
-@kernel
-def _stable_order(key: NDArray[np.uint64], order: IntArray) -> IntArray:
+def stable_order(key: NDArray[np.uint64], order: IntArray) -> IntArray:
     """Return `order` sorted stably by the key of each of its entries. Radix sort, O(n)."""
     n = len(key)
     n_digits = 1 << _DIGIT_BITS
@@ -179,10 +66,10 @@ def arranged(
     n = records.n
     qi_of = numbered(records.qi)
     content_of = numbered(np.column_stack([qi_of, open_code]))
-    order = _stable_order(records.person.astype(np.uint64), np.arange(n))
+    order = stable_order(records.person.astype(np.uint64), np.arange(n))
     if measure_code is not None:
-        order = _stable_order(numbered(measure_code)[order].astype(np.uint64), order)
-    order = _stable_order(content_of[order].astype(np.uint64), order)
+        order = stable_order(numbered(measure_code)[order].astype(np.uint64), order)
+    order = stable_order(content_of[order].astype(np.uint64), order)
     _alternate(order, np.bincount(qi_of), np.bincount(content_of))
     return order
 
@@ -236,9 +123,44 @@ def _sort_by_place(record: IntArray, place: FloatArray, out: IntArray) -> None:
 
 def published_order(class_of: Int32Array, open_code: Int32Array) -> IntArray:
     """Return the published records sorted by class, and within a class by their open columns."""
+    order = np.flatnonzero(class_of != SUPPRESSED)
+    for key in (*open_code.T[::-1], class_of):
+        order = stable_order(key[order].astype(np.uint64), order)
+    return order
+
+
+def canonical(class_of: Int32Array, cells: Int32Array) -> Int32Array:
+    """Return the same classes, numbered by their content and not by how they were found.
+
+    `class_of`: `SUPPRESSED`, or any number from 0 up, shape (n,); `cells`: everything published of
+    a record, in codes, shape (n, columns).
+
+    Notes
+    -----
+    Classes are ordered by their sorted records, column by column. The order of the table affects
+    only which of two classes of equal content comes first. O(n columns), and O(n log n) of those
+    that begin alike.
+    """
     published = np.flatnonzero(class_of != SUPPRESSED)
-    columns = [open_code[published, c] for c in reversed(range(open_code.shape[1]))]
-    return published[np.lexsort((*columns, class_of[published]))].astype(np.int64)
+    if not len(published):
+        return class_of.copy()
+    dense, content = numbered(class_of[published][:, None]), numbered(cells[published])
+    order = stable_order(content.astype(np.uint64), np.arange(len(content)))
+    order = stable_order(dense[order].astype(np.uint64), order)
+    starts, sorted_ = starts_of(np.bincount(dense)), content[order]
+    first = sorted_[starts[:-1]]
+    by_content = np.argsort(first, kind="stable")
+    differs = np.flatnonzero(np.diff(first[by_content], prepend=-1))
+    for a, n in zip(differs.tolist(), np.diff(differs, append=len(first)).tolist(), strict=True):
+        if n > 1:
+            alike = by_content[a : a + n].tolist()
+            alike.sort(key=lambda c: sorted_[starts[c] : starts[c + 1]].tolist())
+            by_content[a : a + n] = alike
+    number = np.empty(len(first), np.int32)
+    number[by_content] = np.arange(len(first), dtype=np.int32)
+    out = np.full(len(class_of), SUPPRESSED, np.int32)
+    out[published] = number[dense]
+    return out
 
 
 def numbered(columns: Int32Array | IntArray) -> IntArray:
@@ -246,20 +168,26 @@ def numbered(columns: Int32Array | IntArray) -> IntArray:
 
     Compared column by column, the first one first. O(n columns).
     """
-    number = np.zeros(len(columns), np.int64)
+    number, size = np.zeros(len(columns), np.int64), 1
     if not len(columns):
         return number
     for column in columns.T:
-        number = number * (int(column.max()) + 1) + column
-        size = int(number.max()) + 1
-        if size <= _TABLE_FACTOR * len(columns):
-            there = np.zeros(size, np.bool_)
-            there[number] = True
-            number = (np.cumsum(there) - 1)[number]
-        else:
-            order = _stable_order(number.astype(np.uint64), np.arange(len(number)))
-            number = _ranks(number, order)
-    return number
+        width = int(column.max()) + 1
+        if size > _MOST_KEYS // width:
+            number = _dense(number, size)
+            size = int(number.max()) + 1
+        number, size = number * width + column, size * width
+    return _dense(number, size)
+
+
+def _dense(number: IntArray, size: int) -> IntArray:
+    """Return the rank of each number, which is below `size`, among the distinct ones."""
+    if size <= _TABLE_FACTOR * len(number):
+        there = np.zeros(size, np.bool_)
+        there[number] = True
+        ranks: IntArray = (np.cumsum(there) - 1)[number]
+        return ranks
+    return _ranks(number, stable_order(number.astype(np.uint64), np.arange(len(number))))
 
 
 @kernel

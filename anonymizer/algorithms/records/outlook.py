@@ -7,8 +7,8 @@ import numpy as np
 from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import loss
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import best
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.domain.arrays import Int32Array
 

@@ -214,11 +214,15 @@ def uncovered(
 
     Notes
     -----
-    A value that cannot be read covers nobody. O(n log n), and each class's value is read once.
+    A value that cannot be read covers nobody. O(n log n), and each text is read once.
     """
     some = class_of >= 0
+    # The first class with the same text stands for all of them.
+    keys = [each if isinstance(each, str) else c for c, each in enumerate(published)]
+    first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+    alike = np.fromiter(map(first.__getitem__, keys), np.int64, len(keys))
     width = reader.size
-    pairs = np.unique(class_of[some].astype(np.int64) * width + code[some])
+    pairs, pair_of = np.unique(alike[class_of[some]] * width + code[some], return_inverse=True)
     runs = [(0, -1, -1)]
     for c in np.unique(pairs // width).tolist():
         try:
@@ -228,7 +232,7 @@ def uncovered(
     of, lo, hi = np.array(runs, np.int64).T
     at = np.searchsorted(of * width + lo, pairs, side="right") - 1
     covered = pairs <= (of * width + hi)[at]
-    return np.unique(pairs[~covered] // width)
+    return np.unique(class_of[some][~covered[pair_of]]).astype(np.int64)
 
 
 def _parts(label: str) -> list[str]:

@@ -18,7 +18,8 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.former import Former
-from anonymizer.algorithms.records.ordering import arranged, hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
+from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.records import Records, Schema

@@ -15,7 +15,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, class_loss
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray

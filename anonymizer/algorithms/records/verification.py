@@ -20,6 +20,7 @@ NO_ATTRIBUTE = Attribute("", np.zeros(1))
 """Stands where a column is of no single attribute."""
 _MOST_CELLS = 2**22
 """Shares held at a time, to limit the memory."""
+_MOST_KEYS = 2**62
 
 
 ONE_EACH = "one_each"
@@ -296,11 +297,13 @@ def _columns(
 
 def _joint(rows: Int32Array) -> IntArray:
     """Return a number for each record's tuple, shape (n,)."""
-    order = np.lexsort(rows.T)
-    differs = (np.diff(rows[order], axis=0) != 0).any(axis=1)
-    number = np.zeros(len(rows), np.int64)
-    number[order[1:]] = np.cumsum(differs)
-    return number
+    number, n_keys = np.zeros(len(rows), np.int64), 1
+    for column in rows.T:
+        width = int(column.max(initial=0)) + 1
+        if n_keys > _MOST_KEYS // width:
+            number, n_keys = np.unique(number, return_inverse=True)[1], len(rows)
+        number, n_keys = number * width + column, n_keys * width
+    return np.unique(number, return_inverse=True)[1]
 
 
 def _counts(records: Records, schema: Schema) -> list[IntArray]:

@@ -144,17 +144,19 @@ def identities(labels: Sequence[ReleasedLabels]) -> tuple[IntArray, int]:
 
     The runs of a class must be rising.
     """
-    n_classes = len(labels[0].first_of) - 1
-    numbers: dict[tuple[bytes, ...], int] = {}
-    identity = np.empty(n_classes, np.int64)
-    runs = [np.stack([each.lo, each.hi], axis=1) for each in labels]
-    firsts = [each.first_of.tolist() for each in labels]
-    for c in range(n_classes):
-        key = tuple(
-            run[first[c] : first[c + 1]].tobytes() for run, first in zip(runs, firsts, strict=True)
-        )
-        identity[c] = numbers.setdefault(key, len(numbers))
-    return identity, len(numbers)
+    identity = np.zeros(len(labels[0].first_of) - 1, np.int64)
+    for each in labels:
+        ends = each.lo * (int(each.hi.max(initial=0)) + 1) + each.hi
+        run = np.unique(ends, return_inverse=True)[1]
+        n_runs, left = int(run.max(initial=-1)) + 1, np.arange(len(identity))
+        sizes, at = np.diff(each.first_of), 0
+        while len(left := left[sizes[left] > at]):
+            apart = identity[left] * n_runs + run[each.first_of[left] + at]
+            number = np.unique(apart, return_inverse=True)[1]
+            identity[left] = int(identity.max()) + 1 + number
+            at += 1
+        identity = np.unique(identity, return_inverse=True)[1]
+    return identity, int(identity.max(initial=-1)) + 1
 
 
 def _present(
@@ -167,7 +169,8 @@ def _present(
         occurs[cell] = True
         cell = np.flatnonzero(occurs)
     else:
-        cell = np.unique(cell)
+        cell.sort()
+        cell = cell[np.diff(cell, prepend=-1) > 0]
     return cell // size, cell % size
 
 

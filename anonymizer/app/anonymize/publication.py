@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.generalization import generalize
-from anonymizer.algorithms.records.ordering import numbered, published_order
+from anonymizer.algorithms.records.ordering import canonical, numbered, published_order
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.anonymize.class_labels import Labelling
 from anonymizer.domain.arrays import Int32Array, IntArray

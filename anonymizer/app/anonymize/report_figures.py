@@ -3,18 +3,22 @@
 Measured on the published classes, independently of the method that formed them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import inf
 from typing import Any, Literal
 
+import numpy as np
+
 from anonymizer import __version__
+from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.least_loss import least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
-from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.problem import Cost, Problem
 from anonymizer.algorithms.releases.released_classes import publish as as_seen
 from anonymizer.app.anonymize.class_forming import FormedClasses, form_classes
 from anonymizer.app.anonymize.plan import ReleasePlan
@@ -70,7 +74,8 @@ def report_of(
     )
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
-    saved = _saved(coded, former, formed)
+    problem = cache(lambda: former.problem(coded.records))
+    saved = _saved(problem, former, formed)
     suppressed = {
         **{str(reason): len(rows) for reason, rows in coded.left_out.items()},
         "repeated": n_repeated,
@@ -94,7 +99,7 @@ def report_of(
         sensitive=_sensitive(coded, found, alike, modal),
         gcp=_losses(found.gcp),
         gcp_published=_losses(found.gcp_published),
-        least_gcp=_least_gcp(coded, former, class_of),
+        least_gcp=_least_gcp(coded, problem, former, class_of),
         saved_by_twice_the_time=saved,
         dm=found.dm,
         dm_published=found.dm_published,
@@ -116,23 +121,27 @@ def report_of(
     )
 
 
-def _least_gcp(coded: CodedTable, former: Former, class_of: Int32Array) -> float | None:
+def _least_gcp(
+    coded: CodedTable, problem: Callable[[], Problem], former: Former, class_of: Int32Array
+) -> float | None:
     """Return a loss that no release with this promise is below, whatever the method.
 
     None where a quick method would wait for it: in a million rows it takes longer than `tree`.
     """
     if coded.records.n > _MOST_BOUNDED and not searches(former.method):
         return None
-    problem = replace(former, weights={}).problem(coded.records)
-    return least_loss(problem, class_of, seed=former.seed)
+    even = replace(former, weights={}).problem(coded.records) if former.weights else problem()
+    if not searches(former.method):  # its classes may be wide, and then tell little
+        cells = np.ascontiguousarray(even.cells[:, : even.n_qis])
+        class_of, _ = near_together(even, cells, at_least=_NEAR)
+    return least_loss(even, class_of, seed=former.seed)
 
 
-def _saved(coded: CodedTable, former: Former, formed: FormedClasses) -> float | None:
+def _saved(problem: Callable[[], Problem], former: Former, formed: FormedClasses) -> float | None:
     """Return the share of its loss that a search would save with twice its time."""
     if formed.in_time or not formed.work or former.dm_weight or former.prefer_share < 1:
         return None
-    problem = former.problem(coded.records)
-    return saved_by_twice_the_work(problem, work=formed.work, seed=former.seed)
+    return saved_by_twice_the_work(problem(), work=formed.work, seed=former.seed)
 
 
 def _times_hilbert(
@@ -278,6 +287,8 @@ def _identifying(table: TextTable, declared: Declared, publication: Publication)
 
 _MOST_BOUNDED = 100_000
 """Rows of a quick method for which the least possible loss is computed: below a second."""
+_NEAR = 16
+"""Rows of a group of near ones, by which that loss is computed."""
 _MUCH = 3.0
 """Times the loss of `hilbert` that are worth a warning."""
 

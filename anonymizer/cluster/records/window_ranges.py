@@ -30,8 +30,8 @@ from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.division import Division, Stretches, divide
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.founding import lasting_only
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.methods import WORK_PER_S, searches
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.ranges import at_borders
 from anonymizer.cluster.records.window_messages import Memories, Survey
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.kaca.coarsening import Total
-from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.content_verification import broken_contents
 from anonymizer.algorithms.records.measures import measure_briefly
+from anonymizer.algorithms.records.ordering import canonical
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.agglomeration import agglomerate, merger_cost
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.neighbors import neighbors_of
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.partition import partition_of
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.tally import Tally, blank_tally

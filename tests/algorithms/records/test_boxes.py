@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.boxes import SAMPLED, boxes
+from anonymizer.algorithms.records.best_borders import SAMPLED
+from anonymizer.algorithms.records.boxes import boxes
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Cost, make_problem

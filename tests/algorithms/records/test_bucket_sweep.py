@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.bucket_sweep import bucket_sweep
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.promises import Promise

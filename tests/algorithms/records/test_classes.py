@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.classes import SUPPRESSED, canonical
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.ordering import canonical
 
 TABLES = st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2), st.integers(0, 2)), max_size=20)
 
@@ -30,3 +31,17 @@ def test_neither_the_order_of_a_table_nor_earlier_numbers_leave_a_trace(
         for numbers, each in ((found, cells), (again, cells[order]))
     ]
     assert listed[0] == listed[1]
+
+
+@given(TABLES)
+def test_classes_are_numbered_in_the_order_of_their_sorted_records(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    class_of = np.array([row[0] for row in rows], np.int32)
+    cells = np.array([row[1:] for row in rows], np.int32).reshape(-1, 2)
+    found = canonical(class_of, cells)
+    contents = [
+        sorted(tuple(row[1:]) for row, each in zip(rows, found.tolist(), strict=True) if each == c)
+        for c in range(int(found.max(initial=-1)) + 1)
+    ]
+    assert contents == sorted(contents)

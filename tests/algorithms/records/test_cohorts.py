@@ -23,7 +23,7 @@ from anonymizer.algorithms.records.cumulative import (
     unpack,
 )
 from anonymizer.algorithms.records.founding import WAITING, founding_promise, lasting_only
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array, IntArray

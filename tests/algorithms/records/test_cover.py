@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.cover import BITS, Cover, blank_cover, look_up, lowest
 from anonymizer.algorithms.records.draws import draw
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import Search, search_from
 from anonymizer.algorithms.records.moves import make_moves
 from anonymizer.algorithms.records.neighbors import neighbors_of
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.partition import best_target, partition_of
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep

@@ -18,7 +18,7 @@ from anonymizer.algorithms.records.cumulative import (
     unpack,
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company, violators
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.draws import draw
 from anonymizer.algorithms.records.effort import Effort
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import Search, improve, search_from
 from anonymizer.algorithms.records.moves import make_moves
 from anonymizer.algorithms.records.neighbors import neighbors_of
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.partition import partition_of
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep

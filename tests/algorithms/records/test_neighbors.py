@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.neighbors import N_NEAR, NONE, Neighbors, neighbors_of
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.tally import blank_tally
 from anonymizer.domain.promises import Promise

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from tests.algorithms.records import naive_classes
 
 

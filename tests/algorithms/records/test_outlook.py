@@ -6,8 +6,8 @@ import pytest
 
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.criteria import loss
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import best
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.domain.arrays import Int32Array

@@ -13,8 +13,8 @@ from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.division import cuts, divide
 from anonymizer.algorithms.records.former import Former
+from anonymizer.algorithms.records.hilbert import hilbert_key, hilbert_order
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.ordering import hilbert_key, hilbert_order
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.ranges import NO_GROUP, form, meetings, settle
 from anonymizer.algorithms.records.task import ModelTarget, Task

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import Search, search_from
 from anonymizer.algorithms.records.moves import refill
 from anonymizer.algorithms.records.neighbors import neighbors_of
-from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.refill import choose, gained
 from anonymizer.algorithms.records.sweep import sweep

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import loss
-from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.suppression import form_within_limit, least_dropped
 from anonymizer.algorithms.records.sweep import sweep
