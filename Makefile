@@ -5,8 +5,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# uv installs in a fifth of pip's time. The lock names every package, so nothing is to be resolved.
+RUNS   := $(VENV)/.runs
+# uv installs in a fifth of pip's time, and pip knows an index of its own settings. The lock names every package, so
+# nothing is to be resolved.
 PACKAGES := pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
+installed = VIRTUAL_ENV=$(VENV) $(BIN)/uv $(subst requirements-dev.txt,$(1),$(PACKAGES)) || $(BIN)/python -m $(subst requirements-dev.txt,$(1),$(PACKAGES))
 # A file of tests stays on one core, as do what it starts and the kernels it compiles.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
@@ -33,18 +36,24 @@ help:  ## this list
 
 install: $(STAMP)  ## make .venv from the pinned, hashed requirements
 
-$(STAMP): requirements-dev.txt pyproject.toml
+# What the demo needs is a quarter of all, and comes in a fifth of the time.
+$(RUNS): requirements-demo.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python 3.11 or newer is needed (set PYTHON=python3.11)")'
 	$(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/^[^ ]*==/p' requirements-dev.txt | sed '/^[^ ]*==/{/^uv==/!d;}' > $(VENV)/uv.txt
 	$(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.txt
-	@echo "installing $$(grep -c '^[^ ]*==' requirements-dev.txt) packages"
-	VIRTUAL_ENV=$(VENV) $(BIN)/uv $(PACKAGES) || $(BIN)/python -m $(PACKAGES) # pip knows an index of its own settings
+	@echo "installing $$(grep -c '^[^ ]*==' $<) packages"
+	$(call installed,$<)
+	@touch $@
+
+$(STAMP): requirements-dev.txt pyproject.toml | $(RUNS)
+	@echo "installing $$(grep -c '^[^ ]*==' $<) packages"
+	$(call installed,$<)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(STAMP)  ## watch raw positions go in and cloaked regions come out
-	$(BIN)/anonymizer demo $(ARGS)
+demo: $(RUNS)  ## watch raw positions go in and cloaked regions come out
+	$(BIN)/python -m anonymizer demo $(ARGS)
 
 # Bytecode of packages and tests, made once: four workers that begin together would each make all of it. The other core
 # begins to compile the kernels that take longest; the tests do not wait for that. The run itself says what is wrong.
@@ -212,9 +221,10 @@ wheel: $(STAMP)  ## a wheel in out/, with machine code for this Python and x86-6
 	NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= $(BIN)/python -m tools.machine_code out/machine_code
 	ANONYMIZER_MACHINE_CODE=out/machine_code $(BIN)/python -m hatchling build --target wheel --directory out
 
-lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything
+lock: $(STAMP)  ## pin the requirements anew: of the images, of everything, and of the demo
 	$(LOCK) $(IMAGE) --output-file requirements.txt
 	$(LOCK) --extra all --group dev --constraints requirements.txt --output-file requirements-dev.txt
+	$(LOCK) --extra demo --extra learn --constraints requirements-dev.txt --output-file requirements-demo.txt
 	$(LOCK) --extra learn --extra tables --extra spark --group spark --constraints requirements.txt --output-file requirements-spark.txt
 	$(subst pyproject.toml,,$(LOCK)) --group judge --output-file requirements-judge.txt
 

@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILES = ("requirements.txt", "requirements-dev.txt")
+FILES = ("requirements.txt", "requirements-demo.txt", "requirements-dev.txt")
 UNINSTALLED = ("requirements-spark.txt", "requirements-judge.txt")
 """Of other environments: that they are pinned and hashed is all that can be seen here."""
 
