@@ -6,9 +6,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 RUNS   := $(VENV)/.runs
+# In a terminal, what is downloaded is shown.
+QUIETLY  := $(if $(MAKE_TERMOUT),,--quiet)
 # uv installs in a fifth of pip's time, and pip knows an index of its own settings. The lock names every package, so
 # nothing is to be resolved.
-PACKAGES := pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
+PACKAGES := pip install $(QUIETLY) --no-deps --require-hashes -r requirements-dev.txt
 installed = VIRTUAL_ENV=$(VENV) $(BIN)/uv $(subst requirements-dev.txt,$(1),$(PACKAGES)) || $(BIN)/python -m $(subst requirements-dev.txt,$(1),$(PACKAGES))
 # A file of tests stays on one core, as do what it starts and the kernels it compiles.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -41,7 +43,7 @@ $(RUNS): requirements-demo.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python 3.11 or newer is needed (set PYTHON=python3.11)")'
 	$(PYTHON) -m venv $(VENV)
 	@sed -n '/^uv==/,/^[^ ]*==/p' requirements-dev.txt | sed '/^[^ ]*==/{/^uv==/!d;}' > $(VENV)/uv.txt
-	$(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.txt
+	$(BIN)/python -m pip install $(QUIETLY) --require-hashes -r $(VENV)/uv.txt
 	@echo "installing $$(grep -c '^[^ ]*==' $<) packages"
 	$(call installed,$<)
 	@touch $@
