@@ -141,28 +141,45 @@ def _of_trips(trace: Trace, trip: IntArray, rng: np.random.Generator) -> Sample:
     )
 
 
-def _cells(trace: Trace, _rng: np.random.Generator) -> Sample:
-    """Squares that are halved while each half is somebody's home of `FEWEST`: as census areas."""
-    plane = plane_of(trace)
-    homes = homes_of(trace, plane)
-    homes = homes[np.isfinite(homes[:, 0])]
-    xy_m = plane.of(trace.lat, trace.lon)
-    middle = np.empty_like(xy_m)
+def halved(xy_m: FloatArray, homes: FloatArray, fewest: int) -> tuple[IntArray, FloatArray]:
+    """Return the cells of points: squares that are halved while each half is so many's home.
+
+    Parameters
+    ----------
+    xy_m, homes
+        Metres, shapes (n, 2) and (homes, 2). The first square is around all points.
+
+    Returns
+    -------
+    cell_of, middle
+        Cell of each point, 0 to n - 1, and the middle of its square, shapes (n,) and (n, 2).
+    """
+    middle, cell_of, n_cells = np.empty_like(xy_m), np.empty(len(xy_m), np.int64), 0
     pending = [(np.arange(len(xy_m)), homes, xy_m.min(axis=0), xy_m.max(axis=0))]
     while pending:
         rows, living, low, high = pending.pop()
         axis = int((high - low).argmax())
         at = (low[axis] + high[axis]) / 2
         below = living[:, axis] < at
-        if min(below.sum(), (~below).sum()) < FEWEST:
-            middle[rows] = (low + high) / 2
+        if min(below.sum(), (~below).sum()) < fewest:
+            middle[rows], cell_of[rows] = (low + high) / 2, n_cells
+            n_cells += 1 if len(rows) else 0
             continue
         side = xy_m[rows, axis] < at
         for each, half in ((side, below), (~side, ~below)):
             ends = low.copy(), high.copy()
             ends[1 if half is below else 0][axis] = at
             pending.append((rows[each], living[half], *ends))
-    return _points(_moved(trace, middle - xy_m))
+    return cell_of, middle
+
+
+def _cells(trace: Trace, _rng: np.random.Generator) -> Sample:
+    """Publish cells in each of which `FEWEST` live: as census areas."""
+    plane = plane_of(trace)
+    homes = homes_of(trace, plane)
+    homes = homes[np.isfinite(homes[:, 0])]
+    xy_m = plane.of(trace.lat, trace.lon)
+    return _points(_moved(trace, halved(xy_m, homes, FEWEST)[1] - xy_m))
 
 
 def _k_trips(trace: Trace, rng: np.random.Generator) -> Sample:

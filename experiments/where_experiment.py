@@ -271,13 +271,13 @@ def run_fleet(
     kept: list[tuple[float, float, float]] = []
     motion: Motion | None = None
     for i, scene in enumerate(all_scenes):
-        case, release, heard = _heard(scene.trace, network, settings)
-        other = _heard(scene.other, network, settings)[2]
+        case, release, heard = heard_release(scene.trace, network, settings)
+        other = heard_release(scene.other, network, settings)[2]
         if other.handed is not None:
             shares = other.handed.shares(other.observed)
             heard, other = heard._replace(level_share=shares), other._replace(level_share=shares)
         if motion is None or moving_only:
-            motion = _motion(scene.trained, network, settings, case.reports.interval_s)
+            motion = motion_learned(scene.trained, network, settings, case.reports.interval_s)
         found.append(
             beliefs(
                 heard,
@@ -334,7 +334,7 @@ class _Levels:
             self.level_at[at, slot] = level_of.get(slot, 0)
 
 
-def _heard(
+def heard_release(
     trace: Trace, network: RoadNetwork, settings: Settings
 ) -> tuple[Case, Released, HeardRelease]:
     """Cloak a trace; return it for an adversary who is told the true pieces and levels."""
@@ -382,7 +382,9 @@ def served(case: Case, release: Released) -> tuple[float, float, float]:
     return nodes, float(valid_s.sum() / present_s), float(age)
 
 
-def _motion(trace: Trace, network: RoadNetwork, settings: Settings, interval_s: float) -> Motion:
+def motion_learned(
+    trace: Trace, network: RoadNetwork, settings: Settings, interval_s: float
+) -> Motion:
     """Learn how the devices of a trace move in a step."""
     fine_s, step_s = steps_of(interval_s)
     from anonymizer.audit.stream_case import reports_of  # noqa: PLC0415
