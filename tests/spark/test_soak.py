@@ -27,6 +27,7 @@ OPTIONS: dict[str, Any] = {
     "sa": "illness",
     "k": 10,
     "model": "kld",
+    "method": "hilbert",
 }
 
 
