@@ -150,10 +150,10 @@ def test_a_function_refuses_keywords_that_it_does_not_take(
     given: dict[str, Any], said: str
 ) -> None:
     @takes_keywords(TableOptions)
-    def of_ranges(*, time_budget_s: float = 0.0, **options: Unpack[RangeKeywords]) -> float:
-        return TableOptions(**options, time_budget_s=time_budget_s).time_budget_s
+    def of_ranges(*, more: int = 0, **options: Unpack[RangeKeywords]) -> int:
+        return TableOptions(**options).k + more
 
-    assert of_ranges(qi="age", k=2) == 0.0
+    assert of_ranges(qi="age", k=2, more=1) == 3
     with pytest.raises(TypeError, match=said):
         of_ranges(**given)
 

@@ -58,6 +58,7 @@ class RangeKeywords(CommonKeywords, total=False):
     l: int | None  # noqa: E741  likewise
     cost: CostName
     dm_weight: float
+    time_budget_s: float
     max_share: float | None
     max_source_share: float | None
     target: str | None
@@ -72,7 +73,6 @@ class TableKeywords(RangeKeywords, total=False):
     share_price: float
     weights: Mapping[str, float] | None
     suppress: float | None
-    time_budget_s: float
 
 
 class AuditKeywords(CommonKeywords, total=False):

@@ -53,6 +53,8 @@ class Job:
         The columns, the settings, the first pass, and what follows from them.
     has_labels
         Whether classes with the same labels are one class.
+    work_per_record
+        Of a search; None: the method does not search.
     salt
         Secret of this release: classes are sorted by numbers that it makes random, so that their
         order reveals nothing.
@@ -66,6 +68,7 @@ class Job:
     former: Former
     labelling: Labelling
     has_labels: bool
+    work_per_record: float | None
     salt: bytes
     clock: Callable[[], float]
 
@@ -192,6 +195,7 @@ def form_range(table: Any, job: Job) -> Any:  # noqa: ANN401  pyarrow is an extr
         open_code=open_codes(shown, len(frame), TABLE),
         target=job.target(shown),
         time_left=job.time_left(),
+        work_per_record=job.work_per_record,
     )
     border = at_borders(records, job.former.schema, class_of)
     return _formed(frame, records, class_of, border, job)
@@ -210,6 +214,7 @@ def settle_group(table: Any, job: Job) -> Any:  # noqa: ANN401  likewise
         open_code=open_codes(shown, len(frame), TABLE),
         target=job.target(shown),
         time_left=job.time_left(),
+        work_per_record=job.work_per_record,
     )
     # Below 0, so that no range has the number of a group.
     frame = frame.with_columns(range=-1 - pl.col("group")).drop("group")

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self, Unpack
 
@@ -28,14 +28,17 @@ import polars as pl
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.division import Division, divide
+from anonymizer.algorithms.records.former import Former
+from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.api.keywords import RangeKeywords, takes_keywords
-from anonymizer.app.anonymize.class_forming import former_of
+from anonymizer.app.anonymize.class_forming import former_of, work_in
 from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.plan import ReleasePlan, declared_of, make_plan
-from anonymizer.app.anonymize.table_anonymization import check_target, model_of
+from anonymizer.app.anonymize.table_anonymization import check_target, model_of, with_method
 from anonymizer.app.table_options import TableOptions
+from anonymizer.domain.records import Records
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
@@ -89,7 +92,6 @@ class SparkRelease:
 def anonymize(
     frame: SparkFrame,
     *,
-    time_budget_s: float = 0.0,
     rows_per_range: int = ROWS_PER_RANGE,
     **options: Unpack[RangeKeywords],
 ) -> SparkRelease:
@@ -99,13 +101,12 @@ def anonymize(
     ----------
     frame
         The records, of text, numbers or booleans. It is read several times and must not change.
-    time_budget_s
-        Longest search in each range; 0: no search.
     rows_per_range
         Records that are anonymized together. More of them lose less and need more memory.
 
-    All others are those of `anonymizer.anonymize`. What is chosen by looking at the whole table is
-    not available: `prefer_share`, `weights` and `suppress`; and `measures` are for `kaca` alone.
+    All others are those of `anonymizer.anonymize`; a search does as much for each record as there.
+    What is chosen by looking at the whole table is not available: `prefer_share`, `weights` and
+    `suppress`; and `measures` are for `kaca` alone.
 
     Returns
     -------
@@ -126,7 +127,7 @@ def anonymize(
     with extra("spark"):
         import pyspark.sql  # noqa: F401, PLC0415  an extra
     _use_this_python(frame)
-    asked = TableOptions(**options, time_budget_s=time_budget_s)
+    asked = TableOptions(**options)
     declared, plan = declared_of(asked), make_plan(asked)
     return _anonymize(frame, declared, plan, rows_per_range, time.monotonic)
 
@@ -172,7 +173,7 @@ def _anonymize(
         n_repeated = n_named - sum(n_silent.values()) - n
         if n < n_named:
             seen = survey(table, declared, plan)
-        job = _job(table, seen, declared, plan, clock=clock, rows_per_range=rows_per_range)
+        job = _job(table, seen, declared, plan, n=n, clock=clock)
     with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
     coded = table.mapInArrow(workers.in_parts(job, division), workers.coded_schema(table, job))
@@ -283,12 +284,11 @@ def _job(
     declared: Declared,
     plan: ReleasePlan,
     *,
+    n: int,
     clock: Callable[[], float],
-    rows_per_range: int,
 ) -> Job:
     model = model_of(plan, found.schema)
-    method = model.method_name(plan.method, n=rows_per_range, time_budget_s=plan.time_budget_s)
-    plan = replace(plan, method=method)
+    plan = with_method(plan, model)
     if plan.target is not None:
         shown = [*declared.sensitive, *declared.keep]
         check_target(plan.target, shown, lambda name: table.select(name).distinct().count())
@@ -306,9 +306,23 @@ def _job(
         former=former,
         labelling=labelling,
         has_labels=model.has_labels,
+        work_per_record=_work_per_record(former, plan, n),
         salt=secrets.token_bytes(16),
         clock=clock,
     )
+
+
+def _work_per_record(former: Former, plan: ReleasePlan, n: int) -> float | None:
+    """Return what one process, given the whole table, would do for each record in a search."""
+    if not searches(former.method):
+        return None
+    qi, sensitive = former.schema.qis, former.schema.sensitive
+    nobody = Records(
+        np.zeros((0, len(qi)), np.int32),
+        np.zeros((0, len(sensitive)), np.int32),
+        np.zeros(0, np.int32),
+    )
+    return work_in(plan.time_budget_s, former.problem(nobody)) / max(n, 1)
 
 
 def _division(table: SparkFrame, job: Job, n: int, rows_per_range: int) -> Division:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from anonymizer import InputError, SettingsError, audit_table
 from anonymizer import anonymize as anonymize_in_memory
-from anonymizer.spark import SparkRelease, anonymize
+from anonymizer.spark import SparkRelease
+from anonymizer.spark import anonymize as anonymize_on_spark
 from anonymizer.spark.memory import check_memory
 from tests.spark.session import Frame, Session, local_spark
 
@@ -19,6 +21,8 @@ pytestmark = pytest.mark.timeout(900)  # Spark's own start takes a minute on a l
 
 N = 3_000
 PER_RANGE = 800
+SEARCHED_S = 0.2
+anonymize = partial(anonymize_on_spark, time_budget_s=SEARCHED_S)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +82,7 @@ def test_a_release_keeps_its_promise_and_accounts_for_every_row(
     }
     with anonymize(table, keep="note", rows_per_range=PER_RANGE, **options) as release:
         rows, report = rows_of(release), release.report
-    whole = anonymize_in_memory(people, method=None, time_budget_s=0, keep="note", **options)
+    whole = anonymize_in_memory(people, time_budget_s=SEARCHED_S, keep="note", **options)
     unnamed = people.filter(pl.col("who") == " ").height
     assert report.n == N
     assert report.suppressed["no_identifier"] == unnamed
@@ -177,7 +181,7 @@ def test_a_range_without_a_class_meets_its_neighbours(spark: Session) -> None:
     illness = ["r" if 300 <= i < 600 else "rs"[i % 2] for i in range(n)]
     frame = spark.createDataFrame(list(zip(range(n), illness, strict=True)), "home int, ill string")
     options: dict[str, Any] = {"qi": "home", "sa": "ill", "k": 3, "l": 2, "model": "kld", "d": 1}
-    with anonymize(frame, rows_per_range=300, **options) as release:
+    with anonymize(frame, rows_per_range=300, method="hilbert", **options) as release:
         assert release.report.suppressed == {}
         assert release.report.n_met >= 250
         assert release.report.l == {"ill": 2}
@@ -225,7 +229,8 @@ def test_classes_that_spark_made_anew_are_not_published_in_place_of_those_that_w
     people = pl.DataFrame({"home": rng.integers(0, 9, n), "row": range(n)})
     people.write_parquet(path)
     frame = spark.read.parquet(str(path))
-    with anonymize(frame, qi="home", k=5, d=1, keep="row", rows_per_range=300) as release:
+    options: dict[str, Any] = {"qi": "home", "k": 5, "d": 1, "keep": "row", "method": "hilbert"}
+    with anonymize(frame, rows_per_range=300, **options) as release:
         assert len(rows_of(release)) == n
         spark.catalog.clearCache()
         people.sample(fraction=1.0, shuffle=True, seed=3).write_parquet(path)

@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.cells.nodes import LEAF, NODE
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.best_borders import SAMPLED, Sample, blank_sample, find_borders
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.algorithms.records.sweep import ClassCounts, add, clear, holds, no_counts
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 
 _WORK_PER_CALL = 5_000_000
 _FIRST_LOOK, _LOOKS = 16, 4
@@ -69,29 +70,42 @@ def boxes(
     -----
     Records with equal quasi-identifiers share a class. `SUPPRESSED` everywhere if the whole table
     does not keep the promise. O(n log n + n columns + n qis^2), about 6 us a record at eleven
-    columns; 6 bytes a record and column, and 40 a record.
+    columns; 6 bytes a record and column, and 40 a record and 100 a class.
     """
-    n, k, q = problem.n, problem.k, problem.n_qis
+    n = problem.n
     if not n:
         return np.zeros(0, np.int32), order.copy()
     rows = _rows_of(problem, order)
-    if not _may_be_class(n, k, rows):
+    if not _may_be_class(n, problem.k, rows):
         return np.full(n, SUPPRESSED, np.int32), rows.member
-    # Part p is the rows from start[p] on, size[p] of them. One that is cut has 2 k rows at least.
-    start, size = np.zeros((2, 2 * (n // k) + 1), np.int64)
-    size[0] = n
-    is_class = np.zeros(len(start), bool)
-    state = np.array([0, 1, 0], np.int64)
-    sample = blank_sample(q, len(problem.position))
-    while state[_AT] < state[_N_PARTS] and keep_going():
-        _divide(k, q, start, size, is_class, state, rows, sample)
-    is_class[state[_AT] : state[_N_PARTS]] = True
+    parts = _cut(problem, rows, keep_going)
     class_of = np.empty(n, np.int32)
-    first = np.sort(start[is_class])
+    first = np.sort(parts["start"][parts["left"] == LEAF])
     begins = np.zeros(n, np.int32)
     begins[first[1:]] = 1
     class_of[rows.member] = np.cumsum(begins)
     return class_of, rows.member
+
+
+def first_cuts(problem: Problem) -> RecordArray:
+    """Return the cuts of the table as a tree over its codes, a record array of `NODE`.
+
+    A cut in two is made where both parts keep the promise, be it of a much larger k than that of
+    classes: then these are the first of their cuts. At least one record.
+    """
+    rows = _rows_of(problem, np.arange(problem.n))
+    return _cut(problem, rows, lambda: True)
+
+
+def _cut(problem: Problem, rows: _Rows, keep_going: Callable[[], bool]) -> RecordArray:
+    """Return all parts, a record array of `NODE`: a leaf is the rows from its start on."""
+    part = np.zeros(2 * (problem.n // problem.k) + 1, NODE)  # one that is cut has 2 k rows at least
+    part["left"][0], part["size"][0] = LEAF, problem.n
+    state = np.array([0, 1, 0], np.int64)
+    sample = blank_sample(problem.n_qis, len(problem.position))
+    while state[_AT] < state[_N_PARTS] and keep_going():
+        _divide(problem.k, problem.n_qis, part, state, rows, sample)
+    return part[: state[_N_PARTS]]
 
 
 def _rows_of(problem: Problem, order: IntArray) -> _Rows:
@@ -156,9 +170,7 @@ def _may_be_class(n: int, k: int, rows: _Rows) -> bool:
 def _divide(
     k: int,
     n_qis: int,
-    start: IntArray,
-    size: IntArray,
-    is_class: BoolArray,
+    part: RecordArray,
     state: IntArray,
     rows: _Rows,
     sample: Sample,
@@ -169,7 +181,7 @@ def _divide(
     while state[_AT] < state[_N_PARTS] and work < _WORK_PER_CALL:
         at = state[_AT]
         state[_AT] += 1
-        first, m = start[at], size[at]
+        first, m = part[at]["start"], part[at]["size"]
         n_low = 0
         if m >= 2 * k:
             find_borders(first, m, k, problem, n_qis, sample)
@@ -190,12 +202,14 @@ def _divide(
                 ):
                     sample.merit[c], n_low = 0.0, 0
         if n_low == 0:
-            is_class[at] = True
             continue
         _move(first, m, c, border, n_low, rows)
         child = state[_N_PARTS]
-        start[child], size[child] = first, n_low
-        start[child + 1], size[child + 1] = first + n_low, m - n_low
+        part[at]["feature"], part[at]["threshold"] = c, border
+        part[at]["left"], part[at]["right"] = child, child + 1
+        part[child]["left"], part[child + 1]["left"] = LEAF, LEAF
+        part[child]["start"], part[child]["size"] = first, n_low
+        part[child + 1]["start"], part[child + 1]["size"] = first + n_low, m - n_low
         state[_N_PARTS] += 2
 
 

@@ -1,11 +1,11 @@
 """Division of a table into ranges that can be anonymized one by one, learned from a sample.
 
 Methods that fill classes along the Hilbert order get stretches of that order. Methods that cut the
-table from the top, which are those of clusters and cells, get the boxes that their own first cuts
-make: across stretches of a curve their classes would lose more, see notes/laboratory.md.
+table from the top, which are all others, get the boxes that their own first cuts make: across
+stretches of a curve their classes would lose more, see notes/laboratory.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,10 +16,14 @@ from anonymizer.algorithms.cells.tree import bare, divided, grow, leaves
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.algorithms.kaca.features import features
 from anonymizer.algorithms.models.model import MadeOf
+from anonymizer.algorithms.records.boxes import first_cuts
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.hilbert import hilbert_key
+from anonymizer.algorithms.records.methods import cuts as cuts_from_the_top
+from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
+from anonymizer.domain.promises import promise_about
 from anonymizer.domain.records import Records
 
 
@@ -48,28 +52,44 @@ def divide(
     qi, target
         Codes and target of all records, or of an even sample; at least one record.
     """
-    if former.model.formed is MadeOf.STRETCHES:
+    in_stretches = former.model.formed is MadeOf.STRETCHES
+    if n_ranges == 1 or (in_stretches and not cuts_from_the_top(former.method)):
         sizes = [attribute.size for attribute in former.schema.qis]
         return Stretches(cuts(hilbert_key(qi, sizes), n_ranges), sizes)
     min_leaf = max(len(qi) // (2 * n_ranges), 1)
-    seen = _features(qi, former)
-    if former.model.formed is MadeOf.CELLS:
-        tree = grow(
+    if in_stretches:
+        node = first_cuts(_cut_problem(qi, former, min_leaf))
+    elif former.model.formed is MadeOf.CELLS:
+        node = grow(
             _records(qi),
             former.schema,
             target,
             min_leaf=min_leaf,
             seed=former.seed,
             usual_qi=former.usual_qi,
-        ).tree
+        ).tree.node
     else:
-        tree = divided(bare(len(qi)), seen, np.ones(seen.shape[1]), min_leaf=min_leaf)
-    leaf = np.flatnonzero(tree.node["left"] == LEAF)
-    leaf = leaf[np.argsort(tree.node["start"][leaf], kind="stable")]
-    n_parts = np.maximum(tree.node["size"][leaf] // (2 * min_leaf), 1)
-    first, parts = np.zeros((2, len(tree.node)), np.int64)
+        seen = _features(qi, former)
+        node = divided(bare(len(qi)), seen, np.ones(seen.shape[1]), min_leaf=min_leaf).node
+    leaf = np.flatnonzero(node["left"] == LEAF)
+    leaf = leaf[np.argsort(node["start"][leaf], kind="stable")]
+    n_parts = np.maximum(node["size"][leaf] // (2 * min_leaf), 1)
+    first, parts = np.zeros((2, len(node)), np.int64)
     first[leaf], parts[leaf] = np.cumsum(n_parts) - n_parts, n_parts
-    return Boxes(tree.node, first, parts, former)
+    return Boxes(node, first, parts, former)
+
+
+def _cut_problem(qi: Int32Array, former: Former, min_leaf: int) -> Problem:
+    """Return the problem of parts of `min_leaf` records that keep the promise about these codes."""
+    names = {attribute.name for attribute in former.schema.qis}
+    promise = promise_about(former.promise, names, sensitive=False)
+    return make_problem(
+        _records(qi),
+        replace(former.schema, sensitive=()),
+        replace(promise, k=min_leaf, l=1, margin=0),
+        cost=former.cost,
+        weights=former.weights,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -130,7 +150,9 @@ class Boxes:
 
 
 def _features(qi: Int32Array, former: Former) -> FeatureArray:
-    """Return the features by which the model compares records, shape (n, features)."""
+    """Return the features by which the model divides records, shape (n, features)."""
+    if former.model.formed is MadeOf.STRETCHES:
+        return qi.astype(np.float32)
     if former.model.formed is MadeOf.CELLS:
         return encode(values_of(qi, former.schema.qis), former.schema.qis)
     found: FeatureArray = features(_records(qi), former.schema, former.features).astype(np.float32)

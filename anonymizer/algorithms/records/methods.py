@@ -41,6 +41,11 @@ def searches(method: str) -> bool:
     return method == "best"
 
 
+def cuts(method: str) -> bool:
+    """Return whether a method that makes stretches begins with cuts of the whole table."""
+    return method in {"best", "mondrian"}
+
+
 def weighs(method: str) -> bool:
     """Return whether a method knows how much the loss of each quasi-identifier counts."""
     return method in {"best", "mondrian"}

@@ -12,6 +12,7 @@ are measured, and the distribution of sensitive attributes, from which t-closene
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 
@@ -35,11 +36,13 @@ def form(
     open_code: Int32Array | None = None,
     target: ModelTarget | None = None,
     time_left: Callable[[], float] | None = None,
+    work_per_record: float | None = None,
 ) -> Int32Array:
     """Return the class of each record of one range, `SUPPRESSED` where it has none, shape (n,).
 
     `open_code`: what is published of each record beside its quasi-identifiers, see `arranged`; by
-    default the sensitive attributes. GuaranteeError if independent verification finds that a class
+    default the sensitive attributes. `work_per_record`: of a search, in place of the time, see
+    `Task`. GuaranteeError if independent verification finds that a class
     does not meet the criteria.
     """
     if not records.n:
@@ -52,7 +55,10 @@ def form(
     class_of = np.full(records.n, SUPPRESSED, np.int32)
     if why_impossible(problem, former.schema) is None:
         placed_target = None if target is None else target.only(order)
-        found = former.classes(placed, problem, target=placed_target, time_left=time_left)
+        work = None if work_per_record is None else ceil(work_per_record * records.n)
+        found = former.classes(
+            placed, problem, target=placed_target, time_left=time_left, work=work
+        )
         class_of[order] = without_gaps(found)
     former.verify(records, class_of)
     return class_of
@@ -98,6 +104,7 @@ def settle(
     open_code: Int32Array | None = None,
     target: ModelTarget | None = None,
     time_left: Callable[[], float] | None = None,
+    work_per_record: float | None = None,
 ) -> Int32Array:
     """Return the classes of records that meet at borders, numbered from 0 without a gap.
 
@@ -109,6 +116,13 @@ def settle(
     -----
     The former classes stay where new ones would suppress no fewer records.
     """
-    found = form(records, former, open_code=open_code, target=target, time_left=time_left)
+    found = form(
+        records,
+        former,
+        open_code=open_code,
+        target=target,
+        time_left=time_left,
+        work_per_record=work_per_record,
+    )
     better = (found == SUPPRESSED).sum() < (class_of == SUPPRESSED).sum()
     return without_gaps(found if better else class_of)

@@ -95,7 +95,7 @@ def anonymize(
         measure = measured(table, declared, plan.measures)[coded.row]
         n_named = coded.records.n
         coded, measure = one_row_each(coded, measure, seed=plan.seed)
-        plan = _with_method(plan, model)
+        plan = with_method(plan, model)
         former = former_of(plan, coded.schema, model, features=labelling.features)
     with steps.timed("compile"):
         from anonymizer.algorithms.records.class_methods import (  # noqa: PLC0415  few methods need it
@@ -250,10 +250,11 @@ def check_target(target: str, open_: Sequence[str], n_values: Callable[[str], in
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
 
 
-def _with_method(plan: ReleasePlan, model: Model) -> ReleasePlan:
+def with_method(plan: ReleasePlan, model: Model) -> ReleasePlan:
     """Return the plan with the name of the method that `auto` stands for.
 
-    A search is given work and no time, so it pays however many rows there are.
+    A search is given work and no time, so it pays however many rows there are. SettingsError if an
+    option needs another method.
     """
     from anonymizer.algorithms.records.class_methods import (  # noqa: PLC0415  likewise
         search_is_compiled,

@@ -31,7 +31,7 @@ from anonymizer.algorithms.records.division import Division, Stretches, divide
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.founding import lasting_only
 from anonymizer.algorithms.records.hilbert import hilbert_order
-from anonymizer.algorithms.records.methods import WORK_PER_S, searches
+from anonymizer.algorithms.records.methods import AUTO, WORK_PER_S, searches
 from anonymizer.algorithms.records.ranges import at_borders
 from anonymizer.cluster.records.window_messages import Memories, Survey
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
@@ -156,14 +156,14 @@ class Places:
 
     def division(self, sample: Int32Array, n_asked: int) -> Division:
         """Return the division into ranges by a sample of all joiners."""
-        settings = self.stream.settings
+        model = MODELS[self.stream.settings.model]
         if n_asked == 1:
             return Stretches(np.zeros(0, np.uint64), [qi.size for qi in self.schema.qis])
         former = Former(
             schema=self.schema,
             promise=self.stream.promise,
-            model=MODELS[settings.model],
-            method=settings.method,
+            model=model,
+            method=model.method_name(AUTO, n=n_asked, time_budget_s=0.0),  # along the order
             features=features_of(self.stream, self.schema)
             if _formed(self.stream) is MadeOf.CLUSTERS
             else (),

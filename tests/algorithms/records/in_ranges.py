@@ -24,6 +24,7 @@ def in_ranges(
     n_ranges: int,
     open_code: Int32Array | None = None,
     target: ModelTarget | None = None,
+    work_per_record: float | None = None,
 ) -> Int32Array:
     """Return the class of each record of a table, formed range by range, shape (n,).
 
@@ -31,7 +32,7 @@ def in_ranges(
     ----------
     n_ranges
         See `divide`.
-    open_code, target
+    open_code, target, work_per_record
         See `form`.
 
     Notes
@@ -57,7 +58,13 @@ def in_ranges(
         member = np.flatnonzero(range_of == r)
         own = records.only(member)
         wanted = None if target is None else target.only(member)
-        found = form(own, former, open_code=open_code[member], target=wanted)
+        found = form(
+            own,
+            former,
+            open_code=open_code[member],
+            target=wanted,
+            work_per_record=work_per_record,
+        )
         border[member] = at_borders(own, former.schema, found)
         n_left[r], n_classes[r] = int((found == SUPPRESSED).sum()), int(found.max(initial=-1)) + 1
         class_of[member] = np.where(found == SUPPRESSED, SUPPRESSED, total + found)
@@ -72,6 +79,7 @@ def in_ranges(
             class_of[member].astype(np.int32),
             open_code=open_code[member],
             target=wanted,
+            work_per_record=work_per_record,
         )
         class_of[member] = np.where(found == SUPPRESSED, SUPPRESSED, total + found)
         total += int(found.max(initial=-1)) + 1

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.cells.tree import leaves
 from anonymizer.algorithms.records.best_borders import SAMPLED
-from anonymizer.algorithms.records.boxes import boxes
+from anonymizer.algorithms.records.boxes import boxes, first_cuts
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Cost, make_problem
@@ -35,6 +36,17 @@ def test_the_table_is_cut_as_the_plain_recursion_cuts_it(
     class_of, _ = boxes(make_problem(table, SCHEMA, promise, cost=cost), order)
     expected = naive_classes.boxes(table, SCHEMA, promise, cost, order.tolist())
     assert class_of.tolist() == expected
+
+
+@given(TABLES, PROMISES)
+def test_the_tree_of_the_cuts_leads_every_record_to_its_class(
+    table: Records, promise: Promise
+) -> None:
+    problem = make_problem(table, SCHEMA, promise)
+    class_of, _ = boxes(problem, np.arange(table.n))
+    if (class_of != SUPPRESSED).all():
+        leaf = leaves(table.qi.astype(np.float32), first_cuts(problem))
+        assert len(set(zip(leaf, class_of, strict=True))) == len(set(leaf)) == class_of.max() + 1
 
 
 @given(TABLES, PROMISES)

@@ -15,6 +15,7 @@ from anonymizer.algorithms.records.division import cuts, divide
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.hilbert import hilbert_key, hilbert_order
 from anonymizer.algorithms.records.measures import measure
+from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.ranges import NO_GROUP, form, meetings, settle
 from anonymizer.algorithms.records.task import ModelTarget, Task
@@ -33,12 +34,8 @@ from tests.algorithms.records.made import (
     records,
 )
 
-METHODS = [
-    (model, method)
-    for model, each in MODELS.items()
-    for method in each.methods
-    if method not in {"best", "kmeans"}
-]
+ALL = [(model, method) for model, each in MODELS.items() for method in each.methods]
+METHODS = [how for how in ALL if how[1] not in {"best", "kmeans"}]
 
 
 def counts(codes: Int32Array, attributes: tuple[Attribute, ...]) -> list[IntArray]:
@@ -125,15 +122,25 @@ def made(n: int, seed: int = 1) -> tuple[Records, Schema]:
 
 
 @pytest.mark.parametrize(
-    "how", [("kd", "hilbert"), ("kld", "hilbert"), ("kaca", "fast"), ("cells", "tree")]
+    "how",
+    [
+        ("kd", "hilbert"),
+        ("kd", "mondrian"),
+        ("kd", "best"),
+        ("kld", "hilbert"),
+        ("kld", "best"),
+        ("kaca", "fast"),
+        ("cells", "tree"),
+    ],
 )
 def test_ranges_lose_at_most_one_in_a_hundred_more_than_the_whole(how: tuple[str, str]) -> None:
     table, schema = made(8_000)
     model = MODELS[how[0]]
     promise = Promise(k=5, d=model.d, l=model.l)
     former = former_for(table, promise, how[0], how[1], schema)
-    together = form(table, former)
-    apart = in_ranges(table, former, n_ranges=5)
+    work = 4_000 if searches(how[1]) else None
+    together = form(table, former, work_per_record=work)
+    apart = in_ranges(table, former, n_ranges=5, work_per_record=work)
     losses = [measure(table, schema, each).gcp[Cost.RANGE] for each in (together, apart)]
     assert losses[1] <= 1.01 * losses[0]
 
@@ -222,10 +229,9 @@ def test_ranges_meet_the_nearest_ones_with_classes(
     assert meetings(n_left, n_classes).tolist() == groups
 
 
-@pytest.mark.parametrize("model", ["kd", "kaca", "cells"])
-def test_no_range_is_much_larger_than_the_table_over_their_number(model: str) -> None:
+@pytest.mark.parametrize(("model", "method"), ALL)
+def test_no_range_is_much_larger_than_the_table_over_their_number(model: str, method: str) -> None:
     table, schema = made(5_000)
-    method = next(name for name in MODELS[model].methods if name != "best")
     former = former_for(table, Promise(k=2), model, method, schema)
     division = divide(table.qi[::3], former, n_ranges=7)
     size = np.bincount(division.ranges_of(table.qi, np.zeros(table.n, np.int64)))
@@ -251,15 +257,14 @@ def test_boxes_of_cells_follow_the_target() -> None:
     assert all(len(set(old[range_of == r])) == 1 for r in range(division.n_ranges))
 
 
-@pytest.mark.parametrize("model", ["kd", "kaca", "cells"])
+@pytest.mark.parametrize(("model", "method"), ALL)
 def test_equal_records_are_spread_over_ranges_and_those_of_a_person_stay_together(
-    model: str,
+    model: str, method: str
 ) -> None:
     home = np.array([1, 1, *[5] * 12, 9, 9], np.int32)
     schema = Schema((numbers("home", *range(10)),), (), ((0,),))
     turn = np.arange(len(home)) // 2
     table = Records(home[:, None], np.zeros((16, 0), np.int32), turn.astype(np.int32))
-    method = next(name for name in MODELS[model].methods if name != "best")
     division = divide(table.qi, former_for(table, Promise(k=2), model, method, schema), n_ranges=4)
     range_of = division.ranges_of(table.qi, turn)
     assert np.bincount(range_of).max() <= 6
