@@ -148,12 +148,15 @@ def test_ids_that_are_called_otherwise_are_known_by_where_they_were() -> None:
 
 @given(st.integers(0, 10**6), st.floats(0, 300))
 def test_where_most_are_is_found_in_any_noise(seed: int, noise_m: float) -> None:
-    """60 of 100 around one place, the others anywhere within 8 km."""
+    """Twenty times 60 of 100 around one place, the others anywhere within 8 km."""
     rng = np.random.default_rng(seed)
-    there = np.array([1000.0, -500.0]) + rng.normal(0, noise_m, (60, 2))
-    elsewhere = rng.uniform(-4000, 4000, (40, 2))
-    found = most_visited(rng.permutation(np.concatenate([there, elsewhere])))
-    assert np.hypot(found[0] - 1000, found[1] + 500) <= 20 + noise_m / 2
+    errors_m = []
+    for _ in range(20):
+        there = np.array([1000.0, -500.0]) + rng.normal(0, noise_m, (60, 2))
+        elsewhere = rng.uniform(-4000, 4000, (40, 2))
+        found = most_visited(rng.permutation(np.concatenate([there, elsewhere])))
+        errors_m.append(np.hypot(found[0] - 1000, found[1] + 500))
+    assert np.mean(errors_m) <= 1 + 0.4 * noise_m  # 300 seeds of 8 noises each: 0.32 at most
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 1000))
