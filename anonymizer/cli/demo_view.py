@@ -7,7 +7,7 @@ import signal
 import sys
 import webbrowser
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,7 +24,7 @@ from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
-_LINE_EVERY_S = 5.0
+_LINE_EVERY_S = 2.0
 _STARTING = "starting broker, simulator and gateway ..."
 _COMPILING = "compiling kernels in the background, once on this machine"
 BEAT = (
@@ -63,9 +63,31 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
     console.print(_summary(last), methods(last, scene) if scene else "")
 
 
+class DemoLines:
+    """What a demo without a live view says as it goes on."""
+
+    def __init__(self) -> None:
+        self._said_s = 0.0
+        self._said_of: dict[str, tuple[int, ...]] = {}
+
+    def after(self, now: FlowSnapshot, streams: Sequence[StreamSnapshot]) -> Iterator[str]:
+        """Yield the lines that are due: nobody waits for long, and streams are told of by news."""
+        if now.seconds - self._said_s < _LINE_EVERY_S:
+            return
+        self._said_s = now.seconds
+        yield _line(now)
+        for each in streams:
+            news = each.n_windows, each.n_published, each.n_classes
+            if self._said_of.get(each.name) != news:
+                self._said_of[each.name] = news
+                yield f"        {_stream_line(each)}"
+        if now.silent:
+            yield _silent(now)
+
+
 async def _in_lines(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene | None]:
     configure_logs(LogSettings(level="warning", format="text"))
-    printed_s = 0.0
+    lines = DemoLines()
     scenes: list[Scene] = []
 
     def begin(scene: Scene) -> None:
@@ -73,14 +95,8 @@ async def _in_lines(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Sce
         console.print(f"{_where(scene)}\n{_releases(scene)}\n", soft_wrap=True, highlight=False)
 
     def show(now: FlowSnapshot) -> None:
-        nonlocal printed_s
-        if now.seconds - printed_s >= _LINE_EVERY_S:
-            printed_s = now.seconds
-            console.print(_line(now), soft_wrap=True, highlight=False)
-            for each in scenes[0].streams():
-                console.print(f"        {_stream_line(each)}", soft_wrap=True, highlight=False)
-            if now.silent:
-                console.print(_silent(now), soft_wrap=True, highlight=False)
+        for line in lines.after(now, scenes[0].streams()):
+            console.print(line, soft_wrap=True, highlight=False)
 
     def compiling(done: int, asked: int) -> None:
         if asked == 1:

@@ -164,3 +164,16 @@ def test_the_live_view_explains_its_counts_as_the_lines_do() -> None:
     assert live._stream_line(STREAM) in text
     few = replace(STREAM, n_windows=1, n_classes=1)
     assert live._stream_line(few).endswith("100 out in 1 class of 1 window")
+
+
+def test_lines_come_every_two_seconds_and_tell_of_a_stream_what_is_new() -> None:
+    lines, quiet = live.DemoLines(), replace(STREAM, n_windows=0, n_classes=0, n_published=0)
+    said = {
+        second: list(lines.after(replace(LATER, seconds=second), [STREAM if second > 7 else quiet]))
+        for second in range(1, 13)
+    }
+    assert [second for second, each in said.items() if each] == [2, 4, 6, 8, 10, 12]
+    assert [second for second, each in said.items() if len(each) > 1] == [2, 8]
+    assert said[8][1].strip() == live._stream_line(STREAM)
+    silent = replace(LATER, seconds=14.0, silent="no road is near")
+    assert list(lines.after(silent, [STREAM]))[1:] == ["nothing is published: no road is near"]
