@@ -131,7 +131,10 @@ MODULES = (
     ),
     Module(
         "algorithms/positions/cloaks/session.py",
-        ("algorithms/positions/cloaks/test_session.py",),
+        (
+            "algorithms/positions/cloaks/test_session.py",
+            "algorithms/positions/cloaks/test_capped_groups.py",
+        ),
         (
             ("joining &= density.version_of >= now", "joining &= density.version_of >= now - 1e9"),
             ("joining[just_ended] = True", "pass"),

@@ -745,13 +745,20 @@ def test_devices_within_k_extra_that_move_make_no_beat_shorter(
 
 def test_in_the_first_minute_nobody_is_known_to_move() -> None:
     cloak = session_cloak(
-        WIDE, pace=Pace(ttl_s=900, epoch_s=600), beat_s=10, company=Company(2), sizes=(1, 36)
+        WIDE,
+        rule=DensityRule(steps=(), values=(10,)),
+        pace=Pace(ttl_s=900, epoch_s=200),
+        beat_s=10,
+        company=Company(place_devices=2),
+        sizes=(1, 1.5, 2, 3, 4, 36),
     )
     drive = Drive(WIDE, cloak, ttl_s=900)
-    drive.tick({}, now=1000)
-    for now in range(1000, 1059):
-        drive.tick({0: now % 144, 1: (now + 70) % 144}, now=now)
-    assert len(drive.released) == 1
+    for now in range(400):
+        drive.tick({d: (v + 7 * now) % 144 for d, v in SCATTERED.items()}, now=1000 + now)
+    times = np.array([shared.now for shared in drive.released])
+    first_life = times[times < 1200]
+    assert set(np.diff(first_life).tolist()) == {67.0}
+    assert set(np.diff(times[times >= 1200]).tolist()) == {20.0}
 
 
 @given(
