@@ -9,8 +9,6 @@ from functools import cache
 from math import inf
 from typing import Any, Literal
 
-import numpy as np
-
 from anonymizer import __version__
 from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.former import Former
@@ -132,8 +130,7 @@ def _least_gcp(
         return None
     even = replace(former, weights={}).problem(coded.records) if former.weights else problem()
     if not searches(former.method):  # its classes may be wide, and then tell little
-        cells = np.ascontiguousarray(even.cells[:, : even.n_qis])
-        class_of, _ = near_together(even, cells, at_least=_NEAR)
+        class_of, _ = near_together(even, even.cells[:, : even.n_qis], at_least=_NEAR)
     return least_loss(even, class_of, seed=former.seed)
 
 
