@@ -12,7 +12,7 @@ from typing import Any, Literal
 from anonymizer import __version__
 from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.former import Former
-from anonymizer.algorithms.records.least_loss import least_loss
+from anonymizer.algorithms.records.least_loss import is_compiled, least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
@@ -124,9 +124,12 @@ def _least_gcp(
 ) -> float | None:
     """Return a loss that no release with this promise is below, whatever the method.
 
-    None where a quick method would wait for it: in a million rows it takes longer than `tree`.
+    None where a quick method would wait for it: in a million rows it takes longer than `tree`, and
+    while its kernels run as Python, ten times as long as all the rest.
     """
-    if coded.records.n > _MOST_BOUNDED and not searches(former.method):
+    if not searches(former.method) and (
+        coded.records.n > _MOST_BOUNDED or not is_compiled(problem())
+    ):
         return None
     even = replace(former, weights={}).problem(coded.records) if former.weights else problem()
     if not searches(former.method):  # its classes may be wide, and then tell little
