@@ -37,7 +37,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
 from anonymizer.domain.promises import Promise, bounds_sensitive
-from anonymizer.domain.records import NO_CODE, Attribute, Schema
+from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
 from anonymizer.files.identifiers import identifying_columns
 from anonymizer.files.tables import TextTable
@@ -67,11 +67,9 @@ def report_of(
     records, schema = coded.records, coded.schema
     modal = modal_shares(records, schema, class_of, share)
     found = measure(records, schema, class_of)
-    published = as_seen(
+    leaks, alike = _attacked(
         records, schema, class_of, by_hierarchy=plan.cost == Cost.TAXONOMY.name.lower()
     )
-    leaks = link(published, schema, records, class_of)
-    alike = homogeneity(published, schema, records, class_of)
     problem = cache(lambda: former.problem(coded.records))
     saved = _saved(problem, former, formed)
     suppressed = {
@@ -116,6 +114,17 @@ def report_of(
             n_withheld=n_withheld,
             times_hilbert=_times_hilbert(table, coded, plan, former, formed.class_of),
         ),
+    )
+
+
+def _attacked(
+    records: Records, schema: Schema, class_of: Int32Array, *, by_hierarchy: bool
+) -> tuple[tuple[Leak, ...], tuple[Homogeneity, ...]]:
+    """Return what attacks learn from the labels, which are as large as the table."""
+    published = as_seen(records, schema, class_of, by_hierarchy=by_hierarchy)
+    return (
+        link(published, schema, records, class_of),
+        homogeneity(published, schema, records, class_of),
     )
 
 
