@@ -27,14 +27,18 @@ class AnonymizedTable:
     ----------
     frame
         The release, sorted by `class_id`.
-    auditor_map
-        The row of the release, `out_row`, of each row of the table, `in_row`; both from 0, missing
-        where the row was suppressed. For the auditor alone.
     """
 
     frame: DataFrame
-    auditor_map: DataFrame
     _made: table_anonymization.Anonymized
+
+    @property
+    def auditor_map(self) -> DataFrame:
+        """The row of the release, `out_row`, of each row of the table, `in_row`.
+
+        Both from 0, missing where the row was suppressed. For the auditor alone.
+        """
+        return in_kind_of(self.frame, self._made.publication.row_map())
 
     @property
     def report(self) -> "AnonymizeReport":
@@ -157,7 +161,6 @@ def anonymize(
         )
     return AnonymizedTable(
         in_kind_of(table, made.publication.frame),
-        in_kind_of(table, made.publication.row_map()),
         made,
     )
 

@@ -21,7 +21,7 @@ from anonymizer.algorithms.records.attributes import (
 )
 from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.algorithms.records.time_columns import Level, TimeCells, read_times
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.date_forms import LIKE_A_DATE, with_century
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
@@ -47,6 +47,8 @@ _MOSTLY = 0.5
 """Share of numbers from which categories are said to look like numbers."""
 _SAFE_DIGITS = 15
 """A decimal of so many digits is read back from the float nearest to it."""
+_SAMPLE, _TIMES_EACH = 10_000, 4
+"""Rows of a table whose distinct cells are looked for, and how often each occurs at least."""
 MINUTES_OF_DAY = Interval(0, 1439, 1)
 """The domain of a time of day."""
 _DATE = r"(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?"
@@ -102,8 +104,55 @@ def code_column(table: TextTable, name: str, rules: ColumnRules) -> Coded:
     commas and separators of thousands, if all cells are written alike. Dates, times and durations
     are known by their cells, too (`time_columns`), unless an order, a hierarchy of categories or a
     domain is declared.
+
+    In a large table, distinct cells are read once each.
     """
-    values, how = _numbers(table, name, rules)
+    if (few := distinct_cells(table.frame[name])) is not None:
+        try:
+            read = _code_cells(TextTable(table.path, few.cells.to_frame()), name, rules, few.n)
+        except InputError:
+            pass  # the whole column is read for the row that the message names
+        else:
+            return Coded(
+                read.attribute, read.code[few.cell_of], read.read_as, read.missing[few.cell_of]
+            )
+    return _code_cells(table, name, rules)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DistinctCells:
+    """The distinct cells of a column, how often each occurs, and which of them each row has."""
+
+    cells: pl.Series
+    n: pl.Series
+    cell_of: IntArray
+
+
+def distinct_cells(column: pl.Series) -> DistinctCells | None:
+    """Return the distinct cells of a column, None where to look at these alone saves little.
+
+    Floats are left as they are: -0.0 and 0.0 would count as one cell.
+    """
+    sample = column.head(_SAMPLE)
+    if len(sample) < _SAMPLE or column.dtype.is_float() or column.dtype.is_nested():
+        return None
+    if column.dtype == pl.Object or _TIMES_EACH * sample.n_unique() > _SAMPLE:
+        return None
+    frame = pl.DataFrame({"cell": column})
+    found = frame.group_by("cell", maintain_order=True).len("n").with_row_index("number")
+    if _TIMES_EACH * len(found) > len(column):
+        return None
+    cell_of = frame.join(found, on="cell", how="left", nulls_equal=True, maintain_order="left")
+    return DistinctCells(
+        found["cell"].alias(column.name), found["n"], cell_of["number"].to_numpy().astype(np.int64)
+    )
+
+
+def _code_cells(
+    table: TextTable, name: str, rules: ColumnRules, counts: pl.Series | None = None
+) -> Coded:
+    """As `code_column`, of a table whose cells occur `counts` times each; None: once."""
+    values, how = _numbers(table, name, rules, counts)
     try:
         if values is None:
             found = how if _is_of_categories(rules) else _times(table, name, rules)
@@ -157,8 +206,10 @@ _Numbers: TypeAlias = FloatArray | list[Decimal | None]
 """The numbers of a column, NaN or None where one is missing; decimals if some are no floats."""
 
 
-def plain_numbers(column: pl.Series) -> tuple[pl.Series, str]:
+def plain_numbers(column: pl.Series, counts: pl.Series | None = None) -> tuple[pl.Series, str]:
     """Return a text column with numbers written plainly, and how they were written.
+
+    `counts`: how often each cell occurs; None: once.
 
     A column that holds anything but numbers is returned as it is. So is one with padding zeros
     (`0123`): they are codes.
@@ -173,8 +224,12 @@ def plain_numbers(column: pl.Series) -> tuple[pl.Series, str]:
         return column, "numbers" if len(cells) else "categories"
     ways = [how for how, (form, _, _) in _GROUPED.items() if cells.str.contains(form).all()]
     if not ways:
-        n_numbers = int(column.cast(pl.Float64, strict=False).is_finite().sum())
-        mostly = n_numbers > _MOSTLY * (len(column) - column.null_count())
+        times = pl.repeat(1, len(column), eager=True) if counts is None else counts
+        is_number = column.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
+        n_numbers, n = (
+            int(times.filter(which).sum()) for which in (is_number, column.is_not_null())
+        )
+        mostly = n_numbers > _MOSTLY * n
         return column, "categories, although most cells are numbers" if mostly else "categories"
     if cells.str.contains(_PADDED).any():
         return column, "categories, because of padding zeros"
@@ -188,7 +243,9 @@ def _bare(column: pl.Series, how: str) -> pl.Series:
     return column.str.replace_all(thousands, "").str.replace(point, ".", literal=True)
 
 
-def _numbers(table: TextTable, name: str, rules: ColumnRules) -> tuple[_Numbers | None, str]:
+def _numbers(
+    table: TextTable, name: str, rules: ColumnRules, counts: pl.Series | None
+) -> tuple[_Numbers | None, str]:
     """Return a column as numbers, None if it holds categories, and how it was read."""
     leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
     by_order = rules.order is not None or rules.as_category
@@ -206,7 +263,7 @@ def _numbers(table: TextTable, name: str, rules: ColumnRules) -> tuple[_Numbers 
         column, missing = _present(table, name, rules)
         if not declared_so and not rules.plain:
             try:
-                column, how = plain_numbers(column)
+                column, how = plain_numbers(column, counts)
             except ValueError as error:
                 raise InputError(f"{table.path}: column {name}: {error}") from None
         read = declared_so or _read_as_numbers(column.drop_nulls())

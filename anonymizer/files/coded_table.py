@@ -19,6 +19,7 @@ from anonymizer.files.coded_columns import (
     Coded,
     ColumnRules,
     code_column,
+    distinct_cells,
     is_missing,
     texts,
     with_minutes,
@@ -212,9 +213,9 @@ def code_table(table: TextTable, declared: Declared) -> CodedTable:
     row = np.delete(np.arange(len(table)), np.concatenate([*left_out.values()]))
     if not len(row):
         raise InputError(f"{table.path}: no row states a quasi-identifier of somebody")
-    shown = table.frame.select(
-        pl.col(name).gather(row) for name in (*declared.sensitive, *declared.keep)
-    )
+    shown = table.frame.select(*declared.sensitive, *declared.keep)
+    if shown.width and len(row) < len(table):
+        shown = shown[row]
     return CodedTable(
         records=Records(
             qi=_columns([coded[name].code[row] for name in declared.qis], len(row)),
@@ -428,8 +429,18 @@ def open_codes(shown: pl.DataFrame, n: int, path: Path) -> Int32Array:
     for column in shown:
         if column.dtype.is_nested() or column.dtype == pl.Object:
             raise InputError(f"{path}: column {column.name}: holds what no csv could")
-    ranks = [column.rank("dense").fill_null(0).cast(pl.Int32).to_numpy() for column in shown]
-    return _columns(ranks, n)
+    return _columns([_ranks(column) for column in shown], n)
+
+
+def _ranks(column: pl.Series) -> Int32Array:
+    if (few := distinct_cells(column)) is not None:
+        ranks: Int32Array = _ranks_of(few.cells)[few.cell_of]
+        return ranks
+    return _ranks_of(column)
+
+
+def _ranks_of(column: pl.Series) -> Int32Array:
+    return column.rank("dense").fill_null(0).cast(pl.Int32).to_numpy()
 
 
 def _columns(columns: Sequence[Int32Array], n: int) -> Int32Array:

@@ -1,6 +1,7 @@
 """Tables in codes."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.attributes import Branch, Interval
@@ -271,6 +272,32 @@ def test_a_declaration_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=fault):
         Declared(**declared)
+
+
+_CELLS = ["a", "b ", "?", "", None, "NA", "7", "07", "1,5", "1.234,5", "2024-01-31", "true", "-0"]
+
+
+@given(
+    st.lists(st.sampled_from(_CELLS), min_size=2, max_size=12)
+    | st.lists(st.integers(-3, 3) | st.none(), min_size=2, max_size=12)
+    | st.lists(st.sampled_from([True, False, None]), min_size=2, max_size=12)
+    | st.lists(st.sampled_from([0.5, -0.0, 0.0, math.nan, None]), min_size=2, max_size=12)
+)
+@settings(max_examples=60)
+def test_a_large_table_is_read_as_a_small_one_with_the_same_cells(cells: list[Any]) -> None:
+    few, many = table(x=cells), table(x=cells * (12_000 // len(cells) + 1))
+    try:
+        small = coded(few, markers=["NA"])
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            coded(many, markers=["NA"])
+        return
+    large = coded(many, markers=["NA"])
+    assert large.read_as == small.read_as
+    qi, same = large.schema.qis[0], small.schema.qis[0]
+    assert (qi.label, qi.missing, qi.written) == (same.label, same.missing, same.written)
+    np.testing.assert_array_equal(qi.position, same.position)
+    assert (large.records.qi == np.resize(small.records.qi, large.records.qi.shape)).all()
 
 
 def test_a_column_that_was_not_read_is_refused_and_nothing_is_shown_of_a_table() -> None:

@@ -60,8 +60,9 @@ def _joined(
 ) -> Unions:
     """Return the classes with some of the nearest joined to each group that may so have a class."""
     there = class_of != SUPPRESSED
-    mean = means(grown.features[there], class_of[there])
-    places = np.array([grown.features[group].mean(axis=0) for group in groups], np.float64)
+    seen = grown.features.of(np.flatnonzero(there)).astype(np.float64)
+    mean = means(seen, class_of[there])
+    places = np.array([grown.features.of(group).mean(axis=0) for group in groups], np.float64)
     _, near = nearest(mean, places, min(most_near, len(mean)))
     of = classes_of(class_of)
     members = [of[c] for c in range(len(of))]

@@ -16,7 +16,7 @@ import numpy as np
 from anonymizer.algorithms.cells.leftovers import housed
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.tree import Grown, grow
-from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
+from anonymizer.algorithms.cells.tree_features import CodedFeatures, features_at
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import class_keeps
@@ -96,14 +96,14 @@ class TreeCells:
         Parameters
         ----------
         values
-            Positions of its quasi-identifiers, see `encode`, shape (n, qis).
+            Positions of its quasi-identifiers, see `features_at`, shape (n, qis).
 
         Returns
         -------
         class_of
             `SUPPRESSED` only if no class is published at all, shape (n,).
         """
-        features = encode(values, self.qis)
+        features = features_at(values, self.qis)
         return _assign(features, self.node, self.left_of_node, self.class_of_node)
 
 
@@ -180,7 +180,7 @@ def _has_criterion(rule: RecordArray) -> BoolArray:
 
 @kernel
 def _prune(
-    features: FeatureArray,
+    features: CodedFeatures,
     node: RecordArray,
     order: IntArray,
     problem: ProblemArrays,
@@ -226,7 +226,7 @@ def _prune(
 def _move_to_sibling(
     without_cell: IntArray,
     top: int,
-    features: FeatureArray,
+    features: CodedFeatures,
     node: RecordArray,
     state: UInt8Array,
     problem: ProblemArrays,
@@ -268,25 +268,27 @@ def _add_members(arrivals: IntArray, cell: int, members: CellMembers) -> None:
 
 @kernel
 def _cell(
-    features: FeatureArray, record: int, node: RecordArray, state: UInt8Array, top: int
+    features: CodedFeatures, record: int, node: RecordArray, state: UInt8Array, top: int
 ) -> int:
     """Return the cell below `top` that contains a record; there is one."""
+    code, column, start, value = features.code, features.column, features.start, features.value
     at = top
     while state[at] != CELL:
-        goes_left = state[at] == ALL_LEFT or (
-            state[at] == FORK and features[record, node[at]["feature"]] <= node[at]["threshold"]
-        )
+        goes_left = state[at] == ALL_LEFT
+        if state[at] == FORK:
+            f = node[at]["feature"]
+            goes_left = value[start[f] + code[record, column[f]]] <= node[at]["threshold"]
         at = node[at]["left"] if goes_left else node[at]["right"]
     return at
 
 
 @kernel
 def _assign(
-    features: FeatureArray, node: RecordArray, state: UInt8Array, class_of_node: Int32Array
+    features: CodedFeatures, node: RecordArray, state: UInt8Array, class_of_node: Int32Array
 ) -> Int32Array:
-    class_of = np.full(len(features), SUPPRESSED, np.int32)
+    class_of = np.full(len(features.code), SUPPRESSED, np.int32)
     if state[0] != NOTHING:
-        for record in range(len(features)):
+        for record in range(len(class_of)):
             class_of[record] = class_of_node[_cell(features, record, node, state, 0)]
     return class_of
 

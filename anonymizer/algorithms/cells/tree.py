@@ -16,7 +16,13 @@ import numpy as np
 
 from anonymizer.algorithms.cells.learning import learned
 from anonymizer.algorithms.cells.nodes import LEAF, NODE
-from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, owner_of, values_of
+from anonymizer.algorithms.cells.tree_features import (
+    CodedFeatures,
+    FeatureArray,
+    coded_features,
+    encode,
+    owner_of,
+)
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
@@ -95,7 +101,7 @@ def leaves(features: FeatureArray, node: RecordArray) -> IntArray:
     return leaf
 
 
-def divided(tree: Tree, features: FeatureArray, weight: FloatArray, *, min_leaf: int) -> Tree:
+def divided(tree: Tree, features: CodedFeatures, weight: FloatArray, *, min_leaf: int) -> Tree:
     """Return the tree with its leaves divided further, while each part has `min_leaf` records.
 
     Parameters
@@ -119,7 +125,7 @@ def divided(tree: Tree, features: FeatureArray, weight: FloatArray, *, min_leaf:
 
 @kernel
 def _divide(
-    features: FeatureArray,
+    features: CodedFeatures,
     weight: FloatArray,
     min_leaf: int,
     n_nodes: int,
@@ -134,7 +140,7 @@ def _divide(
             member = order[start : start + size]
             feature, threshold = _best_cut(features, weight, member, min_leaf)
             if feature >= 0:
-                below = features[:, feature][member] <= threshold
+                below = _values(feature, features, member) <= threshold
                 n_left = below.sum()
                 member[:] = np.concatenate((member[below], member[~below]))
                 node[at]["feature"] = feature
@@ -155,14 +161,14 @@ def _divide(
 
 @kernel
 def _best_cut(
-    features: FeatureArray, weight: FloatArray, member: IntArray, min_leaf: int
+    features: CodedFeatures, weight: FloatArray, member: IntArray, min_leaf: int
 ) -> tuple[int, float]:
     """Return the feature and threshold that divide the records; feature -1 if none does."""
     variance = weight * _variances(features, member)
     for feature in np.argsort(-variance, kind="mergesort"):
         if variance[feature] <= 0:
             break
-        value = np.sort(features[:, feature][member])
+        value = np.sort(_values(feature, features, member))
         cut = _middle_cut(value, min_leaf)
         if cut > 0:
             return feature, (np.float64(value[cut - 1]) + np.float64(value[cut])) / 2
@@ -170,13 +176,35 @@ def _best_cut(
 
 
 @kernel
-def _variances(features: FeatureArray, member: IntArray) -> FloatArray:
-    n_features = features.shape[1]
-    total, squares = np.zeros(n_features), np.zeros(n_features)
+def _values(feature: int, features: CodedFeatures, member: IntArray) -> FeatureArray:
+    """Return a feature of each member."""
+    code, value = features.code, features.value
+    c, start = features.column[feature], features.start[feature]
+    out = np.empty(len(member), np.float32)
+    for x in range(len(member)):
+        out[x] = value[start + code[member[x], c]]
+    return out
+
+
+@kernel
+def _variances(features: CodedFeatures, member: IntArray) -> FloatArray:
+    """Return the variance of each feature; of indicators only the two that differ are seen."""
+    code, first, start, value = features.code, features.first, features.start, features.value
+    total, squares = np.zeros(len(start)), np.zeros(len(start))
+    origin = code[member[0]]
     for i in member:
-        for f in range(n_features):
+        for c in range(len(origin)):
+            own, f = code[i, c], first[c]
+            if own == origin[c]:
+                continue
+            if first[c + 1] - f > 1:
+                total[f + own] += 1.0
+                squares[f + own] += 1.0
+                total[f + origin[c]] -= 1.0
+                squares[f + origin[c]] += 1.0
+                continue
             # Relative to the first record, for precision: a common offset is removed.
-            off = np.float64(features[i, f]) - np.float64(features[member[0], f])
+            off = np.float64(value[start[f] + own]) - np.float64(value[start[f] + origin[c]])
             total[f] += off
             squares[f] += off * off
     mean = total / len(member)
@@ -203,13 +231,13 @@ class Grown:
     qis
         The quasi-identifiers.
     features
-        Features of the records that it was grown on, shape (n, features).
+        Features of the records that it was grown on.
     tree
         Every leaf has at least the requested number of records.
     """
 
     qis: tuple[Attribute, ...]
-    features: FeatureArray
+    features: CodedFeatures
     tree: Tree
 
 
@@ -249,7 +277,7 @@ def grow(
     Sensitive attributes are not features: the border of a cell must not reveal them. One may be
     the target, but then each cell has few of its values. Time: see `learned`.
     """
-    features = encode(values_of(records.qi, schema.qis), schema.qis)
+    features = coded_features(records.qi, schema.qis)
     tree = bare(records.n)
     if not records.n or not schema.qis:
         return Grown(schema.qis, features, tree)
@@ -257,13 +285,14 @@ def grow(
         tree = Tree(*learned(records.qi, schema.qis, target, min_leaf=min_leaf))
     elif target is not None:
         model = _model(target, min_leaf, seed, ccp_alpha or 0.0)
-        fitted = model.fit(features, target.values).tree_
+        seen = features.of()
+        fitted = model.fit(seen, target.values).tree_
         tree = plant(
             fitted.feature,
             fitted.threshold,
             fitted.children_left,
             fitted.children_right,
-            fitted.apply(features),
+            fitted.apply(seen),
         )
     if divide:
         if usual_qi is None:
@@ -289,7 +318,7 @@ def pruning_path(
     ----------
     .. [1] L. Breiman et al., "Classification and regression trees", 1984, chapter 3.
     """
-    features = encode(values_of(records.qi, schema.qis), schema.qis)
+    features = coded_features(records.qi, schema.qis).of()
     path = _model(target, min_leaf, seed, 0.0).cost_complexity_pruning_path(features, target.values)
     alphas: FloatArray = path["ccp_alphas"]
     return np.unique(alphas.clip(0.0))  # the weakest can be below 0 by rounding

@@ -79,7 +79,7 @@ def _joined(
     problem: Problem, feature: FloatArray, class_of: Int32Array, kept: BoolArray
 ) -> Int32Array:
     """Join each class that breaks the promise to one that keeps it, or suppress it."""
-    mean = _means(feature, class_of)
+    mean = means(feature, class_of)
     large, small = np.flatnonzero(kept), np.flatnonzero(~kept)
     _, near = nearest(mean[large], mean[small], _TRIES)
     to = np.arange(len(kept), dtype=np.int32)
@@ -98,7 +98,7 @@ def _joined(
 
 def _paired(feature: FloatArray, class_of: Int32Array) -> Int32Array:
     """Join classes in pairs, the nearest first; at least one pair is joined."""
-    mean = _means(feature, class_of)
+    mean = means(feature, class_of)
     distance, near = nearest(mean, mean, 2)
     itself = near[:, 0] == np.arange(len(mean))
     other, far = np.where(itself, near.T[::-1], near.T)[0], distance[:, 1]
@@ -113,11 +113,6 @@ def _paired(feature: FloatArray, class_of: Int32Array) -> Int32Array:
 
 def _mapped(class_of: Int32Array, to: Int32Array) -> Int32Array:
     return np.where(class_of == SUPPRESSED, SUPPRESSED, to[class_of]).astype(np.int32)
-
-
-def _means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
-    published = class_of != SUPPRESSED
-    return means(feature[published], class_of[published])
 
 
 def _classes_keep(problem: Problem, class_of: Int32Array) -> BoolArray:

@@ -14,6 +14,10 @@ MOST_APART = 16
 """Up to this many categories get an axis each by default; more lie on a line, in their order."""
 
 
+_AT_ONCE = 1 << 16
+"""Records whose distances are held at a time."""
+
+
 class Scale(Enum):
     """Position of the values of a quasi-identifier; the greatest distance of any two is 1.
 
@@ -75,11 +79,13 @@ def features(records: Records, schema: Schema, how: Sequence[Feature] = ()) -> F
     each = tuple(how) or (Feature(),) * len(schema.qis)
     if len(each) != len(schema.qis):
         raise ValueError("one feature for each quasi-identifier")
-    columns = [
-        _places(qi, feature)[records.qi[:, j]]
-        for j, (qi, feature) in enumerate(zip(schema.qis, each, strict=True))
-    ]
-    return np.ascontiguousarray(np.hstack([np.zeros((records.n, 0)), *columns]))
+    places = [_places(qi, feature) for qi, feature in zip(schema.qis, each, strict=True)]
+    out, at = np.empty((records.n, sum(place.shape[1] for place in places))), 0
+    for j, place in enumerate(places):
+        for column in place.T:
+            out[:, at] = column[records.qi[:, j]]
+            at += 1
+    return out
 
 
 def sum_of_squares(feature: FloatArray, class_of: Int32Array) -> float:
@@ -87,13 +93,19 @@ def sum_of_squares(feature: FloatArray, class_of: Int32Array) -> float:
 
     Suppressed records do not count; no class is empty. O(n features).
     """
-    chosen = class_of >= 0
-    label, point = class_of[chosen], feature[chosen]
-    return float(((point - means(point, label)[label]) ** 2).sum())
+    mean, total = means(feature, class_of), 0.0
+    for at in range(0, len(feature), _AT_ONCE):
+        label, point = class_of[at : at + _AT_ONCE], feature[at : at + _AT_ONCE]
+        chosen = label >= 0
+        total += float(((point[chosen] - mean[label[chosen]]) ** 2).sum())
+    return total
 
 
 def means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
-    """Return the mean of each class, shape (classes, features), for records that all have one."""
+    """Return the mean of each class, shape (classes, features); suppressed records do not count."""
+    chosen = class_of >= 0
+    if not chosen.all():
+        feature, class_of = feature[chosen], class_of[chosen]
     size = np.bincount(class_of)
     mean = np.empty((len(size), feature.shape[1]))
     for f, column in enumerate(feature.T):

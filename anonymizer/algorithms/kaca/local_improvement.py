@@ -382,7 +382,7 @@ def improve(
     to_examine = np.ones(len(out), bool)  # records of classes that the last round changed
     total = sum_of_squares(feature, out)
     for _ in range(_ROUNDS):
-        mean = means(feature[published], out[published])
+        mean = means(feature, out)
         _, near = nearest(mean, mean, _NEAR + 1, within=_WITHIN)
         before, classes = out.copy(), classes_of(out)
         saved = 0.0

@@ -112,7 +112,7 @@ def _rows_of(problem: Problem, order: IntArray) -> _Rows:
     repeats = len(problem.person) > 0
     placed = replace(
         problem,
-        cells=problem.cells[order],
+        cells=problem.cells.take(order, axis=0),
         person=problem.person[order] if repeats else problem.person,
     )
     counts, rule, half = no_counts(placed), problem.rule, problem.n // 2

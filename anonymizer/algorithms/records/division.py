@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.tree import bare, divided, grow, leaves
-from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
+from anonymizer.algorithms.cells.tree_features import (
+    FeatureArray,
+    coded_features,
+    features_by_value,
+)
 from anonymizer.algorithms.kaca.features import features
 from anonymizer.algorithms.models.model import MadeOf
 from anonymizer.algorithms.records.boxes import first_cuts
@@ -69,8 +73,8 @@ def divide(
             usual_qi=former.usual_qi,
         ).tree.node
     else:
-        seen = _features(qi, former)
-        node = divided(bare(len(qi)), seen, np.ones(seen.shape[1]), min_leaf=min_leaf).node
+        seen = features_by_value(_features(qi, former))
+        node = divided(bare(len(qi)), seen, np.ones(len(seen.start)), min_leaf=min_leaf).node
     leaf = np.flatnonzero(node["left"] == LEAF)
     leaf = leaf[np.argsort(node["start"][leaf], kind="stable")]
     n_parts = np.maximum(node["size"][leaf] // (2 * min_leaf), 1)
@@ -154,7 +158,7 @@ def _features(qi: Int32Array, former: Former) -> FeatureArray:
     if former.model.formed is MadeOf.STRETCHES:
         return qi.astype(np.float32)
     if former.model.formed is MadeOf.CELLS:
-        return encode(values_of(qi, former.schema.qis), former.schema.qis)
+        return coded_features(qi, former.schema.qis).of()
     found: FeatureArray = features(_records(qi), former.schema, former.features).astype(np.float32)
     return found
 

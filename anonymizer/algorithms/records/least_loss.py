@@ -11,17 +11,19 @@ References
    COLT 2009, theorem 4.
 """
 
+from dataclasses import replace
 from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel, runs_as_python
 from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
+from anonymizer.kernel_cache import current_background
 
 SAMPLED = 2_000
 """Records that are looked at; where the table has no more, the bound is certain."""
@@ -83,6 +85,23 @@ def least_loss(problem: Problem, class_of: Int32Array, *, seed: int = 0) -> floa
         problem.arrays,
     )
     return max(_lower_bound(least / q, certain=n <= SAMPLED), 0.0)
+
+
+def is_compiled(problem: Problem) -> bool:
+    """Return whether a bound is computed as machine code, see `kernels.runs_as_python`.
+
+    Where it is not, its kernels are asked for: as Python, it would take a minute.
+    """
+    background = current_background()
+    if background is None or not runs_as_python(_least):
+        return True
+    few = replace(problem, cells=problem.cells[:_TOGETHER].copy(), person=problem.person[:0])
+    background.submit(_warm_up, few)
+    return False
+
+
+def _warm_up(problem: Problem) -> None:
+    least_loss(problem, np.zeros(problem.n, np.int32))
 
 
 def _boxes_of(problem: Problem, class_of: Int32Array) -> _Boxes:

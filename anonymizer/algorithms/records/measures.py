@@ -24,6 +24,9 @@ from anonymizer.domain.criteria.criterion import ClassCriterion, Of
 from anonymizer.domain.criteria.registry import CRITERIA, FURTHER, criteria_of, with_fields
 from anonymizer.domain.records import Attribute, Records, Schema
 
+_TABLE_FACTOR = 4
+"""Values are counted in a table of up to this many cells a record; beyond, records are ordered."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Runs:
@@ -69,7 +72,9 @@ class GroupedRecords:
         # In the order of the classes: records that are counted together are adjacent in memory.
         self._record = _in_order(kept, class_of, len(self.size))
         self._class_of, self._person = class_of[self._record], person[self._record]
+        self._no_repeats = False
         self.n_persons = self.runs(np.zeros((len(class_of), 0), np.int32), ()).n_persons
+        self._no_repeats = bool((self.n_persons == self.size).all())
 
     def __len__(self) -> int:
         """Return the number of classes."""
@@ -77,6 +82,10 @@ class GroupedRecords:
 
     def runs(self, columns: Int32Array, attributes: Sequence[Attribute]) -> Runs:
         """Return the distinct rows of some columns, shape (n, columns), in each class."""
+        if self._no_repeats and len(attributes) == 1:
+            n_cells = len(self) * attributes[0].size
+            if n_cells <= _TABLE_FACTOR * len(self._record):
+                return self._counted(columns[:, 0], attributes[0].size)
         order = np.arange(len(self._record))
         columns = columns[self._record]
         for column, attribute in zip(columns.T, attributes, strict=True):
@@ -88,6 +97,13 @@ class GroupedRecords:
             order, self._class_of, columns, self._person, len(self), n_persons
         )
         return Runs(first_of, columns[record], count)
+
+    def _counted(self, column: Int32Array, n_codes: int) -> Runs:
+        """Return the distinct values of one column, where nobody has two records in a class."""
+        times = np.bincount(self._class_of.astype(np.int64) * n_codes + column[self._record])
+        there = np.flatnonzero(times)
+        first_of = np.searchsorted(there, np.arange(len(self)) * n_codes)
+        return Runs(first_of, (there % n_codes).astype(np.int32)[:, None], times[there])
 
 
 @kernel
@@ -206,12 +222,14 @@ def measure(
     survey = GroupedRecords(class_of, records.person)
     size = survey.size
     n, n_out = records.n, records.n - int(size.sum())
+    # Sources take the most memory, so they come first.
+    joint = [
+        survey.runs(records.qi[:, list(s)], [schema.qis[j] for j in s]) for s in schema.sources
+    ]
     qis = [(survey.runs(records.qi[:, [j]], (a,)), a) for j, a in enumerate(schema.qis)]
     runs_of = {
         Of.QI: [runs for runs, _ in qis],
-        Of.SOURCE: [
-            survey.runs(records.qi[:, list(s)], [schema.qis[j] for j in s]) for s in schema.sources
-        ],
+        Of.SOURCE: joint,
         Of.SENSITIVE: [
             survey.runs(records.sensitive[:, [j]], (a,)) for j, a in enumerate(schema.sensitive)
         ],

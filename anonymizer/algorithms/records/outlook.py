@@ -37,7 +37,7 @@ def saved_by_twice_the_work(problem: Problem, *, work: int, seed: int) -> float 
     at_least = max(n // _PART, _FEWEST)
     if n < 10 * at_least or len(problem.person):
         return None
-    part_of, _ = near_together(problem, problem.cells[:, :q].copy(), at_least=at_least)
+    part_of, _ = near_together(problem, problem.cells[:, :q], at_least=at_least)
     rng = np.random.default_rng(seed)
     own = np.flatnonzero(part_of == rng.integers(part_of.max() + 1))
     part = replace(problem, cells=problem.cells[own].copy())

@@ -21,6 +21,8 @@ NO_ATTRIBUTE = Attribute("", np.zeros(1))
 _MOST_CELLS = 2**22
 """Shares held at a time, to limit the memory."""
 _MOST_KEYS = 2**62
+_CELLS_EACH = 4
+"""Cells of a table of counts, for each record, up to which one is made."""
 
 
 ONE_EACH = "one_each"
@@ -239,9 +241,11 @@ def _refuse_nonsense(
     shapes = (records.qi.shape, records.sensitive.shape, records.person.shape)
     if shapes != ((n, len(schema.qis)), (n, len(schema.sensitive)), (n,)):
         raise ValueError("records, schema and classes differ in their shapes")
-    table = np.column_stack([records.qi, records.sensitive])
-    size = np.array([a.size for a in (*schema.qis, *schema.sensitive)], np.int64)
-    if ((table < 0) | (table >= size)).any() or (records.person < 0).any():
+    columns = zip(
+        (*records.qi.T, *records.sensitive.T), (*schema.qis, *schema.sensitive), strict=True
+    )
+    outside = (n and (code.min() < 0 or code.max() >= a.size) for code, a in columns)
+    if any(outside) or (n and records.person.min() < 0):
         raise ValueError("a code or a person lies outside its domain")
     numeric = {a.name for a in schema.qis if a.numeric}
     for each in criteria_of(Of.QI):
@@ -263,7 +267,7 @@ def held_by(
     """
     n_values = int(value.max()) + 1
     if not len(person):
-        cell, n = np.unique(of * n_values + value, return_counts=True)
+        cell, n = _times_of(of * n_values + value)
         c, v = cell // n_values, cell % n_values
     else:
         order = np.lexsort((person, value, of))
@@ -276,6 +280,15 @@ def held_by(
         c, v, n = c[starts], v[starts], np.add.reduceat(new_person.astype(np.int64), starts)
     n_persons = np.add.reduceat(n, np.flatnonzero(np.diff(c, prepend=-1)))
     return HeldValues(c, v, n, n_persons, attribute, usual)
+
+
+def _times_of(cell: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct numbers, rising, and how often each occurs; a table beats sorting."""
+    if int(cell.max()) >= _CELLS_EACH * len(cell):
+        return np.unique(cell, return_counts=True)
+    times = np.bincount(cell)
+    there = np.flatnonzero(times)
+    return there, times[there]
 
 
 def _columns(

@@ -10,7 +10,7 @@ from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.ordering import canonical, numbered, published_order
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.anonymize.class_labels import Labelling
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import CodedTable
 
@@ -34,12 +34,12 @@ class Publication:
 
     class_of: Int32Array
     frame: pl.DataFrame
-    out_row: IntArray
+    out_row: Int32Array
 
     def row_map(self) -> pl.DataFrame:
         """Return the row of the release of each row of the table, null where suppressed."""
         rows = pl.DataFrame({"in_row": np.arange(len(self.out_row)), "out_row": self.out_row})
-        return rows.with_columns(pl.col("out_row").replace(-1, None))
+        return rows.with_columns(pl.col("out_row").cast(pl.Int64).replace(-1, None))
 
 
 def publish(
@@ -76,6 +76,6 @@ def publish(
             pl.Series(qi.name, labelling.texts(general, j), dtype=pl.String).gather(former)
         )
     columns += [column.gather(order) for column in coded.open]
-    out_row = np.full(coded.n_rows, SUPPRESSED, np.int64)
+    out_row = np.full(coded.n_rows, SUPPRESSED, np.int32)
     out_row[coded.row[order]] = np.arange(len(order))
     return Publication(number_of, pl.DataFrame(columns), out_row)

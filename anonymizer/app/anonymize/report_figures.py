@@ -9,12 +9,10 @@ from functools import cache
 from math import inf
 from typing import Any, Literal
 
-import numpy as np
-
 from anonymizer import __version__
 from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.former import Former
-from anonymizer.algorithms.records.least_loss import least_loss
+from anonymizer.algorithms.records.least_loss import is_compiled, least_loss
 from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.methods import searches
 from anonymizer.algorithms.records.outlook import saved_by_twice_the_work
@@ -39,7 +37,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
 from anonymizer.domain.promises import Promise, bounds_sensitive
-from anonymizer.domain.records import NO_CODE, Attribute, Schema
+from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
 from anonymizer.files.identifiers import identifying_columns
 from anonymizer.files.tables import TextTable
@@ -69,11 +67,9 @@ def report_of(
     records, schema = coded.records, coded.schema
     modal = modal_shares(records, schema, class_of, share)
     found = measure(records, schema, class_of)
-    published = as_seen(
+    leaks, alike = _attacked(
         records, schema, class_of, by_hierarchy=plan.cost == Cost.TAXONOMY.name.lower()
     )
-    leaks = link(published, schema, records, class_of)
-    alike = homogeneity(published, schema, records, class_of)
     problem = cache(lambda: former.problem(coded.records))
     saved = _saved(problem, former, formed)
     suppressed = {
@@ -121,19 +117,32 @@ def report_of(
     )
 
 
+def _attacked(
+    records: Records, schema: Schema, class_of: Int32Array, *, by_hierarchy: bool
+) -> tuple[tuple[Leak, ...], tuple[Homogeneity, ...]]:
+    """Return what attacks learn from the labels, which are as large as the table."""
+    published = as_seen(records, schema, class_of, by_hierarchy=by_hierarchy)
+    return (
+        link(published, schema, records, class_of),
+        homogeneity(published, schema, records, class_of),
+    )
+
+
 def _least_gcp(
     coded: CodedTable, problem: Callable[[], Problem], former: Former, class_of: Int32Array
 ) -> float | None:
     """Return a loss that no release with this promise is below, whatever the method.
 
-    None where a quick method would wait for it: in a million rows it takes longer than `tree`.
+    None where a quick method would wait for it: in a million rows it takes longer than `tree`, and
+    while its kernels run as Python, ten times as long as all the rest.
     """
-    if coded.records.n > _MOST_BOUNDED and not searches(former.method):
+    if not searches(former.method) and (
+        coded.records.n > _MOST_BOUNDED or not is_compiled(problem())
+    ):
         return None
     even = replace(former, weights={}).problem(coded.records) if former.weights else problem()
     if not searches(former.method):  # its classes may be wide, and then tell little
-        cells = np.ascontiguousarray(even.cells[:, : even.n_qis])
-        class_of, _ = near_together(even, cells, at_least=_NEAR)
+        class_of, _ = near_together(even, even.cells[:, : even.n_qis], at_least=_NEAR)
     return least_loss(even, class_of, seed=former.seed)
 
 

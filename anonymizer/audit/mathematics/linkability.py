@@ -18,7 +18,7 @@ References
    Applied Sciences 14(8), 3230, 2024.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,7 +34,7 @@ from anonymizer.algorithms.releases.released_classes import (
     only_values,
 )
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import NO_CODE, Records, Schema
 
 
 class Knowledge(StrEnum):
@@ -144,7 +144,7 @@ def infer(
 ) -> Iterator[Inference]:
     """Yield which cells each adversary learns from each source. Arguments and cost as of `link`."""
     kept = class_of >= 0
-    victims, of = records.only(kept), class_of[kept]
+    victims, of = (records, class_of) if kept.all() else (records.only(kept), class_of[kept])
     only_value = [
         only_values(labels, attribute.missing)
         for labels, attribute in zip(
@@ -154,16 +154,18 @@ def infer(
     revealed_by = (
         np.stack(only_value, axis=1) if only_value else np.zeros((published.n_classes, 0), np.int64)
     )
-    truth = np.concatenate([victims.qi, victims.sensitive], axis=1)
-    missing = np.array([a.missing for a in (*schema.qis, *schema.sensitive)], np.int64)
+    truth = (*victims.qi.T, *victims.sensitive.T)
+    missing = [attribute.missing for attribute in (*schema.qis, *schema.sensitive)]
     for known, source in enumerate(schema.sources):
         for knows in Knowledge:
-            others = [a for a in range(truth.shape[1]) if a not in source]
-            learns = np.zeros(truth.shape, bool)
+            others = [a for a in range(len(truth)) if a not in source]
+            learns = np.zeros((len(of), len(truth)), bool)
             learns[:, others] = _learns(
                 knows, published, list(source), revealed_by[:, others].copy(), victims.qi, of
             )
-            learns &= truth != missing
+            for a in others:
+                if missing[a] != NO_CODE:
+                    learns[:, a] &= truth[a] != missing[a]
             yield Inference(knows, known, learns)
 
 
@@ -201,33 +203,41 @@ def _learns(
         key_of, n_keys = identities(known)
         revealed = _revealed_by_key(key_of, np.arange(len(key_of)), n_keys, revealed_by)
         return np.asarray(revealed[key_of[class_of]] >= 0)
-    tuples, tuple_of = _distinct(qi[:, source])
+    some, tuple_of = _distinct(qi, source)
     is_candidate = np.ones(len(qi), bool)
     for labels, q in zip(known, source, strict=True):
         is_candidate &= labels.covers(class_of, qi[:, q].copy())
     # The victims' own classes are candidates, and most decide.
     own = class_of[is_candidate].astype(np.int64)
-    revealed = _revealed_by_key(tuple_of[is_candidate], own, len(tuples), revealed_by)
+    revealed = _revealed_by_key(tuple_of[is_candidate], own, len(some), revealed_by)
     open_ = (revealed != SEVERAL).any(axis=1)
-    revealed[open_] = _revealed_by_values(tuples[open_], known, revealed_by)
+    tuples = qi[some[open_]][:, source]
+    revealed[open_] = _revealed_by_values(tuples, known, revealed_by)
     return np.asarray(revealed[tuple_of] >= 0)
 
 
-def _distinct(rows: Int32Array) -> tuple[Int32Array, IntArray]:
-    """Return the distinct rows, in any order, and the index of each row among them."""
-    n = len(rows)
-    number = np.zeros(n, np.int64)
-    for column in rows.T:
-        paired = number * (int(column.max(initial=0)) + 1) + column
-        if paired.max(initial=0) <= 8 * n + 1024:  # a lookup table is faster than sorting
-            occurs = np.zeros(int(paired.max(initial=0)) + 1, bool)
-            occurs[paired] = True
-            number = (np.cumsum(occurs) - 1)[paired]
-        else:
-            number = np.unique(paired, return_inverse=True)[1]
-    tuples = np.zeros((int(number.max(initial=-1)) + 1, rows.shape[1]), np.int32)
-    tuples[number] = rows
-    return tuples, number
+_MOST_KEYS = 2**62
+
+
+def _distinct(rows: Int32Array, columns: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """Return a row for each distinct tuple of some columns, and the tuple of each row."""
+    number, size = np.zeros(len(rows), np.int64), 1
+    for column in rows.T[columns]:
+        width = int(column.max(initial=0)) + 1
+        if size > _MOST_KEYS // width:
+            number, size = np.unique(number, return_inverse=True)[1], len(rows)
+        number *= width
+        number += column
+        size *= width
+    if size <= 8 * len(rows) + 1024:  # a lookup table is faster than sorting
+        occurs = np.zeros(size, bool)
+        occurs[number] = True
+        number = (np.cumsum(occurs) - 1)[number]
+    else:
+        number = np.unique(number, return_inverse=True)[1]
+    some = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    some[number] = np.arange(len(rows))
+    return some, number
 
 
 @inner_kernel

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.pruning import TreeCells, prune
 from anonymizer.algorithms.cells.tree import Grown, grow, plant
-from anonymizer.algorithms.cells.tree_features import encode, values_of
+from anonymizer.algorithms.cells.tree_features import coded_features, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.task import ModelTarget
@@ -46,7 +46,7 @@ def test_a_pruned_tree_has_the_cells_that_the_plain_words_say(
     def keeps(member: Sequence[int]) -> bool:
         return judge.keeps(table, SCHEMA, promise, member)
 
-    expected = naive.prune(grown.tree, grown.features, keeps)
+    expected = naive.prune(grown.tree, grown.features.of(), keeps)
     cells_of = {frozenset(cell) for cell in expected.cells()}
     if not expected.without:
         assert _partition(found) == cells_of
@@ -137,7 +137,7 @@ def test_records_that_fit_no_cell_join_two_of_them(n_alike: int) -> None:
         right=np.array([2, 4, LEAF, LEAF, LEAF]),
         leaf_of=np.array([3, 3, 4, 4] + [2] * n_alike),
     )
-    features = encode(values_of(table.qi, SCHEMA.qis), SCHEMA.qis)
+    features = coded_features(table.qi, SCHEMA.qis)
     found = prune(
         Grown(SCHEMA.qis, features, tree), make_problem(table, SCHEMA, Promise(k=1, entropy_l=1.95))
     )

@@ -6,7 +6,14 @@ from hypothesis.extra.numpy import arrays
 
 from anonymizer.algorithms.cells.nodes import LEAF
 from anonymizer.algorithms.cells.tree import Tree, divided, grow, plant
-from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
+from anonymizer.algorithms.cells.tree_features import (
+    FeatureArray,
+    coded_features,
+    encode,
+    features_at,
+    features_by_value,
+    values_of,
+)
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive
@@ -49,7 +56,7 @@ def test_leaves_are_divided_until_no_part_would_be_large_enough(
     x: FeatureArray, min_leaf: int
 ) -> None:
     weight = np.array([1.0, 2.0, 0.5])
-    tree = divided(_root(len(x)), x, weight, min_leaf=min_leaf)
+    tree = divided(_root(len(x)), features_by_value(x), weight, min_leaf=min_leaf)
     _check_that_records_lie_where_the_thresholds_say(tree, x)
     for at, node in enumerate(tree.node):
         member = _members(tree, at)
@@ -71,7 +78,7 @@ def test_every_leaf_has_as_many_records_as_is_asked_for(
     target = table.qi[:, 0] + table.qi[:, 1]
     for what in (ModelTarget(target, is_numeric=True), ModelTarget(target), None):
         grown = grow(table, SCHEMA, what, min_leaf=min_leaf, seed=seed)
-        _check_that_records_lie_where_the_thresholds_say(grown.tree, grown.features)
+        _check_that_records_lie_where_the_thresholds_say(grown.tree, grown.features.of())
         leaves = grown.tree.node[grown.tree.node["left"] == LEAF]
         assert len(leaves) == 1 or leaves["size"].min() >= min_leaf
 
@@ -101,3 +108,13 @@ def test_features_fit_32_bits_whatever_the_values() -> None:
     x = encode(np.array([[-1e300], [1e300], [1.7e308]]), [wide])
     np.testing.assert_allclose(x, [[0], [1], [2]], atol=1.2)
     assert encode(np.zeros((2, 0)), []).shape == (2, 0)
+
+
+@given(records(), st.lists(st.lists(st.floats(-20, 20), min_size=3, max_size=3), min_size=1))
+def test_features_by_code_are_the_features(table: Records, values: list[list[float]]) -> None:
+    positions = values_of(table.qi, SCHEMA.qis)
+    x = encode(positions, SCHEMA.qis)
+    np.testing.assert_array_equal(coded_features(table.qi, SCHEMA.qis).of(), x)
+    np.testing.assert_array_equal(features_by_value(x).of(), x)
+    some = np.concatenate([positions, np.array(values)])
+    np.testing.assert_array_equal(features_at(some, SCHEMA.qis).of(), encode(some, SCHEMA.qis))
