@@ -12,9 +12,11 @@ python -m experiments.joint_copies --fleet even:1000
 ```
 
 Each row has the mean belief within 300 m of the true place, and that of the most exposed tenth, in
-multiples of those from the groups alone. `control` has true counts of devices in the place of the
-copy: what a copy would tell that is not made of published messages alone. A copy `own`, in which a
-device reads what it sends, says nothing of others.
+multiples of those of the tracker alone. Who reads groups can weigh by what it reckons from them
+itself (`reckoned`): what a copy adds is what it tells beyond that, as the last lines say. `control`
+has true counts of devices in the place of the copy: what a copy would tell that is not made of
+published messages alone. A copy `own`, in which a device reads what it sends, tells nothing of
+others.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import (
     HINDSIGHT_S,
     HORIZONS_MIN,
+    HeardRelease,
     believe,
     close_to,
     most_exposed_tenth,
@@ -59,7 +62,7 @@ from experiments.where_experiment import (
 )
 
 READERS = ("none", "followed", "hindsight")
-COPIES = ("copy", "control")
+COPIES = ("reckoned", "copy", "control")
 TRUSTS = (0.25, 0.5, 1.0)
 AT_S = SECONDS - HINDSIGHT_S
 """Seconds from the begin of a trace to the moment of the copy."""
@@ -81,6 +84,15 @@ class Joint(NamedTuple):
         joint = self.with_copy[copy, trust]
         tenth = most_exposed_tenth(joint) / most_exposed_tenth(self.alone)
         return float(joint.mean() / self.alone.mean()), tenth
+
+    def added(self, copy: str) -> tuple[float, float]:
+        """Return mean and tenth at the best trust, in multiples of the best without the copy."""
+        most, without = (
+            np.max([(1.0, 1.0), *(self.times(each, trust) for trust in TRUSTS)], axis=0)
+            for each in (copy, "reckoned")
+        )
+        mean, tenth = (most / without).tolist()
+        return mean, tenth
 
 
 def shifted(trace: Trace) -> Trace:
@@ -118,17 +130,51 @@ def _names(slots: Sequence[int], versions: Sequence[int]) -> list[str]:
     return [f"{slot}-{version}" for slot, version in zip(slots, versions, strict=True)]
 
 
+def reckoned(
+    heard: HeardRelease, cell_of: Int32Array, n_cells: int, *, turn_s: float, grace_s: float
+) -> FloatArray:
+    """Return the devices in each cell, as a reader of groups reckons, shape (cells,).
+
+    Of each pseudonym the newest region before `turn_s` counts, evenly, if it holds so long, or has
+    for less than `grace_s` not.
+    """
+    observed, until = heard.observed, heard.until
+    at = observed.time[observed.tick_of]
+    row = np.flatnonzero(at < turn_s)
+    row = row[np.diff(observed.pseudonym_of[row], append=-1) != 0]
+    if until is not None:
+        row = row[until[row] + grace_s >= turn_s]
+    n_in = np.bincount(observed.region_of[row], minlength=observed.n_regions)
+    share = np.repeat(n_in / observed.region_size, observed.region_size)
+    return np.bincount(cell_of[observed.node], share, n_cells).astype(np.float64)
+
+
+class _Followed(NamedTuple):
+    """A fleet whose release was followed to the moment of its copy."""
+
+    scene: Scene
+    case: Case
+    heard: HeardRelease
+    stretch: Stretch
+
+
 def copies_of(
-    scene: Scene, case: Case, network: RoadNetwork, settings: Settings, stretch: Stretch
+    followed: _Followed, network: RoadNetwork, settings: Settings
 ) -> dict[str, FloatArray]:
-    """Return the devices in each cell by the public's copy, and as they truly are, by name."""
+    """Return the devices in each cell by each of `COPIES`."""
+    scene, case, heard, stretch = followed
     public = _Public(settings, network)
     released(scene.trace, network, settings, tick_s=TICK_S, seed=case.seed, watch=public)
     place = stretch.place[stretch.at[-1]]
-    cell_of = compact_parts(network, settings.counts.cells)
-    true = np.bincount(cell_of[place[place >= 0]], minlength=settings.counts.cells)
-    turn_s = float(stretch.steps_s[stretch.at[-1]])
-    return {"copy": public.published(turn_s), "control": true.astype(np.float64)}
+    n_cells = settings.counts.cells
+    cell_of = compact_parts(network, n_cells)
+    true = np.bincount(cell_of[place[place >= 0]], minlength=n_cells)
+    turn_s, grace_s = float(stretch.steps_s[stretch.at[-1]]), 2 * settings.tick.interval_s
+    return {
+        "reckoned": reckoned(heard, cell_of, n_cells, turn_s=turn_s, grace_s=grace_s),
+        "copy": public.published(turn_s),
+        "control": true.astype(np.float64),
+    }
 
 
 def weights(devices: FloatArray, usual: FloatArray, cell_of: Int32Array) -> FloatArray:
@@ -183,10 +229,11 @@ def attack(
         motion=motion,
         adversaries=READERS,
     )
+    followed = _Followed(scene, case, heard, stretch)
     cell_of = compact_parts(network, settings.counts.cells)
     weight_of = {
         name: weights(devices, motion.density, cell_of)
-        for name, devices in copies_of(scene, case, network, settings, stretch).items()
+        for name, devices in copies_of(followed, network, settings).items()
     }
     close = close_to(network, stretch.place[stretch.at[-1]][stretch.targets])
     return {reader: joined(each[:, -1], close, weight_of) for reader, each in belief_of.items()}
@@ -232,6 +279,9 @@ def lines(found: dict[str, Joint]) -> Iterator[str]:
         for copy, trust in joint.with_copy:
             mean, tenth = joint.times(copy, trust)
             yield f"| {reader} | {alone} | {copy} | {trust:g} | {mean:.2f} / {tenth:.2f} |"
+    for reader, joint in found.items():
+        mean, tenth = joint.added("copy")
+        yield f"{reader}: the copy adds {mean:.3f} / {tenth:.3f} times what is reckoned without it"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
