@@ -1,4 +1,5 @@
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -21,6 +22,35 @@ def test_counts_are_those_of_numpy_with_inclusive_upper_edges(batches: list[list
     assert histogram.cumulative() == expected
     assert histogram.n == len(every)
     assert histogram.total == pytest.approx(every.sum(), abs=1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.lists(values, max_size=3), st.booleans()), max_size=100),
+    st.integers(0, 600),
+)
+def test_what_is_counted_does_not_depend_on_when_somebody_looks(
+    batches: list[tuple[list[float], bool]], n_many: int
+) -> None:
+    watched, left_alone = BatchHistogram(EDGES), BatchHistogram(EDGES)
+    for batch, looks in [*batches, ([0.5] * n_many, False)]:
+        again = np.array(batch, np.float64)
+        for histogram in (watched, left_alone):
+            histogram.observe(again)
+        again += 1.0  # whoever measures may use its array again
+        if looks:
+            watched.cumulative()
+    assert watched.cumulative() == left_alone.cumulative()
+    assert watched.total == pytest.approx(left_alone.total, abs=1e-9)
+
+
+def test_nothing_is_lost_or_counted_twice_while_another_thread_looks() -> None:
+    histogram, n = BatchHistogram(EDGES), 20_000
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(lambda: [histogram.n for _ in range(500)])
+        for _ in range(n):
+            histogram.observe(1.0)
+    assert seen.result() == sorted(seen.result())
+    assert (histogram.n, histogram.total) == (n, n)
 
 
 @given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=30), st.sampled_from([0.1, 0.5, 1.0]))

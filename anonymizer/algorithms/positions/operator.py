@@ -250,6 +250,8 @@ class CloakingOperator:
 
     def _verified(self, release: Release, now: float) -> BoolArray:
         """Return which groups keep their promise."""
+        if not release.n_groups:
+            return np.ones(0, bool)
         density = self.density
         # The cloak's word is taken only for devices that have left the graph or have expired.
         on_graph = density.node_of >= 0

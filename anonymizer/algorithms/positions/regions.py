@@ -55,7 +55,10 @@ def cover(
         raise ValueError("a member has no place")
     check_indices(place, network.n_nodes)
     check_indices(level_of, len(levels.at))
+    # The system gives out zeros: a node that no search reaches costs nothing.
+    marks = np.zeros(max(network.n_nodes, len(levels.first_node_of) - 1), _MARK)
     return _cover(
+        marks,
         network.first_arc_of,
         network.neighbour_of,
         levels.at,
@@ -69,8 +72,8 @@ def cover(
     )
 
 
-# Marks carry the number of the group that set them and are never cleared. The entries for node v
-# and for atom v share a record.
+# Marks carry the number of the group that set them, from one, and are never cleared. The entries
+# for node v and for atom v share a record.
 _MARK = np.dtype(
     [
         ("seen_by", np.int32),  # node: reached by the search
@@ -209,6 +212,7 @@ def _connect(
 
 @kernel
 def _cover(
+    marks: RecordArray,
     first_arc_of: Int32Array,
     neighbour_of: Int32Array,
     atom_at: Int32Array,
@@ -221,11 +225,6 @@ def _cover(
     max_nodes: int,
 ) -> tuple[IntArray, Int32Array]:
     n_groups, n_nodes = len(first_member_of) - 1, atom_at.shape[1]
-    marks = np.empty(max(n_nodes, len(first_node_of) - 1), _MARK)
-    for v in range(len(marks)):
-        marks[v]["seen_by"] = _NONE
-        marks[v]["kept_by"] = _NONE
-        marks[v]["placed_by"] = _NONE
     queue = np.empty(n_nodes, np.int32)
     kept = np.empty(max_nodes, np.int32)
     region = np.empty(max(1024, 8 * n_groups), np.int32)
@@ -241,12 +240,12 @@ def _cover(
             atoms[i - start] = first_atom_of[level] + atom_at[level, place[i]]
         # Sorted, so that the paths do not depend on which member is in which atom.
         sort_in_place(atoms)
-        n, parts = _queue_atoms(marks, queue, g, atoms, first_node_of, node)
+        n, parts = _queue_atoms(marks, queue, g + 1, atoms, first_node_of, node)
         first[g + 1] = first[g]
         if n > max_nodes:
             continue
         copy_items(queue, kept, 0, n)
-        n = _connect(marks, queue, g, first_arc_of, neighbour_of, n, parts, kept)
+        n = _connect(marks, queue, g + 1, first_arc_of, neighbour_of, n, parts, kept)
         if n > max_nodes:
             continue
         last = first[g] + n

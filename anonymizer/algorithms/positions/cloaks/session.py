@@ -808,7 +808,7 @@ class SessionCloak:
 
     def _cover(self, chosen: BoolArray) -> Release:
         """Return the release of the chosen groups; a region above the cap is empty."""
-        groups = self._groups.only(chosen)
+        groups = self._groups.only(chosen) if chosen.any() else NO_GROUPS
         self._shown_of[groups.member] = self._place_of[groups.member]
         first_node_of, node = self._regions(groups.first_member_of, groups.member, groups.level)
         return Release(

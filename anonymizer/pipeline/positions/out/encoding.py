@@ -145,6 +145,8 @@ class ReleaseEncoder:
         published readings of the members. `until`: unix seconds until which the region of each
         group holds, to be rounded up, shape (groups,); None: the messages do not say.
         """
+        if not release.n_groups:
+            return [], np.zeros(0, np.int64)
         names = pseudonyms(release.member.tolist(), release.version.tolist())
         n_members = np.diff(release.first_member_of)
         encoder = self._groups if self._form == "group" else self._devices

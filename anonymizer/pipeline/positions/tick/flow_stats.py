@@ -72,14 +72,22 @@ class FlowStats:
     n_late_ticks: int = 0
     """Ticks that began so late that messages had to yield to newer ones before."""
     last_tick_s: float = -np.inf
-    k_reached_last: tuple[float, float, float] = (np.nan, np.nan, np.nan)
-    """Minimum, 1st percentile and median over the groups of the last tick that published."""
+    _last_sizes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def time(self, times: Sequence[float]) -> None:
         """Take in the monotonic times at which the stages of a tick began and ended."""
         self.last_tick_s = times[-1]
         for stage, (start, end) in zip(STAGES, pairwise(times), strict=False):
             self.stage_s[stage].observe(end - start)
+
+    @property
+    def k_reached_last(self) -> tuple[float, float, float]:
+        """Minimum, 1st percentile and median over the groups of the last tick that published."""
+        sizes = self._last_sizes
+        if not len(sizes):
+            return (np.nan, np.nan, np.nan)
+        least, first, median = np.percentile(sizes, (0.0, 1.0, 50.0)).tolist()
+        return (least, first, median)
 
     def measure(self, release: Release, set_size: IntArray, network: RoadNetwork) -> None:
         """Take in a release, and the size of each group's anonymity set."""
@@ -88,10 +96,7 @@ class FlowStats:
             self.region_metres.observe(_metres_across(release, network))
             self.k_asked.observe(release.k)
             self.k_reached.observe(set_size)
-            # As `np.percentile`, which takes ten times as long for so few.
-            at = np.array((0.0, 0.01, 0.5)) * (len(set_size) - 1)
-            least, first, median = np.interp(at, np.arange(len(set_size)), np.sort(set_size))
-            self.k_reached_last = (float(least), float(first), float(median))
+            self._last_sizes = set_size
 
 
 @dataclass(slots=True, eq=False)
