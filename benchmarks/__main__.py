@@ -34,7 +34,7 @@ from benchmarks.memory import memory
 from benchmarks.newcomers import newcomers
 from benchmarks.pipeline import pipeline
 from benchmarks.plan import SIZES, plan
-from benchmarks.record_stages import Windows, ranges
+from benchmarks.record_stages import Windows
 from benchmarks.records import best, records
 from benchmarks.regions import districts, regions
 from benchmarks.relays import RELAYS
@@ -111,17 +111,11 @@ BENCHMARKS = {
         stages,
         [
             *(Case("city:100000", n, d, 4) for n, d in ((10_000, 16), (100_000, 64))),
-            *(Windows(stream, 20_000, (4,)) for stream in ("changing", "lasting", "toll")),
+            *(Windows(stream, 20_000, n) for n in (1, 8) for stream in ("changing", "lasting")),
+            Windows("toll", 20_000, 1),
+            Windows("lasting", 200_000, 1),
         ],
-        [Case("city:400", 300, 2, 2), Windows("lasting", 200, (2,))],
-    ),
-    "ranges": Benchmark(
-        ranges,
-        [
-            *(Windows(stream, 20_000, (1, 4, 8)) for stream in ("changing", "lasting", "toll")),
-            *(Windows(stream, 100_000, (1, 4, 8), 2) for stream in ("changing", "lasting")),
-        ],
-        [Windows("changing", 200, (1, 2), 2)],
+        [Case("city:400", 300, 2, 2), Windows("lasting", 200, 2)],
     ),
     "durable": Benchmark(
         durable, [Backlog(200_000), Backlog(200_000, window_s=60.0)], [Backlog(2_000)]

@@ -1,27 +1,24 @@
-"""Benchmarks of windows of records in the stages of a cluster, in memory: loss and costs."""
+"""Benchmarks of windows of records in the stages of a cluster, in memory: what they cost."""
 
 import json
 import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from anonymizer.cluster.positions.raw_batches import Raw, encode_raw
-from anonymizer.cluster.records.joiner_stage import joiner_stages
-from anonymizer.cluster.records.planner_stage import planner_stages
-from anonymizer.cluster.records.range_stage import range_stages
-from anonymizer.cluster.stage import Send, Stage
+from anonymizer.cluster.records.stream_stage import stream_stages
+from anonymizer.cluster.stage import Send
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.pipeline.records.declaration import Stream, declare
-from anonymizer.pipeline.records.release_messages import decode_release
-from anonymizer.pipeline.records.store_port import PublishedWindow
 from anonymizer.settings import Settings, StreamSettings
-from benchmarks.tables import Cell, Table
+from benchmarks.tables import Table
 from simulator.record_fleet import REGIONS, SETTINGS, TYPES
 from tests.pipeline.records.tolls import TOLL
 
@@ -32,24 +29,11 @@ _PRESENT = 0.9
 _CHURN = 0.02
 _TRIPS = 1.3
 """Exits of a truck in a day."""
-_KIND_OF = {
-    b"R": "parts",
-    b"T": "states",
-    b"C": "closing",
-    b"V": "surveys",
-    b"N": "plans",
-    b"W": "rows",
-    b"M": "met",
-    b"S": "numbers",
-    b"A": "answers",
-    b"P": "shuffled",
-    b"Q": "questions",
-    b"H": "questions",
-}
+_WORKERS = 4
 
 
 class Windows(NamedTuple):
-    """Windows of n records, each in as many ranges.
+    """Windows of n records in each of some streams.
 
     Attributes
     ----------
@@ -60,83 +44,37 @@ class Windows(NamedTuple):
 
     stream: str
     n_records: int
-    n_ranges: Sequence[int]
+    n_streams: int
     n_windows: int = 3
 
 
-def ranges(cases: Sequence[Windows]) -> list[Table]:
-    """Compare the information loss of windows in several ranges with that in one."""
-    rows: list[tuple[Cell, ...]] = []
-    for case in cases:
-        whole: list[float] = []
-        for n_ranges in case.n_ranges:
-            run = Run(case, n_ranges, _sent(case, n_ranges))
-            lost = [_lost(summary) for summary in run.summaries]
-            whole = whole or lost
-            published = min(each["published"] / each["records"] for each in run.summaries)
-            shares = [100 * (a / b - 1) for a, b in zip(lost, whole, strict=True)]
-            rows.append(
-                (
-                    case.stream,
-                    case.n_records,
-                    n_ranges,
-                    100 * lost[0],
-                    shares[0],
-                    100 * lost[-1],
-                    shares[-1],
-                    100 * published,
-                    run.n_met / len(run.summaries),
-                )
-            )
-    head = ("stream", "records", "ranges")
-    first, last = ("first, GCP %", "first, more %"), ("last, GCP %", "last, more %")
-    return [
-        Table(
-            "Windows in ranges: information loss against one process",
-            (*head, *first, *last, "published, %", "met at borders"),
-            rows,
-            (
-                "one range publishes what one process does, byte for byte; no search anywhere.",
-                "GCP: suppressed records count as 1. more: in percent of the loss of one range.",
-                "published: in the worst window. met: records of a window that met at borders.",
-            ),
-        )
-    ]
-
-
 def record_stages(cases: Sequence[Windows]) -> list[Table]:
-    """Time what each stage takes for each record, and count what it sends."""
-    runs = [(case, n, Run(case, n, _sent(case, n))) for case in cases for n in case.n_ranges]
-    head = ("stream", "records", "ranges")
-    kinds = ("parts", "states", "rows", "met", "answers", "out", "release")
+    """Time what a stage takes for each record, and count what it sends."""
+    runs = [(case, Run(case)) for case in cases]
+    head = ("stream", "records", "streams")
+    kinds = ("parts", "due", "out", "release")
     return [
         Table(
             "Stages of records: CPU time, µs a record",
-            (*head, "joiners, parts", "joiners, windows", "planner", "ranges"),
-            [(case.stream, case.n_records, n, *run.times()) for case, n, run in runs],
+            (*head, "parts", "windows", f"busiest of {_WORKERS} workers"),
+            [(*case[:3], *run.times()) for case, run in runs],
             (
-                "As many joiners as ranges; a record of the fleet has 3 parts, an exit one.",
-                "joiners, windows: surveys, rows, and booking what became of them.",
+                "A record of the fleet has 3 parts, an exit one; each stream has so many records.",
+                "windows: joined, anonymized, verified, written. busiest: µs a record of all.",
                 "without the first window; all stages in one process, without Kafka.",
             ),
         ),
         Table(
             "Stages of records: bytes a record, by kind of message",
             (*head, *kinds),
-            [(case.stream, case.n_records, n, *run.sizes(kinds)) for case, n, run in runs],
+            [(*case[:3], *run.sizes(kinds)) for case, run in runs],
         ),
         Table(
-            "Snapshots of joiners: CPU time, and bytes for each vehicle of the joiner",
+            "Snapshots of a stream: CPU time, and bytes for each of its vehicles",
             (*head, "with a window open, ms", "bytes"),
-            [(case.stream, case.n_records, n, *run.snapshot) for case, n, run in runs],
+            [(*case[:3], *run.snapshot) for case, run in runs],
         ),
     ]
-
-
-def _lost(summary: dict[str, float]) -> float:
-    """Return the information loss of all records of a window; that of a suppressed one is 1."""
-    n, published = summary["records"], summary["published"]
-    return (summary["gcp"] * published + n - published) / n
 
 
 class Run:
@@ -144,79 +82,59 @@ class Run:
 
     Attributes
     ----------
-    summaries
-        Of the windows, in their order.
-    n_met
-        Records that met at borders.
     snapshot
-        CPU time and bytes a vehicle of the first joiner's, before the last window closes.
+        CPU time and bytes a vehicle of the first stream's, before the last window closes.
     """
 
-    def __init__(
-        self, case: Windows, n_ranges: int, sent: Sequence[tuple[float, Sequence[bytes]]]
-    ) -> None:
-        self._case, self._n = case, n_ranges
-        stream = stream_of(case.stream)
-        settings = Settings()
-        sizes = {
-            "n_parts": n_ranges,
-            "records_per_range": -(-case.n_records // n_ranges),
-        }
-        settings = settings.model_copy(
-            update={"cluster": settings.cluster.model_copy(update=sizes)}
-        )
-        joiner, planner, range_ = (
-            make(settings, [stream], secret=_SECRET)
-            for make in (joiner_stages, planner_stages, range_stages)
-        )
-        self._stages: dict[tuple[str, int], Stage] = {("planner", 0): planner(0)}
-        self._stages |= {("joiner", i): joiner(i) for i in range(n_ranges)}
-        self._stages |= {("range", i): range_(i) for i in range(n_ranges)}
-        self._seconds: defaultdict[str, float] = defaultdict(float)
+    def __init__(self, case: Windows) -> None:
+        self._case = case
+        declared = stream_of(case.stream)
+        streams = [_numbered(declared, number) for number in range(case.n_streams)]
+        make = stream_stages(Settings(), streams, secret=_SECRET)
+        self._stages = [make(number) for number in range(case.n_streams)]
+        self._seconds: defaultdict[tuple[str, int], float] = defaultdict(float)
         self._bytes: Counter[str] = Counter()
         self._n_counted = 0
-        self.summaries: list[dict[str, float]] = []
         self.snapshot = 0.0, 0.0
-        for tick, (at_s, of_joiners) in enumerate(sent):
+        for tick, (at_s, values) in enumerate(_sent(case)):
             if tick == case.n_windows:
                 self._take_snapshot()
             if tick == 2:  # the first window has been closed by the first parts of the second
                 self._seconds.clear()
                 self._bytes.clear()
             if tick >= 2:
-                self._n_counted += case.n_records
-            for number, value in enumerate(of_joiners):
-                self._run([Send("joiner", number, value)], at_s)
-        self.n_met = self._stages["planner", 0].counters["met_records"]  # type: ignore[attr-defined]
+                self._n_counted += case.n_records * case.n_streams
+            for number, value in enumerate(values):
+                self._run(Send("parts", number, value), at_s)
 
-    def _run(self, sends: list[Send], at_s: float) -> None:
-        """Let stages take messages, and others what they send."""
-        while sends:
-            send = sends.pop(0)
-            kind = send.to if send.to in {"out", "release"} else _KIND_OF[send.value[:1]]
-            self._bytes[kind] += len(send.value)
-            if send.to == "release":
-                found = decode_release(send.value)
-                if isinstance(found, PublishedWindow):
-                    self.summaries.append(dict(found.summary))
-            if kind in {"out", "release"}:
-                continue
-            began = time.thread_time()
-            sends += self._stages[send.to, send.number].take(send.value, at_s=at_s)
-            name = "parts" if kind == "parts" else send.to
-            self._seconds[name] += time.thread_time() - began
+    def _run(self, send: Send, at_s: float) -> None:
+        """Let a stage take a message, and those that it sends itself."""
+        kind = "due" if send.to == "stream" else send.to
+        self._bytes[kind] += len(send.value)
+        if kind in {"out", "release"}:
+            return
+        began = time.thread_time()
+        sends = self._stages[send.number].take(send.value, at_s=at_s)
+        self._seconds[kind, send.number] += time.thread_time() - began
+        for each in sends:
+            self._run(each, at_s)
 
     def _take_snapshot(self) -> None:
-        stage = self._stages["joiner", 0]
+        stage = self._stages[0]
         began = time.thread_time()
         size = len(stage.snapshot())
         took_ms = (time.thread_time() - began) * 1e3
-        self.snapshot = took_ms, size * self._n / self._case.n_records
+        self.snapshot = took_ms, size / self._case.n_records
 
     def times(self) -> list[float]:
-        """Return the CPU time of each kind of stage, µs a record."""
-        names = ("parts", "joiner", "planner", "range")
-        return [self._seconds[name] * 1e6 / self._n_counted for name in names]
+        """Return the CPU time of parts, of windows and of the busiest worker, µs a record."""
+        of_kind: defaultdict[str, float] = defaultdict(float)
+        of_worker: defaultdict[int, float] = defaultdict(float)
+        for (kind, number), seconds in self._seconds.items():
+            of_kind[kind] += seconds
+            of_worker[number % _WORKERS] += seconds
+        found = (of_kind["parts"], of_kind["due"], max(of_worker.values()))
+        return [seconds * 1e6 / self._n_counted for seconds in found]
 
     def sizes(self, kinds: Sequence[str]) -> list[float]:
         """Return the bytes of messages of these kinds, for each record."""
@@ -234,21 +152,31 @@ def stream_of(name: str) -> Stream:
     return declare(StreamSettings.model_validate(table))
 
 
-def _sent(case: Windows, n: int) -> list[tuple[float, list[bytes]]]:
-    """Return what a bridge sends to each joiner in each window, and when; the last ends them."""
+def _numbered(stream: Stream, number: int) -> Stream:
+    """Return a stream of another name, with topics of its own."""
+    sources = [
+        source.model_copy(update={"topic": f"{number}/{source.topic}"})
+        for source in stream.settings.sources
+    ]
+    changes = {"name": f"{stream.settings.name}{number}", "sources": sources}
+    return replace(stream, settings=stream.settings.model_copy(update=changes))
+
+
+def _sent(case: Windows) -> Iterator[tuple[float, list[bytes]]]:
+    """Yield what a bridge sends to each stream in each window, and when; the last ends them."""
     rng = np.random.default_rng(1)
     rule = stream_of(case.stream).rule
     parts_of = _exits if case.stream == "toll" else _Fleet(case.n_records, rng).parts
-    sent = []
     first = rule.window_of(_START)
     for tick in range(case.n_windows + 1):
         start, end = rule.span(first + tick)
-        of: defaultdict[int, list[Delivery]] = defaultdict(list)
-        for part in parts_of(case.n_records, start, rng):
-            of[int(part.topic[-8:]) % n].append(part)
-        arrivals = [Arrivals(end, PackedDeliveries.of(of[i])) for i in range(n)]
-        sent.append((end, [encode_raw(Raw("bridge", tick, False, [each])) for each in arrivals]))
-    return sent
+        parts = list(parts_of(case.n_records, start, rng))
+        values = []
+        for number in range(case.n_streams):
+            mine = [part._replace(topic=f"{number}/{part.topic}") for part in parts]
+            arrivals = [Arrivals(end, PackedDeliveries.of(mine))]
+            values.append(encode_raw(Raw("bridge", tick, False, arrivals)))
+        yield end, values
 
 
 class _Fleet:

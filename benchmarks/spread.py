@@ -26,10 +26,8 @@ from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.lane_stage import lane_stages
 from anonymizer.cluster.positions.raw_batches import Raw, encode_raw
 from anonymizer.cluster.positions.source_stage import source_stages
-from anonymizer.cluster.records.joiner_stage import joiner_stages
-from anonymizer.cluster.records.planner_stage import planner_stages
-from anonymizer.cluster.records.range_stage import range_stages
-from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.records.stream_routing import StreamRouting
+from anonymizer.cluster.records.stream_stage import stream_stages
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -146,14 +144,9 @@ def of_records(moving: Moving, *, n_streams: int) -> tuple[Load, int]:
         for i in range(n_streams)
     ]
     streams = list(map(declare, tables))
-    joiner, planner, range_ = (
-        make(settings, streams, secret=_SECRET)
-        for make in (joiner_stages, planner_stages, range_stages)
-    )
-    run = _Run(VehicleRouting(tables, max_id_chars=settings.limits.max_device_id_chars).parts_of)
-    run.stages |= {("planner", i): planner(i) for i in range(n_streams)}
-    run.stages |= {("joiner", i): joiner(i) for i in range(_N_PARTS)}
-    run.stages |= {("range", i): range_(i) for i in range(_N_PARTS)}
+    stage = stream_stages(settings, streams, secret=_SECRET)
+    run = _Run(StreamRouting(tables).parts_of)
+    run.stages |= {("stream", i): stage(i) for i in range(n_streams)}
     middle = float(np.median(moving.lat)), float(np.median(moving.lon))
     n = 0
     for window in range(_WINDOWS + 1):
@@ -172,7 +165,7 @@ def of_records(moving: Moving, *, n_streams: int) -> tuple[Load, int]:
             )
             for who, *tells_ in zip(*(each.tolist() for each in columns), strict=True)
         ]
-        run.send("joiner", said, tick=window, at_s=now + _WINDOW_S)
+        run.send("stream", said, tick=window, at_s=now + _WINDOW_S)
     if not run.n_published:
         raise RuntimeError("no class was published")
     return run.load, n
@@ -190,8 +183,9 @@ class _Run:
     def send(self, kind: str, said: Sequence[tuple[str, bytes]], *, tick: int, at_s: float) -> None:
         """Send to the stages of a kind what a bridge does in a tick."""
         messages = PackedDeliveries.of([Delivery(*each, 0, False) for each in said])
-        part_of = self._parts_of(messages, _N_PARTS)
-        for number in range(_N_PARTS):
+        n_stages = sum(of == kind for of, _ in self.stages)
+        part_of = self._parts_of(messages, n_stages)
+        for number in range(n_stages):
             arrivals = [Arrivals(at_s - 0.1, messages.copied(np.flatnonzero(part_of == number)))]
             self._take(kind, number, encode_raw(Raw("bridge", tick, False, arrivals)), at_s)
 
@@ -264,7 +258,7 @@ def main(network_file: str, earlier: str, later: str) -> None:
         (
             "record",
             of_records(moving, n_streams=_N_STREAMS),
-            {"joiner": _N_PARTS, "planner": 1, "range": _N_PARTS},
+            {"stream": _N_PARTS},
         ),
     ):
         console.print(f"{n:,} {name}s")

@@ -23,8 +23,7 @@ from anonymizer.algorithms.records import class_methods
 from anonymizer.app.compilation import call_kernels
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.cluster.positions.bridge_queue import parts_by_topic
-from anonymizer.cluster.records.range_stage import warm_up_stages
+from anonymizer.cluster.records.stream_stage import warm_up_stages
 from anonymizer.kernel_cache import KernelCache
 from anonymizer.networks import load_network
 from anonymizer.networks.as_loaded import network_for
@@ -104,7 +103,6 @@ def call_all() -> None:
     for stream in streams:
         class_methods.warm_up("best", stream.schema, stream.promise)
     warm_up_stages(streams)
-    parts_by_topic(told, 2)  # of a bridge
 
 
 if __name__ == "__main__":

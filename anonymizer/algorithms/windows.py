@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from anonymizer.domain.outcomes import Outcome
 
@@ -70,25 +70,6 @@ class WindowRule:
         )
 
 
-class Seen(NamedTuple):
-    """What a worker that places parts tells the one that decides when windows close.
-
-    Attributes
-    ----------
-    newest, heard_s
-        Newest event time of each source, and when a part of it was last accepted; -inf for none.
-    opened
-        Windows that have parts.
-    floor
-        Windows before this one accept no parts any more.
-    """
-
-    newest: Sequence[float]
-    heard_s: Sequence[float]
-    opened: Sequence[int]
-    floor: int
-
-
 class Windows:
     """The open windows of one stream, and the watermark that closes them.
 
@@ -116,6 +97,9 @@ class Windows:
         Windows that are closed wherever the floor is.
     at_s
         Current seconds of a monotonic clock.
+    in_ticks
+        Whether the watermark closes windows in `due` alone: of the parts between two calls, no
+        order is known.
 
     Notes
     -----
@@ -133,8 +117,9 @@ class Windows:
         floor: int = NEVER,
         opened: Iterable[int] = (),
         released: Sequence[range] = (),
+        in_ticks: bool = False,
     ) -> None:
-        self.rule = rule
+        self.rule, self._in_ticks = rule, in_ticks
         self._released = released
         self.newest = list(newest)
         """Newest event time of each source; -inf for none."""
@@ -204,7 +189,7 @@ class Windows:
         ts = min(ts, now)
         if ts > self.newest[source]:
             self.newest[source] = ts
-            if ts >= self._next_close_ts:
+            if ts >= self._next_close_ts and not self._in_ticks:
                 self._follow_watermark(at_s)
         return window, Outcome.HELD
 
@@ -217,28 +202,9 @@ class Windows:
         due, self._closed = sorted(self._closed), set()
         return due
 
-    @property
-    def heard_s(self) -> list[float]:
-        """When a part of each source was last accepted, or the start."""
-        return list(self._last_heard_s)
-
-    def merge(self, seen: Seen) -> None:
-        """Take over what another one has placed; `due` tells what closes by it.
-
-        A window below the floor that is not known yet closes, too.
-        """
-        self.newest = [max(pair) for pair in zip(self.newest, seen.newest, strict=True)]
-        heard = zip(self._last_heard_s, seen.heard_s, strict=True)
-        self._last_heard_s = [max(pair) for pair in heard]
-        self._open.update(seen.opened)
-        self._raise_floor(seen.floor)
-        self._close_below_floor()
-        while len(self._open) > self.rule.max_open:
-            self._raise_floor(min(self._open) + 1)
-
-    def close_before(self, floor: int) -> None:
-        """Accept no parts of windows before this one any more."""
-        self._raise_floor(floor)
+    def begin(self, *, at_s: float) -> None:
+        """Wait for every source from now on, as from the start."""
+        self._last_heard_s = [at_s] * len(self.newest)
 
     def state(self) -> dict[str, Any]:
         """Return all that changes."""

@@ -35,7 +35,7 @@ from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
 from anonymizer.cluster.positions.raw_batches import RAW, STATEMENTS
-from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.records.stream_routing import StreamRouting
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topic_reader import TopicReader
 from anonymizer.cluster.topics import Kind, topics_of
@@ -156,7 +156,7 @@ class Bridge:
         self._stored = asyncio.Event()
         self._key = secrets.token_bytes(32)
         limits = settings.limits
-        self._routing = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
+        self._routing = StreamRouting(settings.streams)
         self._devices = DeviceRouting(settings.inputs)
         self._inflows: dict[str, Inflow] = {}
         self._links: dict[str, MqttLink] = {}
@@ -174,12 +174,12 @@ class Bridge:
             self._pass_on(
                 "zones", "source", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
             )
-        if zones.enabled and streams:  # a vehicle may be with another joiner in each stream
+        if zones.enabled and streams:  # a vehicle may be in each stream
             queue = BridgeQueue(
-                settings.cluster.n_parts, max_payload_bytes=ZONES_BYTES, parts_of=None
+                self._routing.n_stages, max_payload_bytes=ZONES_BYTES, parts_of=None
             )
             self._pass_on(
-                "absent", "joiner", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
+                "absent", "stream", queue, [(subscription(zones.filter_topic), 1)], of=STATEMENTS
             )
         if inputs:
             queue = BridgeQueue(
@@ -191,11 +191,11 @@ class Bridge:
             self._pass_on("in", "source", queue, filters)
         if streams:
             queue = BridgeQueue(
-                settings.cluster.n_parts,
+                self._routing.n_stages,
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._routing.parts_of,
             )
-            self._pass_on("records", "joiner", queue, subscriptions(streams))
+            self._pass_on("records", "stream", queue, subscriptions(streams))
         broker = settings.broker
         status_topic = f"{broker.status_topic}/{name}"
         self._out = MqttLink(

@@ -49,8 +49,8 @@ class RisingTime:
 class Inflow:
     """What comes in by one way, and the stages among which its messages are divided.
 
-    `bridge` is the name of who passes the messages on, a bridge or a worker. There are as many
-    stages as `topic` has partitions. `acknowledge` is called with the receipts of messages that
+    `bridge` is the name of who passes the messages on, a bridge or a worker. The stages of `queue`
+    read `topic`. `acknowledge` is called with the receipts of messages that
     Kafka has, `changed` when there is more or less that waits. At most `most_receipts` messages
     that are to be acknowledged wait for the end of a tick: the broker sends few more until then.
     `now` returns unix time, which never goes back. `of`: what the messages are, see `encode_raw`;
@@ -83,8 +83,8 @@ class Inflow:
         self._passed = passed
         self._changed = changed
         self._of = of
-        self._unstored = [0] * topic.n_partitions
-        self._of_tick = [(0, 0)] * topic.n_partitions
+        self._unstored = [0] * queue.n_stages
+        self._of_tick = [(0, 0)] * queue.n_stages
         self._since_s: dict[int, float] = {}
 
     @property
@@ -111,14 +111,14 @@ class Inflow:
 
     def flush(self) -> None:
         """Send what has arrived."""
-        for part in range(self._topic.n_partitions):
+        for part in range(self._queue.n_stages):
             if self._queue.n_messages[part]:
                 self._send(part, tick=self._tick() - 1)
 
     def state_tick(self) -> None:
         """Send what has arrived, and that the tick before the present one is over."""
         tick = self._tick() - 1
-        for part in range(self._topic.n_partitions):
+        for part in range(self._queue.n_stages):
             is_stated = self._of == RAW and self._unstored[part] < _MOST_STATEMENTS
             if self._queue.n_messages[part] or is_stated:
                 self._send(part, tick=tick)
@@ -126,7 +126,7 @@ class Inflow:
 
     def state_last(self) -> None:
         """Send what has arrived, and that nothing more will come."""
-        for part in range(self._topic.n_partitions):
+        for part in range(self._queue.n_stages):
             self._send(part, tick=self._tick(), last=True)
 
     def _tick(self) -> int:
@@ -137,10 +137,10 @@ class Inflow:
         """Take messages that have just arrived."""
         self._passed.n_received += len(deliveries)
         self._queue.put(deliveries, at_s=self._now())
-        for part in range(self._topic.n_partitions):
+        for part in range(self._queue.n_stages):
             if (
                 self._queue.n_bytes[part] >= _PIECE_BYTES
-                or self._queue.n_receipts[part] * self._topic.n_partitions >= self._most_receipts
+                or self._queue.n_receipts[part] * self._queue.n_stages >= self._most_receipts
             ):
                 # The present tick is not over: all of the one before has been sent.
                 self._send(part, tick=self._tick() - 1)

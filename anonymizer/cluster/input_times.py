@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from anonymizer.app.gateway.refused_parts import RefusedParts
 from anonymizer.cluster.positions.source_stage import SourceStage
-from anonymizer.cluster.records.joiner_stage import JoinerStage
+from anonymizer.cluster.records.stream_stage import StreamStage
 from anonymizer.cluster.stage import Stage
 from anonymizer.pipeline.ledger import Ledger
 
@@ -33,7 +33,7 @@ class InputTimes:
         if owned != self._owned:  # the accounts of stages that have left are missing
             self._owned, self._refused = owned, RefusedParts(self._clock)
         behind_s = max(
-            (each.behind_s for each in stages if isinstance(each, SourceStage | JoinerStage)),
+            (each.behind_s for each in stages if isinstance(each, SourceStage | StreamStage)),
             default=0.0,
         )
         named = [

@@ -133,6 +133,7 @@ class _Journal:
 
     def __init__(self, journals: Journals, topic: str, partition: int, key: bytes) -> None:
         self._journals, self._key = journals, key
+        self._kind, *_ = key.partition(b"-")
         self._topic, self._partition = topic, partition
         self._changelog = TopicPartition(
             changelog_of(journals.group, topic), partition, OFFSET_BEGINNING
@@ -170,12 +171,14 @@ class _Journal:
         found: dict[str, bytes] = {}
         for message in self._journals.read(self._changelog):
             key, _, quoted = (message.key() or b"").partition(b"|")
-            if key == self._key:
-                name = quoted.decode().strip('"')
-                if message.value() is None:
-                    found.pop(name, None)
-                else:
-                    found[name] = message.value()
+            name = quoted.decode().strip('"')
+            if key != self._key and key.partition(b"-")[0] == self._kind:
+                continue
+            # What is of another kind was left by another version: its format is refused.
+            if message.value() is None:
+                found.pop(name, None)
+            else:
+                found[name] = message.value()
         return found
 
     def store(self, name: str, value: bytes | None) -> None:

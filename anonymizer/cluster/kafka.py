@@ -105,7 +105,7 @@ def topic_configs(settings: Settings) -> dict[str, dict[str, str]]:
     files_ms = max(_LEAST_MS, int(3000 * every_s))
     config_of: dict[Kind, dict[str, str]] = {
         "source": _INPUT_CONFIG | ahead,
-        "joiner": _INPUT_CONFIG | ahead,
+        "stream": _INPUT_CONFIG | ahead,
         "out": {"retention.ms": str(_LEAST_MS), "segment.ms": "600000"},
         "release": {"retention.ms": str(kept_ms), "segment.ms": "600000"},
         "files": {"retention.ms": str(files_ms), "segment.ms": "600000"},

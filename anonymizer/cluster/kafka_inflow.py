@@ -16,8 +16,8 @@ from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.inflow import Inflow, RisingTime
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
-from anonymizer.cluster.records.vehicle_routing import VehicleRouting
-from anonymizer.cluster.records.window_ranges import longest_take_s
+from anonymizer.cluster.records.searches_by_work import longest_take_s
+from anonymizer.cluster.records.stream_routing import StreamRouting
 from anonymizer.cluster.topics import Kind, Topic, topics_of
 from anonymizer.cluster.transactions import (
     Places,
@@ -134,16 +134,16 @@ class KafkaInflow:
             inflow = self._inflow(name, "source", topics.sources, queue)
             ways.append(_Way(inflow, read, devices.forget, settings.presence.queue_limit))
         if settings.streams and settings.streams[0].kafka is not None:
-            vehicles = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
+            routing = StreamRouting(settings.streams)
             queue = BridgeQueue(
-                settings.cluster.n_parts,
+                routing.n_stages,
                 max_payload_bytes=limits.max_payload_bytes,
-                parts_of=vehicles.parts_of,
+                parts_of=routing.parts_of,
             )
             sources = [source for stream in settings.streams for source in stream.sources]
             read = KafkaTopics(sources, max_payload_bytes=limits.max_payload_bytes)
-            inflow = self._inflow(name, "joiner", topics.parts, queue)
-            ways.append(_Way(inflow, read, vehicles.forget, 0))
+            inflow = self._inflow(name, "stream", topics.parts, queue)
+            ways.append(_Way(inflow, read, routing.forget, 0))
         return ways
 
     def _inflow(self, name: str, kind: Kind, topic: Topic, queue: BridgeQueue) -> Inflow:

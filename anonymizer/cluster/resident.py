@@ -42,7 +42,7 @@ data."""
 _INPUT_BYTES = 64
 """Added to the size of each input for the work that it takes."""
 _HEAD = "head"
-SNAPSHOT_FORMAT = 4
+SNAPSHOT_FORMAT = 5
 """Of the snapshots of all stages, and of what stages send each other: whoever changes any of it
 raises this number."""
 
@@ -177,9 +177,6 @@ class Resident:
         Called with an input that is dropped, and the reason; it returns what is sent about it.
     counts
         Counted on.
-    heals
-        Whether a new stage learns from others what it has to know. If not, one that has lost
-        inputs raises LostInputsError: what it has forgotten could break a promise.
     written_with
         Settings without which its state means something else, by their keys; anything of JSON.
 
@@ -201,11 +198,10 @@ class Resident:
         drop: Callable[[Input, str], list[Send]],
         counts: StageEvents,
         *,
-        heals: bool = False,
         written_with: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._make, self._journal, self._drop, self._counts = make, journal, drop, counts
-        self._heals, self._written_with = heals, dict(written_with)
+        self._written_with = dict(written_with)
         self._origin = ""
         self.stage: Stage | None = None
         self.offset, self.at_s = -1, 0.0
@@ -268,10 +264,7 @@ class Resident:
             self.stage = self._caught_up(head, stored, offset)
         except LostInputsError:
             self._counts.n_anew += 1
-            if not self._heals:
-                raise
-            self.stage = self._restored(_NONE, {})
-            self.offset = offset - 1
+            raise
         return self.stage
 
     def _caught_up(self, head: _Head, stored: Mapping[str, bytes], offset: int) -> Stage:

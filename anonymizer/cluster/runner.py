@@ -60,13 +60,11 @@ _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
 class Stages(NamedTuple):
     """All stages that read a topic, whoever runs them.
 
-    `heals`, `written_with`: see `Resident`; `takes_long`: whether a stage may work on an input for
-    seconds.
+    `written_with`: see `Resident`; `takes_long`: whether a stage may work on an input for seconds.
     """
 
     make: Callable[[bytes], Stage]
     keys: Sequence[bytes]
-    heals: bool = False
     takes_long: Callable[[bytes], bool] = lambda _: False
     written_with: Mapping[str, Any] = MappingProxyType({})
 
@@ -304,7 +302,6 @@ class Runner:
                 self._journals.of(*place),
                 lambda given, why: _dropped(topic, partition, given, why),
                 self.observed.counts,
-                heals=stages.heals,
                 written_with=stages.written_with,
             )
         return residents[place]
@@ -394,7 +391,7 @@ def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:
             raise TransportError(
                 f"cluster: {by.decode()} sends a message of {len(send.value)} bytes to {send.to}"
                 f" {send.number}, and {_LARGEST_BYTES} is the limit: choose larger numbers of"
-                " sources, districts, joiners or ranges, and another prefix"
+                " sources or districts, and another prefix"
             )
 
 

@@ -14,9 +14,7 @@ from zlib import crc32
 from anonymizer.outputs.registry import asked_for
 from anonymizer.settings import Settings
 
-Kind: TypeAlias = Literal[
-    "source", "lane", "joiner", "planner", "range", "out", "release", "files", "dropped"
-]
+Kind: TypeAlias = Literal["source", "lane", "stream", "out", "release", "files", "dropped"]
 """Kind of a stage, or of what stages send: messages for MQTT, releases and files for
 queries, and what is said about inputs that were dropped."""
 _KINDS = get_args(Kind)
@@ -42,14 +40,10 @@ class Topics(NamedTuple):
     lanes
         Inputs of the lanes: batches of the sources.
     out
-        Messages for MQTT, sent by lanes and ranges. It has as many partitions as there are
+        Messages for MQTT, sent by lanes and streams. It has as many partitions as there are
         sources, so that as many bridges can share it.
     parts
-        Inputs of the joiners: raw messages of the bridges, and what planners and ranges say.
-    plans
-        Inputs of the planners, one for each stream.
-    ranges
-        Inputs of the ranges: the records of closed windows.
+        Inputs of the streams: raw messages of the bridges, and which windows are due.
     releases
         What queries read: published classes, and the windows that they are of.
     files
@@ -62,8 +56,6 @@ class Topics(NamedTuple):
     lanes: Topic
     out: Topic
     parts: Topic
-    plans: Topic
-    ranges: Topic
     releases: Topic
     files: Topic
     dropped: Topic
@@ -77,8 +69,6 @@ def topics_of(settings: Settings) -> Topics:
         "lanes": settings.region.districts,
         "out": cluster.n_parts,
         "parts": cluster.n_parts,
-        "plans": 1,
-        "ranges": cluster.n_parts,
         "releases": cluster.n_parts,
         "files": 1,
         "dropped": 1,
@@ -96,12 +86,7 @@ def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
     if any(each.path for each in asked_for(settings)):
         found["files"] = topics.files
     if settings.streams:
-        found |= {
-            "joiner": topics.parts,
-            "planner": topics.plans,
-            "range": topics.ranges,
-            "release": topics.releases,
-        }
+        found |= {"stream": topics.parts, "release": topics.releases}
     return found
 
 

@@ -58,7 +58,7 @@ def consumer_options(
     """Return the options of a consumer that takes part in transactions, see `Runner`."""
     return {
         # Of all that there is, the first time and where inputs are gone: a stage finds the gap
-        # itself, and stands still (`LostInputsError`), or heals.
+        # itself, and stands still (`LostInputsError`).
         **reading(kafka, group=group, problems=Problems()),
         **MEMBER,
         "group.instance.id": name,

@@ -39,7 +39,9 @@ _ANSWER_S = 30.0
 _LEAVE_S = 12.0
 """Time for which Kafka may take a worker that has ended for a member: twice its session."""
 _MOMENT_S = 0.2
-_RAW: tuple[Kind, ...] = ("source", "lane", "joiner", "planner", "range")
+_RAW: tuple[Kind, ...] = ("source", "lane", "stream")
+_EARLIER = "plans", "ranges"
+"""Topics of earlier versions with raw data."""
 _T = TypeVar("_T")
 
 
@@ -119,6 +121,7 @@ def erase(settings: Settings, state_dir: Path | None) -> list[str]:
         folders = [] if state_dir is None else _folders(state_dir, group, held)
         _check_stopped(admin, [group, bridges])
         raw = {topic.name for kind, topic in topic_by_kind(settings).items() if kind in _RAW}
+        raw |= {f"{settings.kafka.group}.{name}" for name in _EARLIER}
         there = _asked(lambda: admin.list_topics(timeout=_ANSWER_S)).topics
         names = [name for name in there if name in raw or name.startswith(f"changelog__{group}--")]
         if names:

@@ -37,11 +37,10 @@ from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
 from anonymizer.cluster.positions.stage_outputs import takes_long as takes_long_in_lane
-from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
-from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
-from anonymizer.cluster.records.range_stage import RangeStage, range_stages, warm_up_stages
-from anonymizer.cluster.records.window_messages import takes_long
-from anonymizer.cluster.records.window_ranges import longest_take_s
+from anonymizer.cluster.records.due_windows import takes_long
+from anonymizer.cluster.records.searches_by_work import longest_take_s
+from anonymizer.cluster.records.stream_routing import together
+from anonymizer.cluster.records.stream_stage import StreamStage, stream_stages, warm_up_stages
 from anonymizer.cluster.resident import StageEvents, StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.stage import Stage
@@ -157,7 +156,7 @@ class Worker:
             name=name,
             state_dir=state_dir,
             inputs={
-                topics[kind]: _all_stages(kind, topics[kind], make, len(streams))._replace(
+                topics[kind]: _all_stages(kind, topics[kind], make, settings)._replace(
                     written_with=written_with(kind, settings, zoned.network, secret)
                 )
                 for kind, make in stage_makers(settings, zoned, streams, secret).items()
@@ -263,7 +262,7 @@ class Worker:
                 n_received += stage.ledger.n_received
                 n_held += stage.n_held
                 n_of.update(stage.ledger.counts())
-            if isinstance(stage, JoinerStage):
+            if isinstance(stage, StreamStage):
                 for stream, ledger, n in stage.ledgers:
                     ledgers.setdefault(stream, Ledger()).add(ledger)
                     n_held_of[stream] += n
@@ -292,9 +291,7 @@ def stage_makers(
         )
         found["lane"] = lane_stages(settings, zoned, secret=secret)
     if streams:
-        found["joiner"] = joiner_stages(settings, streams, secret=secret)
-        found["planner"] = planner_stages(settings, streams, secret=secret)
-        found["range"] = range_stages(settings, streams, secret=secret)
+        found["stream"] = stream_stages(settings, streams, secret=secret)
     return found
 
 
@@ -331,16 +328,17 @@ def written_with(
 
 
 def _counters(stage: Stage) -> Mapping[str, int]:
-    known = SourceStage | LaneStage | JoinerStage | PlannerStage | RangeStage
+    known = SourceStage | LaneStage | StreamStage
     return stage.counters if isinstance(stage, known) else {}
 
 
-def _all_stages(kind: Kind, topic: Topic, make: Callable[[int], Stage], n_streams: int) -> Stages:
-    n = n_streams if kind == "planner" else topic.n_partitions
+def _all_stages(
+    kind: Kind, topic: Topic, make: Callable[[int], Stage], settings: Settings
+) -> Stages:
+    n = len(together(settings.streams)) if kind == "stream" else topic.n_partitions
     keys = [key_of(kind, number, topic.n_partitions) for number in range(n)]
     long = takes_long_in_lane if kind == "lane" else takes_long
-    # A planner learns what it has to know from the joiners and the ranges.
-    return Stages(_by_key(kind, make), keys, heals=kind == "planner", takes_long=long)
+    return Stages(_by_key(kind, make), keys, takes_long=long)
 
 
 def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]:

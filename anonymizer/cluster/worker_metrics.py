@@ -1,6 +1,6 @@
 """What a worker does, and its Prometheus metrics.
 
-The accounts of all workers add up: each source and joiner has one owner at a time. They are exact,
+The accounts of all workers add up: each source and stream has one owner at a time. They are exact,
 so they are for the operator alone; anybody may see how the machinery works.
 """
 

@@ -201,26 +201,6 @@ class PartReader:
         return seconds
 
 
-class VehicleReader:
-    """Reader of the vehicle that a payload names, and of nothing else.
-
-    Parameters
-    ----------
-    path
-        Where its id is.
-    """
-
-    def __init__(self, path: JsonPath) -> None:
-        self._reader = PathReader([(path, DeviceId)])
-
-    def read(self, payload: bytes) -> str:
-        """Return the id, as `PartReader.read_named` does; empty if there is none. Never raises."""
-        values = self._reader.read(payload)
-        if isinstance(values, Outcome) or values[0] is UNSET or values[0] is None:
-            return ""
-        return str(values[0])
-
-
 def texts_of(cells: bytes, *, n_attributes: int) -> list[str | None]:
     """Return the values of the open domains in a part, in the order of the attributes.
 

@@ -47,7 +47,7 @@ class Engine(Protocol):
         """Start with so many workers."""
 
     def feed(self, values: Sequence[bytes], *, at_s: float, to: Kind = "source") -> None:
-        """Send what a bridge sends to each source, or to each joiner."""
+        """Send what a bridge sends to each source, or to each stream."""
 
     def begin_anew(self) -> bool:
         """Do what an operator does after Kafka came back empty; return whether states survive."""

@@ -3,8 +3,8 @@
 `flink run -py job.py -pyfs packed.py,stage_function.py SETTINGS N_PARTITIONS N_BEGUN`, in an
 environment that has `apache-flink` and `anonymizer`. N_BEGUN counts the Kafkas that there were:
 where the last one was read means nothing in the next. Raw messages come in `<prefix>.raw`. What
-sources and joiners send goes to lanes, planners and ranges within the job; what these send goes to
-`<prefix>.sent`, from which the job reads what is for a stage (a report of a lane to its sources),
+sources send goes to lanes within the job; what these and streams send goes to `<prefix>.sent`, from
+which the job reads what is for a stage (a report of a lane to its sources, a window that is due),
 and an analyst what is published.
 """
 

@@ -4,9 +4,9 @@ import struct
 import sys
 from typing import NamedTuple, Self
 
-KINDS = ("source", "lane", "joiner", "planner", "range", "out", "release", "files", "dropped")
+KINDS = ("source", "lane", "stream", "out", "release", "files", "dropped")
 """Those of `anonymizer.cluster.topics`; a message has the number of its kind."""
-FIRST, SECOND = frozenset(["source", "joiner"]), frozenset(["lane", "planner", "range"])
+FIRST, SECOND = frozenset(["source", "stream"]), frozenset(["lane"])
 """Stages of the first function of the job, and of the second."""
 _HEAD = struct.Struct("<BHd")
 

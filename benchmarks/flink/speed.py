@@ -136,11 +136,6 @@ def speed_of_records(
 def _of_records(asked: Asked, n_vehicles: int, kafka: Kafka) -> RecordCost:
     home = Path(mkdtemp(prefix=f"{asked.name}-{n_vehicles}-", dir=asked.folder))
     config = fleet.config_of(home, kafka=kafka.address, prefix=f"b{secrets.token_hex(4)}", port=0)
-    text = config.read_text(encoding="utf-8")
-    config.write_text(
-        text.replace("records_per_range = 100", f"records_per_range = {n_vehicles}"),
-        encoding="utf-8",
-    )
     settings = load_settings(config)
     raws = fleet.raws_of(fleet.sent(n_vehicles, _WARM_WINDOWS + _WINDOWS), settings)
     n_warm = _WARM_WINDOWS * fleet.TICKS_OF_WINDOW
@@ -148,12 +143,12 @@ def _of_records(asked: Asked, n_vehicles: int, kafka: Kafka) -> RecordCost:
     try:
         engine.start(1)
         for each in raws[:n_warm]:
-            engine.feed(each.values, at_s=each.at_s, to="joiner")
+            engine.feed(each.values, at_s=each.at_s, to="stream")
         wait_until(lambda: len(engine.published) > 0, "a class", deadline_s=600)
         _until_quiet(engine)
         n_before, before = len(engine.published), _cpu_s(engine)
         for each in raws[n_warm:]:
-            engine.feed(each.values, at_s=each.at_s, to="joiner")
+            engine.feed(each.values, at_s=each.at_s, to="stream")
         _until_quiet(engine)
         cpu = _cpu_s(engine)
         cpu.subtract(before)

@@ -17,7 +17,7 @@ from pyflink.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.cluster.kafka import worker_secret
-from anonymizer.cluster.records.range_stage import warm_up_stages
+from anonymizer.cluster.records.stream_stage import warm_up_stages
 from anonymizer.cluster.stage import Stage, UnreadableError
 from anonymizer.cluster.worker import stage_makers
 from anonymizer.networks.privacy_zones import with_zones

@@ -334,7 +334,7 @@ def records(asked: Asked, n_blows: int, kafka: Kafka) -> Iterator[Verdict]:
         def take(given: Raws) -> None:
             alone.take(fleet.Raws(given.at_s, given.values))
 
-        trial = Trial(engine, kafka, take, left, lambda: alone.published, to="joiner")
+        trial = Trial(engine, kafka, take, left, lambda: alone.published, to="stream")
         trial.feed(_WARM)
         wait_until(lambda: len(engine.published) > 0, "a class", deadline_s=_LONG_S)
         trial.strike(engine.kill_worker, n_blows)

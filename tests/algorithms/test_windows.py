@@ -1,15 +1,17 @@
 """Event-time windows on drawn timelines: one column for each second, one line for each source."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.windows import NEVER, Seen, WindowRule, Windows
+from anonymizer.algorithms.windows import NEVER, WindowRule, Windows
 from anonymizer.domain.outcomes import Outcome
 from tests.examples import many
 
@@ -417,40 +419,37 @@ def test_every_window_closes_exactly_once(parts: list[Part], length_s: int) -> N
 
 
 @many(3)
-@given(timelines, st.integers(1, 9), st.lists(st.booleans(), min_size=40, max_size=40))
-def test_two_that_place_parts_and_one_that_merges_them_close_what_one_closes(
-    parts: list[Part], length_s: int, firsts: list[bool]
+@given(timelines, st.integers(1, 9), st.randoms(use_true_random=False))
+def test_in_ticks_the_order_of_the_parts_of_a_tick_makes_no_difference(
+    parts: list[Part], length_s: int, random: Random
 ) -> None:
     alone = WindowRule(length_s=length_s, silence_s=5, lateness_s=2, max_open=100)
-    one, merging = (Windows(alone, [-inf] * 3, at_s=0) for _ in range(2))
-    patient = replace(alone, silence_s=inf, lateness_s=inf)
-    placing = [Windows(patient, [-inf] * 3, at_s=-inf) for _ in range(2)]
-    opened: list[set[int]] = [set(), set()]
-    for at_s, ((source, ts), first) in enumerate(zip(parts, firsts, strict=False)):
-        expected = one.place(source, ts, now=FAR, at_s=at_s)
-        assert placing[first].place(source, ts, now=FAR, at_s=at_s) == expected
-        if expected[1] is Outcome.HELD:
-            opened[first].add(expected[0])
-        closed = one.due(at_s=at_s)
-        for windows, of in zip(placing, opened, strict=True):
-            still = sorted(window for window in of if window >= merging.floor)
-            merging.merge(Seen(windows.newest, windows.heard_s, still, windows.floor))
-        assert merging.due(at_s=at_s) == closed
-        again = Windows(alone, [-inf] * 3, at_s=0)
-        again.restore(merging.state())
-        assert again.state() == merging.state()
-        merging = again
-        for windows in placing:
-            windows.close_before(merging.floor)
-        assert merging.floor == one.floor
+    one, other = (Windows(alone, [-inf] * 3, at_s=-inf, in_ticks=True) for _ in range(2))
+    for each in (one, other):
+        each.begin(at_s=0)
+    for at_s in range(0, len(parts), 2):
+        tick = parts[at_s : at_s + 2]
+        placed = Counter(one.place(*part, now=FAR, at_s=at_s) for part in tick)
+        random.shuffle(tick)
+        assert Counter(other.place(*part, now=FAR, at_s=at_s) for part in tick) == placed
+        assert one.due(at_s=at_s) == other.due(at_s=at_s)
+        again = Windows(alone, [-inf] * 3, at_s=0, in_ticks=True)
+        again.restore(other.state())
+        assert again.state() == other.state() == one.state()
+        other = again
 
 
-def test_of_too_many_windows_that_others_have_opened_the_oldest_close() -> None:
-    windows = Windows(rule(max_open=2), [-inf], at_s=0)
-    windows.merge(Seen([17.0], [1.0], [0, 1, 2, 3], NEVER))
-    assert windows.due(at_s=1) == [0, 1, 2]
-    windows.merge(Seen([17.0], [1.0], [2], 3))
-    assert windows.due(at_s=1) == [2], "it was opened by one that had not heard of the floor"
+@many(3)
+@given(timelines, st.integers(1, 9))
+def test_in_ticks_of_one_part_windows_close_as_otherwise(parts: list[Part], length_s: int) -> None:
+    alone = WindowRule(length_s=length_s, silence_s=5, lateness_s=2, max_open=3)
+    one = Windows(alone, [-inf] * 3, at_s=0)
+    ticking = Windows(alone, [-inf] * 3, at_s=0, in_ticks=True)
+    for at_s, (source, ts) in enumerate(parts):
+        assert ticking.place(source, ts, now=FAR, at_s=at_s) == one.place(
+            source, ts, now=FAR, at_s=at_s
+        )
+        assert ticking.due(at_s=at_s) == one.due(at_s=at_s)
 
 
 def test_a_drawing_with_an_unknown_sign_is_refused() -> None:

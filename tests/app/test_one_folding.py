@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 
 import anonymizer
 from anonymizer.app.tuning.bench import Trained, bench_of_table
-from anonymizer.cluster.records.window_messages import Survey
-from anonymizer.cluster.records.window_ranges import merged
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.estimators.frame_columns import code_rows
 from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import TextTable, read_table
-from anonymizer.pipeline.records.join import Joined, as_written, recoded
+from anonymizer.pipeline.records.join import Joined, as_written
 from anonymizer.spark.persons import PersonNumbers
 from anonymizer.spark.survey import _values
 from tests.pipeline.records.made import Sent, stream
@@ -149,23 +147,6 @@ def of_a_window(cells: Cells) -> Classes:
     return classes(code.tolist(), (code == missing).tolist())
 
 
-def of_a_cluster(cells: Cells) -> Classes:
-    """Three joiners, each of which has joined every third row."""
-    texts = _stated(cells)
-    parts = [_joined(texts[j::3]) for j in range(3)]
-    none = np.zeros(0, np.int64)
-    surveys = [
-        Survey(0, j, 0, p.n, p.n, p.n, none, 0, none.astype(np.int32), p.values_of,
-               {0: np.bincount(p.cells[:, 0], minlength=p.n)[: len(p.values_of[0])]})
-        for j, p in enumerate(parts)
-    ]  # fmt: skip
-    values_of, code_of = merged(surveys)
-    code = np.zeros(len(texts), np.int32)
-    for j, part in enumerate(parts):
-        code[j::3] = recoded(part.cells[:, 0], code_of[j][0].tolist(), len(values_of[0]))
-    return classes(code.tolist(), (code == (len(values_of[0]) or 1)).tolist())
-
-
 def of_identifiers(cells: Cells) -> Classes:
     coded = code_table(_table(cells), _declared(as_id=True))
     nobody = np.ones(len(cells), bool)
@@ -183,7 +164,7 @@ def of_identifiers_on_spark(cells: Cells) -> Classes:
 
 
 READERS: list[Callable[[Cells], Classes]] = [
-    of_a_csv, of_an_estimator, of_spark, of_a_window, of_a_cluster, of_identifiers,
+    of_a_csv, of_an_estimator, of_spark, of_a_window, of_identifiers,
     of_identifiers_on_spark,
 ]  # fmt: skip
 

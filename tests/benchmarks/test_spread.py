@@ -33,4 +33,4 @@ def test_every_stage_works_and_all_that_is_sent_counts() -> None:
     assert [row[0] for row in table.rows] == [1, 2, 4, 8, 16, 32]
     load, n_records = of_records(moving, n_streams=2)
     assert n_records == 3 * n
-    assert {kind for kind, _ in load} == {"joiner", "planner", "range"}
+    assert {kind for kind, _ in load} == {"stream"}

@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.cluster.positions.raw_batches import Raw, decode_out, encode_raw
-from anonymizer.cluster.records.joiner_stage import joiner_stages
-from anonymizer.cluster.records.planner_stage import planner_stages
-from anonymizer.cluster.records.range_stage import range_stages
-from anonymizer.cluster.records.vehicle_routing import VehicleRouting
-from anonymizer.cluster.stage import Stage
+from anonymizer.cluster.records.stream_routing import StreamRouting
+from anonymizer.cluster.records.stream_stage import stream_stages
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -22,7 +19,6 @@ from anonymizer.settings import Settings
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, deliveries, traffic
 from tests.pipeline.records.tolls import TOLL, exits
 
-N_PARTS = 2
 SECRET = bytes(range(32))
 TOKEN = "of-this-test"  # noqa: S105  of no value
 WAIT_S = 15.0
@@ -35,7 +31,7 @@ START_S = time() // LENGTH_S * LENGTH_S - PAST_S - 60 * LENGTH_S
 
 
 class Raws(NamedTuple):
-    """What the bridge sends at the end of a tick, by joiner."""
+    """What the bridge sends at the end of a tick, by stage."""
 
     at_s: float
     values: list[bytes]
@@ -69,7 +65,6 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
         group = "{prefix}"
         [cluster]
         n_parts = 2
-        records_per_range = 100
         wait_s = {WAIT_S}
         secret_file = "{secret}"
     """)
@@ -98,7 +93,7 @@ def toll_exits(n: int) -> list[Outgoing]:
 
 def raws_of(parts: Sequence[Sent], settings: Settings) -> list[Raws]:
     """Return what one bridge would send if a tenth of a window arrived in each tick."""
-    routing = VehicleRouting(settings.streams, max_id_chars=256)
+    routing = StreamRouting(settings.streams)
     began = time() - PAST_S
     found = []
     ticks = groupby(
@@ -106,7 +101,7 @@ def raws_of(parts: Sequence[Sent], settings: Settings) -> list[Raws]:
     )
     for n, (_, of_tick) in enumerate(ticks):
         packed = PackedDeliveries.of(deliveries(list(of_tick)))
-        joiner_of = routing.parts_of(packed, N_PARTS)
+        stage_of = routing.parts_of(packed, routing.n_stages)
         at_s = began + n * TICK_S
         tick = int(at_s // TICK_S)
         values = [
@@ -115,17 +110,17 @@ def raws_of(parts: Sequence[Sent], settings: Settings) -> list[Raws]:
                     "bridge",
                     tick,
                     False,
-                    [Arrivals(at_s, packed.copied((joiner_of == j).nonzero()[0]))],
+                    [Arrivals(at_s, packed.copied((stage_of == j).nonzero()[0]))],
                 )
             )
-            for j in range(N_PARTS)
+            for j in range(routing.n_stages)
         ]
         found.append(Raws(at_s, values))
     # Ticks without records: what was sent is stated, and time goes on.
     for _ in range(int(2 * WAIT_S / TICK_S)):
         at_s = found[-1].at_s + TICK_S
         raw = Raw("bridge", int(at_s // TICK_S), False, [])
-        found.append(Raws(at_s, [encode_raw(raw)] * N_PARTS))
+        found.append(Raws(at_s, [encode_raw(raw)] * routing.n_stages))
     return found
 
 
@@ -134,22 +129,15 @@ class OneProcess:
 
     def __init__(self, settings: Settings) -> None:
         streams = declared_streams(settings)
-        joiners = joiner_stages(settings, streams, secret=SECRET)
-        planners = planner_stages(settings, streams, secret=SECRET)
-        ranges = range_stages(settings, streams, secret=SECRET)
-        self.joiners = [joiners(number) for number in range(N_PARTS)]
-        self._stages: dict[tuple[str, int], Stage] = {
-            ("planner", n): planners(n) for n in range(len(streams))
-        }
-        self._stages |= {("joiner", n): stage for n, stage in enumerate(self.joiners)}
-        self._stages |= {("range", n): ranges(n) for n in range(N_PARTS)}
+        make = stream_stages(settings, streams, secret=SECRET)
+        self.stages = [make(number) for number in range(StreamRouting(settings.streams).n_stages)]
         self.published: list[Outgoing] = []
 
     def take(self, raws: Raws) -> None:
-        waiting = deque(("joiner", number, value) for number, value in enumerate(raws.values))
+        waiting = deque(("stream", number, value) for number, value in enumerate(raws.values))
         while waiting:
             to, number, value = waiting.popleft()
             if to == "out":
                 self.published += decode_out(value)
             elif to != "release":
-                waiting += self._stages[to, number].take(value, at_s=raws.at_s)
+                waiting += self.stages[number].take(value, at_s=raws.at_s)

@@ -12,9 +12,8 @@ from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.positions.lane_stage import lane_stages
 from anonymizer.cluster.positions.raw_batches import RAW, decode_out, decode_raw
 from anonymizer.cluster.positions.source_stage import SourceStage, source_stages
-from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
-from anonymizer.cluster.records.planner_stage import planner_stages
-from anonymizer.cluster.records.range_stage import range_stages
+from anonymizer.cluster.records.stream_routing import together
+from anonymizer.cluster.records.stream_stage import StreamStage, stream_stages
 from anonymizer.cluster.resident import Input, Place, Resident, StageEvents
 from anonymizer.cluster.stage import Send, Stage
 from anonymizer.cluster.topics import Kind, Topic, key_of, topic_by_kind
@@ -27,7 +26,7 @@ from tests import naive
 
 POISON = b"of nobody in the cluster"
 """The end of messages that no stage can read."""
-_BROUGHT: tuple[Kind, ...] = ("source", "joiner")
+_BROUGHT: tuple[Kind, ...] = ("source", "stream")
 """Stages to which bridges send."""
 
 
@@ -212,9 +211,7 @@ class Replay:
         make: dict[Kind, Callable[[int], Stage]] = {
             "source": source_stages(settings, zoned, secret=secret),
             "lane": lane_stages(settings, zoned, secret=secret),
-            "joiner": joiner_stages(settings, streams, secret=secret),
-            "planner": planner_stages(settings, streams, secret=secret),
-            "range": range_stages(settings, streams, secret=secret),
+            "stream": stream_stages(settings, streams, secret=secret),
         }
         self.sent: Counter[Sent] = Counter()
         self.stages: dict[tuple[str, int], Stage] = {}
@@ -222,7 +219,9 @@ class Replay:
         taken = journals.taken()
         for kind, maker in make.items():
             topic = self._topics[kind]
-            n_stages = len(streams) if kind == "planner" else topic.n_partitions
+            n_stages = topic.n_partitions
+            if kind == "stream":
+                n_stages = len(together(settings.streams))
             for partition in range(topic.n_partitions):
                 place = topic.name, partition
                 entries = [each for each in journals.of[place] if each.offset < taken[place]]
@@ -276,7 +275,7 @@ def check_accounts(stage: Stage | None) -> None:
     accounts = []
     if isinstance(stage, SourceStage):
         accounts = [(stage.ledger, stage.n_held)]
-    if isinstance(stage, JoinerStage):
+    if isinstance(stage, StreamStage):
         accounts = [(ledger, n_held) for _, ledger, n_held in stage.ledgers]
     for ledger, n_held in accounts:
         assert naive.imbalance(ledger.counts(), received=ledger.n_received, held=n_held) == 0

@@ -174,20 +174,29 @@ async def test_messages_of_a_topic_come_to_one_source_and_ticks_are_stated_to_al
             assert ticks == sorted(ticks)
 
 
-@pytest.mark.parametrize("kind", ["source", "joiner"])
-async def test_each_bridge_passes_zones_on_to_the_source_of_the_device_and_to_all_joiners(
+@pytest.mark.parametrize("kind", ["source", "stream"])
+async def test_each_bridge_passes_zones_on_to_the_source_of_the_device_and_to_all_streams(
     broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path, kind: str
 ) -> None:
     file = settings_file(
         tmp_path, broker, kafka, prefix, '[device_zones]\ntopic = "zones/{device}"'
     )
-    if kind == "joiner":
-        file.write_text(f"streams = [{toml(FLEET)}]\n{file.read_text()}")
+    n_streams = 3
+    if kind == "stream":
+        others = [{"topic": f"{n}/{{source}}/{{vehicle}}"} for n in range(n_streams)]
+        tables = [
+            FLEET
+            | {"name": f"fleet-{n}"}
+            | {"sources": [each | other for each in FLEET["sources"]]}
+            for n, other in enumerate(others)
+        ]
+        file.write_text(f"streams = [{', '.join(map(toml, tables))}]\n{file.read_text()}")
     settings = load_settings(file)
     ensure_topics(settings)
     topics = topics_of(settings)
     topic = topics.sources if kind == "source" else topics.parts
-    n_copies = 2 if kind == "source" else 2 * topic.n_partitions
+    n_stages = topic.n_partitions if kind == "source" else n_streams
+    n_copies = 2 if kind == "source" else 2 * n_streams
     stop = asyncio.Event()
     bridges = [Bridge(settings, name=name) for name in ("one", "two")]
     devices = range(20)
@@ -207,7 +216,7 @@ async def test_each_bridge_passes_zones_on_to_the_source_of_the_device_and_to_al
             ]
 
         def n_said() -> int:
-            return sum(len(said(part)) for part in range(topic.n_partitions))
+            return sum(len(said(part)) for part in range(n_stages))
 
         async with device(broker) as link:
             first = [Outgoing(f"zones/{i}", b"[]", retain=True) for i in devices]
@@ -220,11 +229,11 @@ async def test_each_bridge_passes_zones_on_to_the_source_of_the_device_and_to_al
         stop.set()
         await asyncio.gather(*running)
     of_bridge: Counter[tuple[str, str, bytes]] = Counter()
-    for part in range(topic.n_partitions):
+    for part in range(n_stages):
         for bridge, each in said(part):
             of_bridge[bridge, each.topic, each.payload] += 1
             device_id = each.topic.removeprefix("zones/").encode()
-            assert kind == "joiner" or crc32(device_id) % N_SOURCES == part, "of its positions"
+            assert kind == "stream" or crc32(device_id) % N_SOURCES == part, "of its positions"
     assert topic.n_partitions > 1
     assert of_bridge == Counter(
         {

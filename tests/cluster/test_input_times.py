@@ -4,7 +4,7 @@ import pytest
 
 from anonymizer.cluster.input_times import InputTimes
 from anonymizer.cluster.positions.raw_batches import Raw
-from anonymizer.cluster.records.joiner_stage import Frontier
+from anonymizer.cluster.records.frontier import Frontier
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ledger import Ledger
 from tests.cluster.positions.cluster import START, Cluster
@@ -47,7 +47,7 @@ def test_a_stream_of_which_only_late_parts_come_is_named_but_not_because_a_stage
     for now in range(100):
         ledger.receive(1)
         ledger.settle(Outcome.LATE, 1)
-        owned = {("joiner", 0)} if now < 50 else {("joiner", 1)}
+        owned = {("stream", 0)} if now < 50 else {("stream", 1)}
         times.look([], [("fleet", ledger, 0)], owned=owned)
         assert bool(times.problems) == (30 <= now < 50 or now >= 80), now
     assert times.problems[0].startswith("stream fleet: nothing is published")

@@ -101,7 +101,6 @@ def config_of(folder: Path, name: str, *, kafka: str, prefix: str, broker: str, 
         group = "{prefix}"
         [cluster]
         n_parts = 2
-        records_per_range = 100
         wait_s = 15
         secret_file = "{secret}"
     """)
@@ -504,7 +503,7 @@ def adds_up(world: World, journals: Journals) -> bool:
     brought = journals.arrived()
     expected = {
         "anonymizer_received_total": brought["source"].total(),
-        "anonymizer_record_parts_received_total": brought["joiner"].total(),
+        "anonymizer_record_parts_received_total": brought["stream"].total(),
         "anonymizer_accounting_imbalance": 0,
         "anonymizer_record_parts_imbalance": 0,
     }

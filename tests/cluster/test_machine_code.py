@@ -18,7 +18,7 @@ from numba.core.dispatcher import Dispatcher
 
 from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.device_routing import DeviceRouting
-from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.records.stream_routing import StreamRouting
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
 from benchmarks.record_stages import Windows, record_stages
@@ -38,11 +38,11 @@ def loaded():
 
 call_all()
 ahead = loaded()
-for routing in (DeviceRouting(Settings().inputs), VehicleRouting([], max_id_chars=50)):
+for routing in (DeviceRouting(Settings().inputs), StreamRouting([])):
     queue = BridgeQueue(2, max_payload_bytes=1000, parts_of=routing.parts_of)
     queue.put([Delivery("positions/a", b"{}", 0, False)], at_s=0.0)
 _Run(Case("city:2500", 2000, 4, 2))
-record_stages([Windows(stream, 400, (2,)) for stream in ("lasting", "changing")])
+record_stages([Windows(stream, 400, 1) for stream in ("lasting", "changing")])
 json.dump({"ahead": len(ahead), "late": sorted(loaded() - ahead)}, sys.stdout)
 """
 

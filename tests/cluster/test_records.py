@@ -76,11 +76,11 @@ class RecordCluster:
         topic = topics_of(self.settings).parts
         refused: list[str] = []
         for each in raws:
-            for joiner, value in enumerate(each.values):
+            for stage, value in enumerate(each.values):
                 self._producer.produce(
                     topic.name,
                     value,
-                    key_of("joiner", joiner, topic.n_partitions),
+                    key_of("stream", stage, topic.n_partitions),
                     timestamp=int(each.at_s * 1000),
                     on_delivery=lambda error, _: refused.append(str(error)) if error else None,
                 )
@@ -91,7 +91,7 @@ class RecordCluster:
         return metrics_of([self.port_of[name] for name in workers], token=TOKEN)
 
     def received(self, n_parts: int, *workers: str) -> bool:
-        """Return whether so many parts have come to the joiners."""
+        """Return whether so many parts have come to the stages."""
         return self.accounts(*workers).get("anonymizer_record_parts_received_total") == n_parts
 
     def check_accounts(
@@ -106,7 +106,7 @@ class RecordCluster:
         Parameters
         ----------
         again
-            What a bridge says again meanwhile, without parts: a joiner that has moved to another
+            What a bridge says again meanwhile, without parts: a stage that has moved to another
             worker after its last input is restored, and counted, with the next one.
         """
         expected = {
@@ -143,7 +143,7 @@ def in_one_process(settings: Settings, raws: Sequence[Raws]) -> list[Outgoing]:
     alone = OneProcess(settings)
     for each in raws:
         alone.take(each)
-    ledgers = [(ledger, n) for stage in alone.joiners for _, ledger, n in stage.ledgers]
+    ledgers = [(ledger, n) for stage in alone.stages for _, ledger, n in stage.ledgers]
     assert sum(ledger.n_received - ledger.n_settled - n for ledger, n in ledgers) == 0
     assert sum(n for _, n in ledgers) == N_OPEN
     return alone.published
@@ -211,10 +211,7 @@ def queried(port: int, path: str) -> Any:  # noqa: ANN401  JSON
 
 
 def has_releases(port: int) -> bool:
-    """Return whether a bridge knows all windows, and the classes of the tolls of every range.
-
-    They lie in several partitions of Kafka.
-    """
+    """Return whether a bridge knows all windows, and all classes of the tolls."""
     sleep(1.0)  # a bridge answers 300 requests a minute
     found, toll = queried(port, "/api/releases"), queried(port, TOLL_PATH)
     if found is None or toll is None or found["total"] != N_WINDOWS + 1:
@@ -228,7 +225,7 @@ def is_connected(running: Processes, name: str) -> bool:
 
 
 @pytest.mark.timeout(900)
-async def test_records_go_from_mqtt_to_classes_and_queries_see_the_releases_of_all_ranges(
+async def test_records_go_from_mqtt_to_classes_and_queries_see_all_releases(
     broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
     classes: list[Delivery] = []

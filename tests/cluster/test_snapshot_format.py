@@ -14,7 +14,7 @@ from anonymizer.cluster.positions import (
     stage_current,
     stage_messages,
 )
-from anonymizer.cluster.records import window_messages
+from anonymizer.cluster.records import due_windows
 from anonymizer.cluster.resident import SNAPSHOT_FORMAT
 from anonymizer.outputs import output
 from tests.cluster.test_unreadable_inputs import KINDS, makers
@@ -23,12 +23,10 @@ from tests.console import ROOT
 KNOWN = {
     "source": "cbca581fdef894fb",
     "lane": "3619f6a5db65c0f2",
-    "joiner": "06a7ffe4d6870dcb",
-    "planner": "eb871198f343dee1",
-    "range": "5837ad1db87856f5",
-    "messages": "7b6c8520b0b314f7",
+    "stream": "18927926974b4d15",
+    "messages": "4bd7c4edc9190b31",
 }
-"""Digests of what format 4 looks like, by kind of stage."""
+"""Digests of what format 5 looks like, by kind of stage."""
 
 
 def shape(value: Any) -> Any:  # noqa: ANN401  whatever is in a snapshot
@@ -48,7 +46,7 @@ def messages() -> Any:  # noqa: ANN401  likewise
         stage_current,
         stage_messages,
         output,
-        window_messages,
+        due_windows,
     )
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": list(each._fields)
@@ -69,4 +67,4 @@ def test_whoever_changes_a_snapshot_or_a_message_raises_the_number_of_the_format
     assert set(KINDS) < set(KNOWN)
     looks = messages() if kind == "messages" else shape(unpack(makers()[kind](0).snapshot()))
     digest = hashlib.sha256(json.dumps(looks, sort_keys=True).encode()).hexdigest()[:16]
-    assert (SNAPSHOT_FORMAT, digest) == (4, KNOWN[kind])
+    assert (SNAPSHOT_FORMAT, digest) == (5, KNOWN[kind])

@@ -16,10 +16,8 @@ from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_out, decod
 from anonymizer.cluster.positions.source_stage import source_stages
 from anonymizer.cluster.positions.stage_current import CURRENT, decode_stated
 from anonymizer.cluster.positions.stage_messages import Report, encode_report
-from anonymizer.cluster.records.joiner_stage import joiner_stages
-from anonymizer.cluster.records.planner_stage import planner_stages
-from anonymizer.cluster.records.range_stage import range_stages
-from anonymizer.cluster.records.window_messages import Close, Recall, encode
+from anonymizer.cluster.records.due_windows import DueWindow, encode_due
+from anonymizer.cluster.records.stream_stage import stream_stages
 from anonymizer.cluster.retained_parts import RetainedParts
 from anonymizer.cluster.stage import Stage, UnreadableError
 from anonymizer.networks.privacy_zones import with_zones
@@ -31,7 +29,7 @@ from tests.cluster.positions.cluster import settings as cluster_settings
 from tests.pipeline.records.made import FLEET
 
 SECRET = bytes(32)
-KINDS = ("source", "lane", "joiner", "planner", "range")
+KINDS = ("source", "lane", "stream")
 ANY_KIND = pytest.mark.parametrize("kind", KINDS)
 FAR_S = 1e12
 
@@ -45,9 +43,7 @@ def makers() -> dict[str, Callable[[int], Stage]]:
     return {
         "source": source_stages(positions, zoned, secret=SECRET),
         "lane": lane_stages(positions, zoned, secret=SECRET),
-        "joiner": joiner_stages(records, streams, secret=SECRET),
-        "planner": planner_stages(records, streams, secret=SECRET),
-        "range": range_stages(records, streams, secret=SECRET),
+        "stream": stream_stages(records, streams, secret=SECRET),
     }
 
 
@@ -96,20 +92,15 @@ def test_messages_of_others_change_nothing(kind: str) -> None:
     raw = encode_raw(Raw("bridge", 3, False, []))
     none = np.zeros(0, np.int32)
     report = encode_report(Report(0, 3, [], [], none, none))
-    close, recall = encode(Close(0, 3, 3)), encode(Recall(0, 3))
-    taken_by = {raw: {"source", "joiner"}, report: {"source"}, close: {"joiner"}}
-    taken_by[recall] = {"joiner"}
+    due = encode_due(DueWindow(0, 3))
+    taken_by = {raw: {"source", "stream"}, report: {"source"}, due: {"stream"}}
     for value, kinds in taken_by.items():
         if kind not in kinds:
             refuses(kind, value)
         else:
             makers()[kind](0).take(value, at_s=0.0)
     for stream in (-1, 1):  # there is one, of number 0
-        if kind not in {"source", "lane"}:
-            refuses(kind, encode(Close(stream, 3, 3)))
-    if kind == "joiner":
-        refuses(kind, encode(Recall(1, 3)))
-        refuses(kind, encode(Recall(-1, 3)))
+        refuses(kind, encode_due(DueWindow(stream, 3)))
     if kind == "source":  # what it claims must not fill the memory
         refuses(kind, b"P" + pack([0, 3, 1 << 50, none, none, [], [], none, none, none]))
 

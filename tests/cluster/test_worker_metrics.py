@@ -38,8 +38,8 @@ def observed() -> WorkDone:
         owned=frozenset({("x.sources", 0), ("x.sources", 2)}),
         residents={
             ("x.sources", 2, b"source-2-0"): resident(1234.5),
-            ("x.plans", 0, b"planner-1-0"): resident(7.5),
-            ("x.plans", 0, b"planner-0-0"): resident(6.5),
+            ("x.parts", 0, b"stream-2-0"): resident(7.5),
+            ("x.parts", 0, b"stream-0-0"): resident(6.5),
         },
         lag={("x.sources", 2): 11},
         deletions=Deletions(5, 1),
@@ -86,8 +86,8 @@ def test_what_a_worker_does_is_seen_by_topic_and_partition() -> None:
     assert seen["anonymizer_worker_partitions['x.sources']"] == 2
     assert seen["anonymizer_worker_lag['x.sources', '2']"] == 11
     assert seen["anonymizer_worker_input_timestamp_seconds['x.sources', '2']"] == 1234.5
-    # Planners share a partition.
-    assert seen["anonymizer_worker_input_timestamp_seconds['x.plans', '0']"] == 7.5
+    # Streams may share a partition.
+    assert seen["anonymizer_worker_input_timestamp_seconds['x.parts', '0']"] == 7.5
     assert seen["anonymizer_worker_inputs_total['x.sources']"] == 7
     assert seen["anonymizer_worker_sent_total['lane']"] == 9
     assert seen["anonymizer_worker_deletions_total['done']"] == 5

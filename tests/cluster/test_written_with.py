@@ -104,7 +104,7 @@ def test_a_worker_goes_on_with_settings_that_change_the_meaning_of_nothing_store
         ),
     )  # nothing is counted any more
     other = load_network("grid:12x13")
-    goes_on(settled("range", settings()), settled("range", settings(), other))
+    goes_on(settled("stream", settings()), settled("stream", settings(), other))
 
 
 def test_the_secret_is_not_written_down() -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.codecs.paths import JsonPath
-from anonymizer.codecs.record_parts import PartReader, VehicleReader
+from anonymizer.codecs.record_parts import PartReader
 from anonymizer.domain.outcomes import Outcome
 from tests.pipeline.records.made import TYPES, stream
 
@@ -119,18 +118,3 @@ def test_no_payload_makes_a_reader_raise(payload: bytes) -> None:
     for reader in FLEET.readers:
         part = reader.read(payload)
         assert isinstance(part, Outcome) or len(part) == 2
-
-
-@pytest.mark.parametrize(
-    ("payload", "vehicle"),
-    [
-        (b'{"car": {"plate": "AB-1"}}', "AB-1"),
-        (b'{"car": {"plate": 7}}', "7"),
-        (b'{"car": {"plate": null}}', ""),
-        (b'{"car": "AB-1"}', ""),
-        (b"{}", ""),
-        (b"{", ""),
-    ],
-)
-def test_a_vehicle_is_read_where_the_payload_names_it(payload: bytes, vehicle: str) -> None:
-    assert VehicleReader(JsonPath.of("car.plate")).read(payload) == vehicle

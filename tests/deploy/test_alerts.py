@@ -54,8 +54,8 @@ LATE = 'anonymizer_positions_total{outcome="late"}'
 LATE_TICKS = "anonymizer_ticks_late_total"
 _INPUT_AT = 'anonymizer_worker_input_timestamp_seconds{topic="x.lanes", partition="3"}'
 _REFUSED = 'anonymizer_bridge_refused_total{reason="too_large"}'
-REJECTED = {"stage": "range", "event": "unverified_classes"}
-_REJECTED = 'anonymizer_worker_events_total{stage="range", event="unverified_classes"}'
+REJECTED = {"stage": "stream", "event": "unverified_classes"}
+_REJECTED = 'anonymizer_worker_events_total{stage="stream", event="unverified_classes"}'
 NOT_DELETED = {"result": "refused"}
 _LOW = 'anonymizer_evidence{criterion="inference", figure="low"}'
 _BY_CHANCE = 'anonymizer_evidence{criterion="inference", figure="control"}'

@@ -72,9 +72,7 @@ def test_records_alone_need_no_topics_of_positions() -> None:
     check_cluster(settings)
     assert topic_by_kind(settings) == {
         "out": ("city.out", 3),
-        "joiner": ("city.parts", 3),
-        "planner": ("city.plans", 1),
-        "range": ("city.ranges", 3),
+        "stream": ("city.parts", 3),
         "release": ("city.releases", 3),
         "dropped": ("city.dropped", 1),
     }

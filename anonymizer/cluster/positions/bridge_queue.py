@@ -4,11 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import Int32Array, IntArray
-from anonymizer.pipeline.name_hashes import Bytes
+from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries, receipts_of, waiting_bytes
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -31,13 +28,6 @@ class Load(NamedTuple):
         return f"Load({self.n_messages} messages)"
 
 
-def parts_by_topic(messages: PackedDeliveries, n_parts: int) -> IntArray:
-    """Return the part of each message, shape (n,): the CRC-32 of its topic, modulo their number."""
-    return _crc32(np.frombuffer(messages.stream, np.uint8), messages.columns.bounds, _TABLE) % (
-        n_parts
-    )
-
-
 class BridgeQueue:
     """Batches in order of arrival, by the number of the stage that takes them.
 
@@ -55,6 +45,7 @@ class BridgeQueue:
     ) -> None:
         self._max_payload_bytes = max_payload_bytes
         self._parts_of = parts_of
+        self.n_stages = n_parts
         self._arrivals: list[list[Arrivals]] = [[] for _ in range(n_parts)]
         self.n_messages = [0] * n_parts
         """Messages that wait for each stage."""
@@ -89,26 +80,3 @@ class BridgeQueue:
         load = Load(arrivals, receipts, self.n_messages[part], self.n_bytes[part])
         self.n_messages[part] = self.n_bytes[part] = self.n_receipts[part] = 0
         return load
-
-
-def _table() -> NDArray[np.uint32]:
-    """Return the CRC-32 of each byte, as in the specification of PNG, annex D."""
-    crc = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        crc = np.where(crc & 1, np.uint32(0xEDB88320) ^ (crc >> 1), crc >> 1).astype(np.uint32)
-    return crc
-
-
-_TABLE = _table()
-
-
-@kernel
-def _crc32(stream: Bytes, bounds: Int32Array, table: NDArray[np.uint32]) -> IntArray:
-    """Return the CRC-32 of the topic of each message, shape (n,)."""
-    out = np.empty(len(bounds), np.int64)
-    for row in range(len(bounds)):
-        crc = np.int64(0xFFFFFFFF)
-        for at in range(bounds[row, 0], bounds[row, 1]):
-            crc = np.int64(table[(crc ^ stream[at]) & 0xFF]) ^ (crc >> 8)
-        out[row] = crc ^ 0xFFFFFFFF
-    return out

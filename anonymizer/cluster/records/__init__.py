@@ -1,1 +1,1 @@
-"""Records in a cluster: the stages between the parts of vehicles and the classes of windows."""
+"""Records in a cluster: a stream is the unit of work, from raw parts to the classes of windows."""

@@ -84,11 +84,11 @@ class OpenRecords:
         """Number of parts that are the newest of their source."""
 
     @classmethod
-    def of(cls, settings: StreamSettings, *, n_shares: int = 1) -> "OpenRecords":
-        """Return the open records of a stream, or one of equal shares of them."""
+    def of(cls, settings: StreamSettings) -> "OpenRecords":
+        """Return the open records of a stream."""
         return cls(
             n_sources=len(settings.sources),
-            limit=-(-settings.max_records // n_shares),
+            limit=settings.max_records,
             share=MOST_OF_A_VEHICLE,
             apart=settings.per == "record",
         )

@@ -1,8 +1,8 @@
 """The open windows of a stream: parts are read, placed in windows, and joined to records.
 
 A pure state machine, the same for everybody who runs streams. One process stores what `place`
-returns, part by part (`StreamState`); a joiner of a cluster is restored from `state`
-(`JoinedStream`).
+returns, part by part (`StreamState`); a stage of a cluster is restored from `state`
+(`StagedStream`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.windows import NEVER, WindowRule, Windows
+from anonymizer.algorithms.windows import NEVER, Windows
 from anonymizer.codecs.record_parts import Part, PartReader
 from anonymizer.domain.arrays import IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -32,12 +32,11 @@ class KeptPart(NamedTuple):
 
 
 class OpenStream:
-    """The open windows of one stream, or of a share of its vehicles.
+    """The open windows of one stream.
 
     `key` returns the key that stands for an id of a vehicle; empty if the id is not usable.
-    `n_shares`: how many equal shares of the stream there are; `newest`, `floor`, `released`: where
-    the windows begin, and which are closed besides, see `Windows`; `parts`: those of open windows
-    that are known already.
+    `newest`, `floor`, `released`, `in_ticks`: where the windows begin, which are closed besides,
+    and when they close, see `Windows`; `parts`: those of open windows that are known already.
     """
 
     def __init__(
@@ -47,9 +46,8 @@ class OpenStream:
         *,
         key: Callable[[str], bytes],
         accounts: Ledger,
-        rule: WindowRule,
         at_s: float,
-        n_shares: int = 1,
+        in_ticks: bool = False,
         newest: Sequence[float] = (),
         floor: int = NEVER,
         parts: Sequence[PartRow] = (),
@@ -57,19 +55,17 @@ class OpenStream:
     ) -> None:
         self.stream, self._limits, self._key = stream, limits, key
         self._accounts = accounts
-        # One topic may name vehicles of all shares.
-        self._ids_per_topic = -(-limits.max_ids_per_topic // n_shares)
-        self._n_shares = n_shares
         self._shares = IdShares(kept_s=stream.settings.window_s)
-        self.records = OpenRecords.of(stream.settings, n_shares=n_shares)
+        self.records = OpenRecords.of(stream.settings)
         self.records.restore(parts)
         self.windows = Windows(
-            rule,
+            stream.rule,
             newest or [-inf] * len(stream.settings.sources),
             at_s=at_s,
             floor=floor,
             opened=self.records.windows(),
             released=released,
+            in_ticks=in_ticks,
         )
         self._next_part = max((part.number for part in parts), default=0) + 1
         self._n_closing = 0
@@ -140,7 +136,7 @@ class OpenStream:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        self.records = OpenRecords.of(self.stream.settings, n_shares=self._n_shares)
+        self.records = OpenRecords.of(self.stream.settings)
         self.records.restore(PartRow(*part) for part in state["parts"])
         self.windows.restore(state["windows"])
         self._next_part = state["next_part"]
@@ -193,6 +189,6 @@ class OpenStream:
         vehicle = self._key(stated)
         if not vehicle:
             return Outcome.INVALID__NO_DEVICE
-        if not self._shares.admits(topic, vehicle, share=self._ids_per_topic, at_s=at_s):
+        if not self._shares.admits(topic, vehicle, share=self._limits.max_ids_per_topic, at_s=at_s):
             return Outcome.SUPPRESSED__OVER_SHARE
         return vehicle, part

@@ -81,7 +81,6 @@ class StreamState(OpenStream):
             limits,
             key=key,
             accounts=self.accounts,
-            rule=stream.rule,
             at_s=at_s,
             newest=stored.newest,
             floor=_floor(stored, stream),

@@ -2,10 +2,12 @@
 
 from zlib import crc32
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.cluster.positions.bridge_queue import BridgeQueue, parts_by_topic
+from anonymizer.cluster.positions.bridge_queue import BridgeQueue
+from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 
@@ -13,6 +15,10 @@ MOST_BYTES = 3
 DELIVERY = st.builds(
     Delivery, st.text("aäß/", min_size=1, max_size=3), st.binary(max_size=6), st.integers(0, 3)
 )
+
+
+def by_topic(messages: PackedDeliveries, n_parts: int) -> IntArray:
+    return np.array([crc32(each.topic.encode()) % n_parts for each in messages], np.int64)
 
 
 def test_what_is_for_all_stages_goes_to_each_of_them() -> None:
@@ -30,7 +36,7 @@ def test_what_is_for_all_stages_goes_to_each_of_them() -> None:
 def test_every_message_goes_to_the_source_of_its_topic_in_order(
     *, batches: list[list[Delivery]], n: int
 ) -> None:
-    queue = BridgeQueue(n, max_payload_bytes=MOST_BYTES, parts_of=parts_by_topic)
+    queue = BridgeQueue(n, max_payload_bytes=MOST_BYTES, parts_of=by_topic)
     for i, batch in enumerate(batches):
         queue.put(batch if i % 2 else PackedDeliveries.of(batch), at_s=float(i))
     for source in range(n):

@@ -1,10 +1,11 @@
 """What a bridge sends to Kafka: few large messages, and none that the broker waits for is late."""
 
+import numpy as np
 import pytest
 
 from anonymizer.cluster.bridge_metrics import Passed
 from anonymizer.cluster.inflow import Inflow
-from anonymizer.cluster.positions.bridge_queue import BridgeQueue, parts_by_topic
+from anonymizer.cluster.positions.bridge_queue import BridgeQueue
 from anonymizer.cluster.positions.raw_batches import decode_raw
 from anonymizer.cluster.topics import Topic
 from anonymizer.pipeline.ports import Delivery
@@ -33,7 +34,9 @@ def test_only_what_the_broker_waits_for_is_sent_before_the_tick_ends(*, has_rece
         bridge="one",
         kind="source",
         topic=Topic("sources", N_PARTS),
-        queue=BridgeQueue(N_PARTS, max_payload_bytes=1000, parts_of=parts_by_topic),
+        queue=BridgeQueue(
+            N_PARTS, max_payload_bytes=1000, parts_of=lambda some, n: np.arange(len(some)) % n
+        ),
         acknowledge=acknowledged.extend,
         most_receipts=MOST_RECEIPTS,
         now=lambda: AT_S,

@@ -2,22 +2,22 @@
 
 Every stage has one log of inputs, as it has one partition in Kafka. Stages read their logs as far
 as the schedule lets them, bridges send when it says so, and a stage that crashes goes back to its
-last snapshot and takes again what it had read since. A planner may also lose all that it knows. One
-step of the schedule is one number; when a schedule ends, all that is still under way arrives.
+last snapshot and takes again what it had read since. One step of the schedule is one number; when a
+schedule ends, all that is still under way arrives.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from anonymizer.cluster.positions.raw_batches import RAW, Raw, decode_out, encode_raw
-from anonymizer.cluster.records.joiner_stage import JoinerStage, joiner_stages
-from anonymizer.cluster.records.planner_stage import PlannerStage, planner_stages
-from anonymizer.cluster.records.range_stage import RangeStage, range_stages
-from anonymizer.cluster.records.vehicle_routing import VehicleRouting
+from anonymizer.cluster.records.due_windows import decode_due, takes_long
+from anonymizer.cluster.records.stream_routing import StreamRouting
+from anonymizer.cluster.records.stream_stage import StreamStage, stream_stages
 from anonymizer.cluster.stage import Send
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -30,37 +30,35 @@ from tests import naive
 SECRET = b"of this test, and of no other...."
 START = 1_200.0
 TICK_S = 10.0
-N_PARTS, N_BRIDGES = 2, 2
+N_BRIDGES = 2
 _SILENT_TICKS = 10
-AnyStage: TypeAlias = JoinerStage | PlannerStage | RangeStage
-Key: TypeAlias = tuple[str, int]
 
 
-def settings_for(
-    records_per_range: int,
-    *,
-    tick_s: float = TICK_S,
-) -> Settings:
-    """Return settings, whose ranges may be smaller than any in use."""
+def settings_for(tick_s: float = TICK_S) -> Settings:
+    """Return settings for ticks of a length."""
     made = Settings()
-    sizes = {
-        "n_parts": N_PARTS,
-        "records_per_range": records_per_range,
-        "wait_s": 2.5 * tick_s,
-    }
     return made.model_copy(
         update={
-            "cluster": made.cluster.model_copy(update=sizes),
+            "cluster": made.cluster.model_copy(update={"wait_s": 2.5 * tick_s}),
             "tick": made.tick.model_copy(update={"interval_s": tick_s}),
         }
     )
+
+
+class Row(NamedTuple):
+    """A record of a closed window, and what became of it."""
+
+    window: int
+    key: bytes
+    cells: Int32Array
+    outcome: int
 
 
 @dataclass
 class Process:
     """A stage and its log; it has read up to `at`, and up to `safe` by its last snapshot."""
 
-    stage: AnyStage
+    stage: StreamStage
     snapshot: bytes = b""
     log: list[tuple[bytes, float]] = field(default_factory=list)
     sent: list[list[Send]] = field(default_factory=list)
@@ -97,35 +95,21 @@ class Cluster:
     ) -> None:
         self._arrivals, self._watch = arrivals, watch
         self._start, self._tick_s = start, settings.tick.interval_s
-        self._n_joiners = settings.cluster.n_parts
-        self._make: dict[str, Callable[[int], AnyStage]] = {
-            "joiner": joiner_stages(settings, streams, secret=SECRET),
-            "planner": planner_stages(settings, streams, secret=SECRET),
-            "range": range_stages(settings, streams, secret=SECRET),
-        }
-        sizes = {
-            "joiner": settings.cluster.n_parts,
-            "planner": len(streams),
-            "range": settings.cluster.n_parts,
-        }
-        self.processes: dict[Key, Process] = {
-            (kind, number): Process(self._make[kind](number))
-            for kind, n in sizes.items()
-            for number in range(n)
-        }
-        for key in self.processes:
-            self.keep(key)
-        self._routing = VehicleRouting([stream.settings for stream in streams], max_id_chars=256)
+        self._make: Callable[[int], StreamStage] = stream_stages(settings, streams, secret=SECRET)
+        self._routing = StreamRouting([stream.settings for stream in streams])
+        self.processes = [Process(self._make(i)) for i in range(self._routing.n_stages)]
+        for number in range(self._routing.n_stages):
+            self.keep(number)
         self.now = start
         self.next_tick = [0] * N_BRIDGES
-        self.n_crashes = self.n_lost = self.n_received = 0
+        self.n_crashes = self.n_received = 0
         self.out: list[bytes] = []
+        self.rows: list[Row] = []
         self.releases: list[ReleasedClasses | PublishedWindow] = []
 
     @property
-    def joiners(self) -> list[JoinerStage]:
-        stages = [process.stage for process in self.processes.values()]
-        return [stage for stage in stages if isinstance(stage, JoinerStage)]
+    def stages(self) -> list[StreamStage]:
+        return [process.stage for process in self.processes]
 
     def run(self, schedule: Iterable[int] = ()) -> None:
         """Follow a schedule, then let everything arrive."""
@@ -141,13 +125,13 @@ class Cluster:
     def step(self, number: int) -> None:
         """Do one of the things that may happen next."""
         kind, number = number % 8, number // 8
-        key = list(self.processes)[number % len(self.processes)]
+        key = number % len(self.processes)
         process, which = self.processes[key], number // len(self.processes)
         if kind == 0:
             if self.next_tick[which % N_BRIDGES] < len(self._arrivals):
                 self.send(which % N_BRIDGES)
         elif kind == 1:
-            (self.crash, self.keep, self.repeat, self.lose)[which % 4](key)
+            (self.crash, self.keep, self.repeat)[which % 3](key)
         else:
             n = 1 + which % 3 if kind < 5 else len(process.log)
             for _ in range(n):
@@ -165,21 +149,24 @@ class Cluster:
             if crc32(each.topic.encode() + each.payload) % N_BRIDGES == bridge
         ]
         self.n_received += len(mine)
-        of_joiner: defaultdict[int, list[Delivery]] = defaultdict(list)
-        joiners = self._routing.parts_of(PackedDeliveries.of(mine), self._n_joiners).tolist()
-        for each, joiner in zip(mine, joiners, strict=True):
-            of_joiner[joiner].append(each)
-        for joiner in range(self._n_joiners):
+        of_stage: defaultdict[int, list[Delivery]] = defaultdict(list)
+        n_stages = self._routing.n_stages
+        stages = self._routing.parts_of(PackedDeliveries.of(mine), n_stages).tolist()
+        for each, stage in zip(mine, stages, strict=True):
+            of_stage[stage].append(each)
+        for stage in range(n_stages):
             at_s = self._start + (tick + 0.5) * self._tick_s
-            raw = Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, of_joiner[joiner])])
-            self.processes["joiner", joiner].log.append((encode_raw(raw), self.now))
+            raw = Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, of_stage[stage])])
+            self.processes[stage].log.append((encode_raw(raw), self.now))
 
-    def read(self, key: Key) -> bool:
+    def read(self, key: int) -> bool:
         """Let a stage take its next input; return whether there was one."""
         process = self.processes[key]
         if process.at == len(process.log):
             return False
         value, at_s = process.log[process.at]
+        if takes_long(value):
+            self.rows += self._rows_of(key, value)
         sends = process.stage.take(value, at_s=at_s)
         process.sent.append(sends)
         for send in sends:
@@ -188,66 +175,64 @@ class Cluster:
             elif send.to == "release":
                 self.releases.append(decode_release(send.value))
             else:
-                self.processes[send.to, send.number].log.append((send.value, at_s))
-        if self._watch and isinstance(process.stage, JoinerStage):
+                assert send.to == "stream"
+                self.processes[send.number].log.append((send.value, at_s))
+        if self._watch:
             check_balance(process.stage)
         return True
+
+    def _rows_of(self, key: int, value: bytes) -> Iterator[Row]:
+        """Yield the records of a window that is due, as a stage of the same state has them."""
+        due, snapshot = decode_due(value), self.processes[key].stage.snapshot()
+        joined, closing = (self._twin(key, snapshot)._streams[due.stream] for _ in range(2))
+        if due.window in joined._due and (closed := closing.close(due.window)) is not None:
+            there = joined.take(due.window).meant()
+            for each in zip(there.vehicle, there.cells, closed.outcome.tolist(), strict=True):
+                yield Row(due.window, *each)
+
+    def _twin(self, key: int, snapshot: bytes) -> StreamStage:
+        stage = self._make(key)
+        stage.restore(snapshot)
+        return stage
 
     def read_all(self) -> None:
         read = True
         while read:
             # Not `any` of a generator: all stages take their turns.
-            read = sum(self.read(key) for key in self.processes) > 0
+            read = sum(self.read(key) for key in range(len(self.processes))) > 0
 
-    def keep(self, key: Key) -> None:
+    def keep(self, key: int) -> None:
         """Take a snapshot of a stage."""
         process = self.processes[key]
         process.snapshot, process.safe = process.stage.snapshot(), process.at
 
-    def crash(self, key: Key) -> None:
+    def crash(self, key: int) -> None:
         """Lose a stage, and build it again from its last snapshot and what it has read since."""
         self.n_crashes += 1
         process = self.processes[key]
-        process.stage = self._make[key[0]](key[1])
-        process.stage.restore(process.snapshot)
+        process.stage = self._twin(key, process.snapshot)
         read = process.log[process.safe : process.at]
         for (value, at_s), sends in zip(read, process.sent[process.safe :], strict=True):
             assert process.stage.take(value, at_s=at_s) == sends, "it would have sent the same"
 
-    def lose(self, key: Key) -> None:
-        """Lose the state of a planner, and what it has read."""
-        if key[0] == "planner":
-            self.n_lost += 1
-            process = self.processes[key]
-            process.stage = self._make[key[0]](key[1])
-            self.keep(key)
-
-    def repeat(self, key: Key) -> None:
-        """Let what another stage has sent come again."""
+    def repeat(self, key: int) -> None:
+        """Let what the stage has told itself come again."""
         process = self.processes[key]
         process.log += [each for each in process.log[-9:] if each[0][:1] != RAW][:1]
 
     def accounts(self) -> Counter[str]:
-        """Return the counts of all joiners by outcome, with `held`, over all streams."""
+        """Return the counts of all stages by outcome, with `held`, over all streams."""
         total: Counter[str] = Counter()
-        for joiner in self.joiners:
-            for _, ledger, n_held in joiner.ledgers:
+        for stage in self.stages:
+            for _, ledger, n_held in stage.ledgers:
                 total.update({outcome.name: n for outcome, n in ledger.counts().items() if n})
                 total["received"] += ledger.n_received
                 total["held"] += n_held
         return +total
 
-    def counters(self, kind: str) -> Counter[str]:
-        """Return the sums of the counters of all stages of a kind."""
-        total: Counter[str] = Counter()
-        for (of, _), process in self.processes.items():
-            if of == kind:
-                total.update(process.stage.counters)
-        return total
 
-
-def check_balance(joiner: JoinerStage) -> None:
-    for _, ledger, n_held in joiner.ledgers:
+def check_balance(stage: StreamStage) -> None:
+    for _, ledger, n_held in stage.ledgers:
         counts, n_received = ledger.counts(), ledger.n_received
         assert naive.imbalance(counts, received=n_received, held=n_held) == 0
 

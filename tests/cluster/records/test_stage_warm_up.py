@@ -15,13 +15,12 @@ import sys
 from numba.core import event
 
 from anonymizer.pipeline.records.declaration import declare
-from anonymizer.cluster.records.range_stage import warm_up_stages
+from anonymizer.cluster.records.stream_stage import warm_up_stages
 from tests.cluster.records import cluster
 from tests.pipeline.records.made import fleet
 from tests.cluster.records.test_stages_of_a_cluster import (
     KINDS,
     N_TICKS_OF_WINDOW,
-    UNDIVIDED,
     journeys,
 )
 
@@ -38,15 +37,15 @@ class Compiled(event.Listener):
 
 
 event.register("numba:compile", Compiled())
-kinds = [KINDS[kind] for kind in ("cohorts", "changing", "kld", "best")]
-streams = [declare(fleet(**kind)) for kind in (*kinds, *UNDIVIDED.values())]
+kinds = "cohorts", "changing", "kld", "best", "cells", "cells in cohorts", "closeness"
+streams = [declare(fleet(**KINDS[kind])) for kind in kinds]
 warm_up_stages(streams)
 ahead, Compiled.names = Compiled.names, []
 n_classes = []
 for stream in streams:
     sent = journeys(n=60, n_windows=2, seed=1)
     arrivals = cluster.by_tick(sent, n_ticks=5 * N_TICKS_OF_WINDOW + 4)
-    running = cluster.Cluster([stream], arrivals, cluster.settings_for(24))
+    running = cluster.Cluster([stream], arrivals, cluster.settings_for())
     running.run()
     n_classes.append(len(running.out))
 json.dump({"ahead": ahead, "late": Compiled.names, "classes": n_classes}, sys.stdout)

@@ -4,11 +4,9 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,18 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.audit.mathematics.window_intersection import WindowIntersection
 from anonymizer.cluster.packed_state import pack_state, unpack_state
-from anonymizer.cluster.positions.raw_batches import RAW
-from anonymizer.cluster.records.joiner_stage import JoinerStage
-from anonymizer.cluster.records.window_messages import RangeAnswer, RangeRows, Recall, decode
-from anonymizer.cluster.records.window_ranges import Places, companies_of, longest_take_s
+from anonymizer.cluster.records.due_windows import takes_long
+from anonymizer.cluster.records.searches_by_work import longest_take_s
+from anonymizer.cluster.records.stream_stage import stream_stages
 from anonymizer.cluster.transactions import consumer_options
-from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.ledger import label_of
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import RecordFlow
@@ -39,14 +36,12 @@ from anonymizer.pipeline.records.release_messages import ReleasedClasses
 from anonymizer.settings import LimitSettings, StreamSettings
 from anonymizer.store import RecordStore
 from tests.cluster.records.cluster import (
-    N_PARTS,
     SECRET,
     START,
     TICK_S,
     Cluster,
-    Key,
+    Row,
     by_tick,
-    check_balance,
     settings_for,
     summaries,
 )
@@ -55,9 +50,6 @@ from tests.pipeline.records.tolls import DAY_S, MIDNIGHT_S, TOLL, exits
 
 schedules = st.lists(st.integers(0, 1023), max_size=200)
 N_TICKS_OF_WINDOW = int(LENGTH_S / TICK_S)
-WHOLE = 10**6
-"""Records of a range that takes any window."""
-SMALL = 24
 
 
 def changing() -> dict[str, Any]:
@@ -96,15 +88,10 @@ KINDS: dict[str, dict[str, Any]] = {
             for each in FLEET["attributes"]
         ]
     },
-}
-
-
-UNDIVIDED: dict[str, dict[str, Any]] = {
     "cells": {"model": "cells", "method": "tree", "cumulative": "report"},
     "cells in cohorts": {"model": "cells", "method": "tree", "labels": "range"},
     "closeness": {"model": "kld", "promise": {"k": 4, "d": 2, "l": 2, "t": 0.3}},
 }
-"""Streams whose classes are about the whole window."""
 
 
 def journeys(*, n: int, n_windows: int, seed: int) -> Iterator[tuple[float, Delivery]]:
@@ -206,7 +193,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def world(kind: str, folder: Path, seed: int = 1, n: int = 60, n_windows: int = 4) -> World:
-    stream = declare(fleet(**(KINDS | UNDIVIDED)[kind]))
+    stream = declare(fleet(**KINDS[kind]))
     n_ticks = (n_windows + 3) * N_TICKS_OF_WINDOW + 4
     sent = journeys(n=n, n_windows=n_windows, seed=seed)
     if kind == "payload":
@@ -216,73 +203,19 @@ def world(kind: str, folder: Path, seed: int = 1, n: int = 60, n_windows: int = 
     return one_process(stream, by_tick(sent, n_ticks=n_ticks), at)
 
 
-def cluster_of(made: World, records_per_range: int = SMALL) -> Cluster:
-    return Cluster([made.stream], made.arrivals, settings_for(records_per_range))
-
-
-@dataclass(frozen=True)
-class Row:
-    """A record as a joiner sent it, and what the range answered."""
-
-    window: int
-    range_: int
-    key: int
-    company: int
-    cells: Int32Array
-    outcome: int
-
-
-def rows_of(cluster: Cluster, stream: Stream) -> list[Row]:
-    """Return all records of closed windows, read from the topics."""
-    answers: dict[tuple[int, ...], UInt8Array] = {}
-    for key, process in cluster.processes.items():
-        for value, _ in process.log:
-            if key[0] == "joiner" and value[:1] == b"A":
-                found = decode(value)
-                assert isinstance(found, RangeAnswer)
-                answers[found.window, found.range_, key[1], found.piece] = found.outcome
-    rows = []
-    seen = set()
-    skip = Places.of(stream).n_home_bytes
-    for key, process in cluster.processes.items():
-        for value, _ in process.log:
-            if key[0] != "range" or value[:1] != b"W":
-                continue
-            sent = decode(value)
-            assert isinstance(sent, RangeRows)
-            name = sent.window, sent.range_, sent.joiner, sent.piece
-            if name in seen:
-                continue
-            seen.add(name)
-            n = len(sent.key)
-            company: IntArray = np.full(n, NO_COMPANY)
-            if sent.memories:
-                company = companies_of(sent.memories, skip)
-            cells = np.stack(sent.columns, axis=1)
-            rows += [
-                Row(
-                    sent.window,
-                    sent.range_,
-                    int(sent.key[i]),
-                    int(company[i]),
-                    cells[i],
-                    int(out),
-                )
-                for i, out in enumerate(answers[name].tolist())
-            ]
-    return rows
+def cluster_of(made: World) -> Cluster:
+    return Cluster([made.stream], made.arrivals, settings_for())
 
 
 def check_safe(cluster: Cluster, made: World) -> None:
-    """Check all that is published against what the joiners sent, by code that made nothing of it.
+    """Check all that is published against the records, by code that made nothing of it.
 
-    No record is lost or counted twice, no class is below the promise or published twice, no cohort
-    is in two ranges, and windows together leave d values of every vehicle.
+    No record is lost or counted twice, no class is below the promise or published twice, and
+    windows together leave d values of every vehicle.
     """
     stream = made.stream
     accounts = cluster.accounts()
     assert accounts["received"] == cluster.n_received
-    rows = rows_of(cluster, stream)
     messages = [json.loads(payload) for payload in cluster.out]
     numbers = sorted(message["message"] for message in messages)
     assert numbers == list(range(1, len(messages) + 1)), "no number is left out or used twice"
@@ -294,7 +227,7 @@ def check_safe(cluster: Cluster, made: World) -> None:
     )
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
     of_window: defaultdict[int, list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in cluster.rows:
         of_window[row.window].append(row)
     for window, records in sorted(of_window.items()):
         classes = [m for m in messages if m["window"] == list(stream.rule.span(window))]
@@ -303,11 +236,6 @@ def check_safe(cluster: Cluster, made: World) -> None:
         published = [row for row in records if row.outcome == Outcome.PUBLISHED]
         assert sum(m["count"] for m in classes) == len(published)
         check_classes(stream, classes, published, attack)
-        ranges_of: defaultdict[int, set[int]] = defaultdict(set)
-        for row in records:
-            if row.company != NO_COMPANY and Places.of(stream).in_cohorts:
-                ranges_of[row.company].add(row.range_)
-        assert all(len(each) == 1 for each in ranges_of.values()), "no cohort is split"
         keys = [row.key for row in records]
         assert len(keys) == len(set(keys)) or stream.settings.per == "record"
     if stream.lasting and stream.settings.enforces:
@@ -320,7 +248,7 @@ def check_classes(
     published: Sequence[Row],
     attack: WindowIntersection,
 ) -> None:
-    """Check the classes of a window; an open domain is not known here, so its labels are not."""
+    """Check the classes of a window; neither labels of open domains nor representatives."""
     if not classes:
         return
     promise = stream.promise
@@ -329,7 +257,7 @@ def check_classes(
         for values in message["sensitive"].values():
             assert len(values) == message["count"]
             assert len(set(values) - {None}) >= promise.l or set(values) == {None}
-    if stream.open_columns:
+    if stream.open_columns or '"value":' in json.dumps([each["qis"] for each in classes]):
         return
     qi = np.stack([row.cells for row in published])[:, : len(stream.schema.qis)]
     labels = []
@@ -357,7 +285,7 @@ def check_classes(
     shown = qi.copy()
     for j in silent:
         shown[:, j] = stream.schema.qis[j].missing
-    attack.window(labels, [str(row.key).encode() for row in published], shown)
+    attack.window(labels, [row.key for row in published], shown)
 
 
 def _as_published(
@@ -386,86 +314,58 @@ def check_settled(cluster: Cluster, made: World) -> None:
     )
 
 
-def check_shuffled(cluster: Cluster) -> None:
-    """Check that the order of the classes of a window is that of their random numbers.
-
-    They come in blocks of numbers, one of each range stage. What was formed apart would be seen by
-    any other order.
-    """
-    of_window: defaultdict[tuple[float, ...], list[tuple[int, int]]] = defaultdict(list)
-    for payload in cluster.out:
-        message = json.loads(payload)
-        block = message["class"] * N_PARTS // message["of"]
-        of_window[tuple(message["window"])].append((block, message["class"]))
-    for numbers in of_window.values():
-        blocks = [list(each) for _, each in groupby(numbers, key=itemgetter(0))]
-        assert len(blocks) == len({block for block, _ in numbers}), "a block comes as a whole"
-        assert all(each == sorted(each) for each in blocks)
-    assert any(len(numbers) > 2 * N_PARTS for numbers in of_window.values())
-
-
-class Forgetful(Cluster):
-    """A cluster whose planner loses all that it knows before some of its inputs."""
-
-    every, first = 40, 0
-
-    def read(self, key: Key) -> bool:
-        at = self.processes[key].at
-        if key[0] == "planner" and at % self.every == self.first % self.every and at >= self.first:
-            self.lose(key)
-        return super().read(key)
-
-
-@pytest.mark.parametrize("first", range(3, 40, 5))
-def test_a_planner_that_knows_nothing_learns_what_is_under_way(first: int, folder: Path) -> None:
-    made = world("changing", folder, n=24)
-    cluster = Forgetful([made.stream], made.arrivals, settings_for(8))
-    cluster.first = first
-    cluster.run()
-    assert cluster.n_lost > 2
-    check_settled(cluster, made)
-    check_shuffled(cluster)
-
-
-class Stuttering(Cluster):
-    """A cluster in which all that a joiner hears about windows comes twice."""
-
-    def read(self, key: Key) -> bool:
-        process = self.processes[key]
-        is_read = super().read(key)
-        value, at_s = process.log[process.at - 1] if is_read else (RAW, 0.0)
-        if key[0] == "joiner" and value[:1] != RAW and not isinstance(decode(value), Recall):
-            assert process.stage.take(value, at_s=at_s) == []
-            assert isinstance(process.stage, JoinerStage)
-            check_balance(process.stage)
-        return is_read
-
-
-def test_a_joiner_takes_what_comes_again_for_nothing_new(folder: Path) -> None:
+def test_what_a_stage_has_told_itself_and_comes_again_is_nothing_new(folder: Path) -> None:
     made = world("cohorts", folder, n=24)
-    cluster, once = Stuttering([made.stream], made.arrivals, settings_for(8)), cluster_of(made, 8)
+    cluster = cluster_of(made)
     cluster.run()
-    once.run()
-    check_settled(cluster, made)
-    assert cluster.accounts() == once.accounts()
+    [process] = cluster.processes
+    told = [each for each in process.log if takes_long(each[0])]
+    assert len(told) >= 4
+    for value, at_s in told:
+        before = process.stage.snapshot()
+        assert process.stage.take(value, at_s=at_s) == []
+        assert process.stage.snapshot() == before
 
 
-def test_a_joiner_forgets_who_was_not_published_for_a_year(folder: Path) -> None:
+def test_a_window_at_which_the_stage_failed_is_settled_with_the_next_and_not_published(
+    folder: Path,
+) -> None:
+    made = world("changing", folder, n=24)
+    cluster, whole = cluster_of(made), cluster_of(made)
+    whole.run()
+    [process] = cluster.processes
+    n_failed = 0
+    while min(cluster.next_tick) < len(made.arrivals):
+        for bridge in range(len(cluster.next_tick)):
+            cluster.send(bridge)
+        while process.at < len(process.log):
+            if takes_long(process.log[process.at][0]) and not n_failed:
+                n_failed += 1
+                process.log.pop(process.at)  # as the runner drops an input at which it fails
+            else:
+                cluster.read(0)
+    assert cluster.accounts()["held"] == 0
+    assert cluster.accounts()["SUPPRESSED__UNVERIFIED"] > 24
+    assert cluster.accounts()["received"] == whole.accounts()["received"]
+    contents = [[{**json.loads(each), "message": 0} for each in of.out] for of in (cluster, whole)]
+    first = contents[1][0]["window"]
+    assert contents[0] == [each for each in contents[1] if each["window"] != first]
+
+
+def test_a_stage_forgets_who_was_not_published_for_a_year(folder: Path) -> None:
     made = world("cohorts", folder, n=24)
     cluster = cluster_of(made)
     year = int(366 * 86_400 / LENGTH_S)
     last = {b"in time".ljust(16): 30 - year, b"too long ago".ljust(16): -year}
-    for joiner in cluster.joiners:
-        name = f"joiner {joiner.number}"
-        state = unpack_state(name, joiner.snapshot())
-        state["streams"][0]["memories"] = [[who, window, b""] for who, window in last.items()]
-        joiner.restore(pack_state(name, state))
+    [stage] = cluster.stages
+    state = unpack_state("stream 0", stage.snapshot())
+    state["streams"][0]["memories"] = [[who, window, b""] for who, window in last.items()]
+    stage.restore(pack_state("stream 0", state))
     cluster.run()
-    for joiner in cluster.joiners:
-        state = unpack_state(f"joiner {joiner.number}", joiner.snapshot())
-        known = {who for who, *_ in state["streams"][0]["memories"]}
-        assert known & last.keys() == {b"in time".ljust(16)}
-        assert len(known) > 1
+    state = unpack_state("stream 0", stage.snapshot())
+    known = {who for who, *_ in state["streams"][0]["memories"]}
+    assert known & last.keys() == {b"in time".ljust(16)}
+    assert len(known) > 1
 
 
 def braked(*, n: int, n_windows: int) -> Iterator[tuple[float, Delivery]]:
@@ -489,7 +389,7 @@ def test_a_vehicle_on_the_brake_holds_windows_as_briefly_in_a_cluster_as_in_one_
     at.mkdir()
     sent = by_tick(braked(n=24, n_windows=n_windows), n_ticks=n_windows * N_TICKS_OF_WINDOW)
     made = one_process(declare(fleet(**KINDS["report"])), sent, at)
-    cluster = cluster_of(made, WHOLE)
+    cluster = cluster_of(made)
     while min(cluster.next_tick) < len(sent):
         for bridge in range(len(cluster.next_tick)):
             cluster.send(bridge)
@@ -500,54 +400,50 @@ def test_a_vehicle_on_the_brake_holds_windows_as_briefly_in_a_cluster_as_in_one_
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_one_range_publishes_what_one_process_does(kind: str, folder: Path) -> None:
-    made = world(kind, folder)
-    cluster = cluster_of(made, WHOLE)
-    cluster.run()
-    assert sorted(cluster.out) == sorted(made.payloads)
-    check_settled(cluster, made)
-    found = [dict(each) for each in summaries(cluster)]
-    assert found == [
-        pytest.approx({k: v for k, v in each.items() if k != "seconds"}) for each in made.summaries
-    ]
-    assert cluster.accounts()["received"] == made.accounts["received"]
-
-
-@pytest.mark.parametrize("kind", sorted(UNDIVIDED))
 @pytest.mark.parametrize("n", [60, 200])
-def test_what_is_about_the_whole_window_is_not_divided(kind: str, n: int, folder: Path) -> None:
+def test_a_stage_publishes_what_one_process_does(kind: str, n: int, folder: Path) -> None:
     made = world(kind, folder, n=n)
     cluster = cluster_of(made)
     cluster.run()
-    assert sorted(cluster.out) == sorted(made.payloads)
-    assert len(made.payloads) > 20
-    accounts = cluster.accounts()
-    assert accounts["held"] == accounts["SUPPRESSED__UNVERIFIED"] == 0
-    assert accounts["PUBLISHED"] == made.accounts["published"]
-
-
-def test_windows_of_several_streams_are_anonymized_at_several_stages(folder: Path) -> None:
-    streams = [declare(fleet(**UNDIVIDED["cells"], name=name)) for name in ("one", "two")]
-    cluster = Cluster(streams, world("cells", folder).arrivals, settings_for(SMALL))
-    cluster.run()
-    ranges = [process.stage for key, process in cluster.processes.items() if key[0] == "range"]
-    assert len({stage.counters["ranges"] for stage in ranges}) == 1
-    assert all(stage.counters["classes"] > 20 for stage in ranges)
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_several_ranges_publish_safe_classes_of_all_records(kind: str, folder: Path) -> None:
-    made = world(kind, folder)
-    cluster = cluster_of(made)
-    cluster.run()
+    assert cluster.out == list(made.payloads)
+    assert len(made.payloads) > 10
     check_settled(cluster, made)
-    check_shuffled(cluster)
-    assert cluster.counters("range")["ranges"] > 2 * cluster.counters("planner")["windows"] > 6
-    assert cluster.accounts()["PUBLISHED"] > 0.8 * made.accounts["published"]
+    found = [dict(each) for each in summaries(cluster)]
+    assert found == [{k: v for k, v in each.items() if k != "seconds"} for each in made.summaries]
+    accounts = cluster.accounts()
+    for outcome in set(Outcome) - {Outcome.HELD}:
+        assert accounts[outcome.name] == made.accounts.get(label_of(outcome), 0), outcome.name
+    assert accounts["received"] == made.accounts["received"]
 
 
-def test_all_joiners_together_let_a_topic_name_its_share_of_vehicles() -> None:
-    made = settings_for(WHOLE)
+def test_each_stream_has_a_stage_and_those_that_may_read_one_message_have_one(
+    folder: Path,
+) -> None:
+    made = world("changing", folder, n=24)
+    topic = f"other/{made.stream.settings.sources[0].topic}"
+    renamed = {"sources": [{**each, "topic": topic} for each in FLEET["sources"]]}
+    streams = [
+        declare(fleet(**KINDS["changing"], **more))
+        for more in ({"name": "one"}, {"name": "other", **renamed}, {"name": "two"})
+    ]
+    arrivals = [
+        [*batch, *(each._replace(topic=f"other/{each.topic}") for each in batch)]
+        for batch in made.arrivals
+    ]
+    cluster = Cluster(streams, arrivals, settings_for())
+    cluster.run()
+    names = [[name for name, *_ in stage.ledgers] for stage in cluster.stages]
+    assert names == [["one", "two", ""], ["other", ""]]
+    of: defaultdict[str, list[bytes]] = defaultdict(list)
+    for payload in cluster.out:
+        stream = json.loads(payload)["stream"]
+        of[stream].append(payload.replace(f'"stream":"{stream}"'.encode(), b'"stream":"fleet"'))
+    assert len(of) == len(streams)
+    assert all(len(each) == len(made.payloads) for each in of.values())
+
+
+def test_a_topic_names_its_share_of_vehicles_also_after_a_restart() -> None:
+    made = settings_for()
     limits = made.limits.model_copy(update={"max_ids_per_topic": 6})
     arrivals = [
         [
@@ -561,14 +457,14 @@ def test_all_joiners_together_let_a_topic_name_its_share_of_vehicles() -> None:
     for bridge in (0, 1, 0, 1):
         cluster.send(bridge)
         cluster.read_all()
-        cluster.crash(("joiner", bridge))
-        cluster.keep(("joiner", bridge))
+        cluster.crash(0)
+        cluster.keep(0)
     accounts = cluster.accounts()
     assert accounts["SUPPRESSED__OVER_SHARE"] == 2 * (40 - 6)
     assert accounts["held"] + accounts["SUPPRESSED__SUPERSEDED"] == 2 * 6
 
 
-def tolls(folder: Path, *, n: int = 150, n_trucks: int = 60) -> tuple[World, float]:
+def tolls(folder: Path, *, n: int, n_trucks: int) -> tuple[World, float]:
     """Return a stream of toll exits, in which a truck has several records, and its ticks."""
     tick_s, first_day = DAY_S / 4, datetime(2023, 1, 3)  # noqa: DTZ001  local, as in payloads
     stream = declare(StreamSettings.model_validate(TOLL | {"idle_s": DAY_S}))
@@ -580,40 +476,15 @@ def tolls(folder: Path, *, n: int = 150, n_trucks: int = 60) -> tuple[World, flo
     return one_process(stream, arrivals, folder, start=MIDNIGHT_S, tick_s=tick_s), tick_s
 
 
-def test_a_truck_has_one_exit_in_all_ranges(tmp_path: Path) -> None:
-    made, tick_s = tolls(tmp_path)
-    for records_per_range in (WHOLE, 40):
-        cluster = Cluster(
-            [made.stream],
-            made.arrivals,
-            settings_for(records_per_range, tick_s=tick_s),
-            start=MIDNIGHT_S,
-        )
-        cluster.run()
-        check_settled(cluster, made)
-        if records_per_range == WHOLE:
-            assert sorted(cluster.out) == sorted(made.payloads)
-            continue
-        assert cluster.counters("range")["ranges"] >= 6
-        assert cluster.accounts()["PUBLISHED"] == made.accounts["published"]
-        ranges_of: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        for row in rows_of(cluster, made.stream):
-            ranges_of[row.window, row.key].append(row.range_)
-        assert all(len(each) == 1 for each in ranges_of.values())
-        assert min(json.loads(payload)["own"] for payload in cluster.out) >= 5
-
-
-def test_few_trucks_with_many_exits_find_classes_with_one_exit_each(tmp_path: Path) -> None:
-    n_trucks, n_days = 20, 2
-    made, tick_s = tolls(tmp_path, n=400, n_trucks=n_trucks)
-    cluster = Cluster(
-        [made.stream], made.arrivals, settings_for(20, tick_s=tick_s), start=MIDNIGHT_S
-    )
+@pytest.mark.parametrize(("n", "n_trucks"), [(150, 60), (400, 20)])
+def test_a_truck_has_one_exit_in_a_window(n: int, n_trucks: int, tmp_path: Path) -> None:
+    made, tick_s = tolls(tmp_path, n=n, n_trucks=n_trucks)
+    cluster = Cluster([made.stream], made.arrivals, settings_for(tick_s), start=MIDNIGHT_S)
     cluster.run()
     check_settled(cluster, made)
-    accounts = cluster.accounts()
-    assert accounts["PUBLISHED"] == made.accounts["published"] == n_trucks * n_days
-    assert accounts["SUPPRESSED__REPEATED"] == (400 - n_trucks) * n_days
+    assert cluster.out == list(made.payloads)
+    assert min(json.loads(payload)["own"] for payload in cluster.out) >= 5
+    assert cluster.accounts()["SUPPRESSED__REPEATED"] > 0
 
 
 @settings(max_examples=2, deadline=None)
@@ -621,7 +492,7 @@ def test_few_trucks_with_many_exits_find_classes_with_one_exit_each(tmp_path: Pa
 def test_no_schedule_breaks_a_promise_or_an_account(folder: Path, schedule: list[int]) -> None:
     for kind in ("cohorts", "changing"):
         made = world(kind, folder, n=24)
-        cluster = cluster_of(made, 8)
+        cluster = cluster_of(made)
         cluster.run(schedule)
         check_settled(cluster, made)
 
@@ -631,18 +502,16 @@ def test_no_schedule_breaks_a_promise_or_an_account(folder: Path, schedule: list
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_thousands_of_schedules(kind: str, folder: Path) -> None:
     n_schedules = int(os.environ.get("ANONYMIZER_SCHEDULES", "350"))
-    n_crashes = n_lost = 0
+    n_crashes = 0
     for seed in range(n_schedules):
         random = Random(seed)  # noqa: S311  a schedule, not a secret
         schedule = [random.randrange(1024) for _ in range(random.randrange(600))]
         made = world(kind, folder, seed=seed % 5, n=30)
-        cluster = cluster_of(made, random.choice([8, 12, WHOLE]))
+        cluster = cluster_of(made)
         cluster.run(schedule)
         n_crashes += cluster.n_crashes
-        n_lost += cluster.n_lost
         check_settled(cluster, made)
     assert n_crashes > n_schedules
-    assert n_lost > n_schedules / 4
 
 
 def test_a_stage_may_work_for_twice_its_longest_search_and_240_seconds_at_least() -> None:
@@ -661,21 +530,24 @@ def test_an_operator_may_say_how_kafka_is_read() -> None:
     assert [each["fetch.queue.backoff.ms"] for each in told] == ["100", 10]
 
 
-@pytest.mark.parametrize("key", [("joiner", 0), ("planner", 0), ("range", 1)])
-def test_a_stage_is_restored_from_its_own_bytes_and_from_no_others(
-    key: tuple[str, int], folder: Path
-) -> None:
-    cluster = cluster_of(world("cohorts", folder))
+def test_a_stage_is_restored_from_its_own_bytes_and_from_no_others(folder: Path) -> None:
+    made = world("cohorts", folder)
+    cluster = cluster_of(made)
     for _ in range(9):
         for bridge in (0, 1):
             cluster.send(bridge)
     cluster.read_all()
-    stage = cluster.processes[key].stage
-    cluster.keep(key)
-    cluster.crash(key)
-    assert cluster.processes[key].stage.snapshot() == stage.snapshot()
+    [stage] = cluster.stages
+    cluster.keep(0)
+    cluster.crash(0)
+    assert cluster.stages[0].snapshot() == stage.snapshot()
     stage.restore(stage.snapshot())
-    assert stage.snapshot() == cluster.processes[key].snapshot
+    assert stage.snapshot() == cluster.processes[0].snapshot
+    settings = made.stream.settings.model_copy(update={"name": "another"})
+    for other_stream in (replace(made.stream, settings=settings), replace(made.stream, shape="")):
+        other_stage = stream_stages(settings_for(), [other_stream], secret=SECRET)(0)
+        with pytest.raises(ValueError, match="was declared in another way"):
+            other_stage.restore(stage.snapshot())
     for other in (b"", b"x", msgspec.msgpack.encode({}), b"\x81"):
         with pytest.raises(ValueError, match="no snapshot"):
             stage.restore(other)

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
@@ -16,7 +16,6 @@ from anonymizer.algorithms.records.cumulative import lasting_columns, unpack
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels
 from anonymizer.audit.mathematics.known_company import KnownCompany, Shown
 from anonymizer.audit.mathematics.window_intersection import Read, WindowIntersection
-from anonymizer.cluster.records.window_ranges import meeting
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
@@ -390,7 +389,7 @@ def test_who_knows_all_covers_reads_nothing_where_classes_are_not_published() ->
     assert [(r.attribute, r.n_short) for r in found.by_covers if r.n_short] == []
 
 
-def test_who_got_a_cover_in_a_range_keeps_it_once_somebody_with_a_new_one_is_published() -> None:
+def test_who_got_a_cover_keeps_it_once_somebody_with_a_new_one_is_published() -> None:
     table = tomllib.loads(SETTINGS)["streams"][0]
     table |= {"model": "kd", "promise": {"k": 5, "d": 2}, "method": "hilbert"}
     stream = declare(StreamSettings.model_validate(table | {"cumulative": "enforce"}))
@@ -407,10 +406,7 @@ def test_who_got_a_cover_in_a_range_keeps_it_once_somebody_with_a_new_one_is_pub
     assert kept.cohorts is not None
     assert kept.cohorts.is_new.all()
     without_some = np.where(v < 10, np.int32(SUPPRESSED), kept.class_of)
-    assert not meeting(portion, replace(kept, class_of=without_some), most=40).any()
     without_all = np.full_like(without_some, SUPPRESSED)
-    assert meeting(portion, replace(kept, class_of=without_all), most=40).all()
-
     nobody = np.zeros(40, bool)
     for class_of, n_remembered in ((without_some, 40), (without_all, 0)):
         published = Verified(kept, class_of, [], nobody, 0)

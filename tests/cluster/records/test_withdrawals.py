@@ -1,7 +1,7 @@
-"""A vehicle that takes no part: a joiner erases what it holds of it, and refuses the rest."""
+"""A vehicle that takes no part: a stage erases what it holds of it, and refuses the rest."""
 
 from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, encode_raw
-from anonymizer.cluster.records.joiner_stage import JoinerStage
+from anonymizer.cluster.records.stream_stage import StreamStage
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
@@ -13,23 +13,19 @@ ABSENT = b'[{"everywhere": true}]'
 REFUSED = Outcome.SUPPRESSED__PRIVACY_ZONE
 
 
-class Joiner:
-    """A joiner, and two bridges that send to it."""
+class Receiving:
+    """A stage, and two bridges that send to it."""
 
     def __init__(self) -> None:
         self.tick = 0
         self.stage = self._make()
 
     @staticmethod
-    def _make() -> JoinerStage:
-        made = settings_for(10**6)
-        given = made.model_copy(
-            update={
-                "cluster": made.cluster.model_copy(update={"n_parts": 1}),
-                "device_zones": DeviceZoneSettings(topic="zones/{device}"),
-            }
-        )
-        return JoinerStage(given, [stream(), stream(name="other")], number=0, secret=SECRET)
+    def _make() -> StreamStage:
+        made = settings_for()
+        zones = DeviceZoneSettings(topic="zones/{device}")
+        given = made.model_copy(update={"device_zones": zones})
+        return StreamStage(given, [stream(), stream(name="other")], number=0, secret=SECRET)
 
     def report(self, *vehicles: str) -> None:
         """Let vehicles send a part each, which comes by the first bridge; the other has none."""
@@ -62,43 +58,43 @@ class Joiner:
 
 
 def test_what_is_held_of_a_vehicle_goes_with_its_withdrawal_and_what_follows_is_refused() -> None:
-    joiner = Joiner()
-    joiner.report("a", "b", "c")
-    assert joiner.seen() == [(3, 0)]
-    joiner.state("a", ABSENT, by="one")
-    assert joiner.seen() == [(2, 1)]
+    stage = Receiving()
+    stage.report("a", "b", "c")
+    assert stage.seen() == [(3, 0)]
+    stage.state("a", ABSENT, by="one")
+    assert stage.seen() == [(2, 1)]
     for _ in range(2):
-        joiner.report("a", "b")  # that of b takes the place of the one before
-        joiner.crash()
-    assert joiner.seen() == [(2, 3)]
-    joiner.state("nobody", ABSENT, by="one")
-    joiner.state("b", b"?", by="one")
-    assert joiner.seen() == [(2, 3)]
+        stage.report("a", "b")  # that of b takes the place of the one before
+        stage.crash()
+    assert stage.seen() == [(2, 3)]
+    stage.state("nobody", ABSENT, by="one")
+    stage.state("b", b"?", by="one")
+    assert stage.seen() == [(2, 3)]
 
 
 def test_a_bridge_that_is_behind_the_others_lets_nobody_in_again() -> None:
-    joiner = Joiner()
-    joiner.report("a")
-    joiner.state("a", ABSENT, by="one")
-    joiner.state("a", b"[]", by="two")  # what it said before
-    joiner.report("a")
-    assert joiner.seen() == [(0, 2)]
-    joiner.state("a", ABSENT, by="two")
-    joiner.crash()
-    joiner.state("a", b"", by="one")
-    joiner.report("a")
-    assert joiner.seen() == [(0, 3)]
-    joiner.state("a", b"", by="two")
-    joiner.report("a")
-    assert joiner.seen() == [(1, 3)]
+    stage = Receiving()
+    stage.report("a")
+    stage.state("a", ABSENT, by="one")
+    stage.state("a", b"[]", by="two")  # what it said before
+    stage.report("a")
+    assert stage.seen() == [(0, 2)]
+    stage.state("a", ABSENT, by="two")
+    stage.crash()
+    stage.state("a", b"", by="one")
+    stage.report("a")
+    assert stage.seen() == [(0, 3)]
+    stage.state("a", b"", by="two")
+    stage.report("a")
+    assert stage.seen() == [(1, 3)]
 
 
 def test_the_word_of_a_bridge_that_is_gone_ends_with_the_next_statement() -> None:
-    joiner = Joiner()
-    joiner.report("a")
-    joiner.state("a", ABSENT, by="removed")
-    joiner.report("a")
-    assert joiner.seen() == [(0, 2)]
-    joiner.state("a", b"", by="one")
-    joiner.report("a")
-    assert joiner.seen() == [(1, 2)]
+    stage = Receiving()
+    stage.report("a")
+    stage.state("a", ABSENT, by="removed")
+    stage.report("a")
+    assert stage.seen() == [(0, 2)]
+    stage.state("a", b"", by="one")
+    stage.report("a")
+    assert stage.seen() == [(1, 2)]
