@@ -67,6 +67,9 @@ def check_equal(cluster: Cluster) -> None:
     assert sum(source.n_held for source in cluster.sources) == cluster.world.n_held
     assert not any(lane.counters["incomplete_ticks"] for lane in cluster.lanes)
     check_safe(cluster)
+    for source in cluster.sources:  # a district may speak of who had a slot before
+        gone = source._version_of == -np.inf
+        assert not source._home_of[gone].any()
 
 
 def check_safe(cluster: Cluster) -> None:
