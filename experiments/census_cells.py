@@ -22,12 +22,9 @@ until neither the mean belief nor that of the most exposed tenth is above the ga
 rows, the logarithm of the nodes is interpolated.
 """
 
-import argparse
-import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +52,7 @@ from experiments.where_experiment import (
     Scene,
     heard_release,
     motion_learned,
+    one_fleet_parser,
     scenes,
     served,
     with_values,
@@ -329,17 +327,10 @@ def verdict(ours: Choice, choices: Sequence[Choice]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--fleet", default="even:1000", help="as in where_experiment")
-    parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE")
-    parser.add_argument("--fleets", type=int, default=2, help="number of fleets that are pooled")
+    parser = one_fleet_parser(__doc__, n_targets=20)
     parser.add_argument("--starts", type=int, default=2, help="moments of each fleet")
-    parser.add_argument("--targets", type=int, default=20, help="most victims from each moment")
     parser.add_argument("--names", action="append", choices=NAMES, help="default: all of them")
     parser.add_argument("--fewest", type=int, default=2, help="homes in the smallest cells")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
     options = parser.parse_args(arguments)
     settings, say = with_values(Settings(), options.set), partial(print, flush=True)
     network, all_scenes = scenes(options.fleet, options.fleets, options.data)

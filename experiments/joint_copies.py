@@ -19,12 +19,9 @@ published messages alone. A copy `own`, in which a device reads what it sends, t
 others.
 """
 
-import argparse
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -57,6 +54,7 @@ from experiments.where_experiment import (
     Scene,
     heard_release,
     motion_learned,
+    one_fleet_parser,
     scenes,
     with_values,
 )
@@ -286,14 +284,7 @@ def lines(found: dict[str, Joint]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--fleet", default="even:1000", help="as in where_experiment")
-    parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE")
-    parser.add_argument("--fleets", type=int, default=2, help="number of fleets that are pooled")
-    parser.add_argument("--targets", type=int, default=40, help="most victims of each fleet")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
+    parser = one_fleet_parser(__doc__, n_targets=40)
     options = parser.parse_args(arguments)
     settings, say = with_values(Settings(), options.set), partial(print, flush=True)
     network, all_scenes = scenes(options.fleet, options.fleets, options.data)

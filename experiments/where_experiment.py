@@ -436,6 +436,19 @@ def line(row: Row) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def one_fleet_parser(description: str | None, *, n_targets: int) -> argparse.ArgumentParser:
+    """Return what reads the options of an experiment about one fleet; `n_targets` of each."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--fleet", default="even:1000", help="as in where_experiment")
+    parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE")
+    parser.add_argument("--fleets", type=int, default=2, help="number of fleets that are pooled")
+    parser.add_argument("--targets", type=int, default=n_targets, help="most victims each time")
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
+    return parser
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
