@@ -54,7 +54,7 @@ class ReleasedLabels:
 
     def only(self, which: IntArray | Int32Array) -> "ReleasedLabels":
         """Return the labels of the given classes, in the given order and with repeats."""
-        sizes = np.diff(self.first_of)[which]
+        sizes = self.first_of[which + 1] - self.first_of[which]
         first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         run = np.arange(first_of[-1]) + np.repeat(self.first_of[which] - first_of[:-1], sizes)
         return ReleasedLabels(first_of, self.lo[run], self.hi[run])

@@ -8,6 +8,7 @@ from hypothesis import given
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.releases.released_classes import ReleasedLabels, publish
+from anonymizer.audit.mathematics import linkability
 from anonymizer.audit.mathematics.linkability import Knowledge, Leak, homogeneity, link
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
@@ -176,7 +177,13 @@ def test_the_size_of_the_domain_does_not_change_what_leaks(
     assert leaks(wide, class_of, many) == leaks(table, class_of, few)
 
 
-def test_a_large_release_is_linked_as_the_naive_twin_links_it() -> None:
+@pytest.mark.parametrize("at_once", [None, 7])
+def test_a_large_release_is_linked_as_the_naive_twin_links_it(
+    at_once: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if at_once:  # tuples and classes, of which there are hundreds here
+        for name in ("_TUPLES", "_FIRST", "_MOST"):
+            monkeypatch.setattr(linkability, name, at_once)
     rng = np.random.default_rng(8)
     n = 400
     qi = np.column_stack([rng.integers(0, a.size, n) for a in SCHEMA.qis]).astype(np.int32)
