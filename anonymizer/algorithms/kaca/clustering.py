@@ -113,13 +113,20 @@ def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> I
 
 
 def _fast(problem: Problem, feature: FloatArray) -> Int32Array:
+    """Return the classes of the fast method; `feature` is sorted in place."""
     p = _binding(problem)
     by_size = not len(p.rule) and not len(p.person)
     member, first_of = halve(feature, by_size, p.arrays, p.k)
     class_of = np.empty(p.n, np.int32)
     class_of[member] = np.repeat(np.arange(len(first_of) - 1, dtype=np.int32), np.diff(first_of))
     kept = merge(p, feature, class_of)
-    better = improve(p, feature, kept, by_size=by_size, may_grow=_may_grow(p))
+    # Members of near classes lie together in memory: among millions, each is waited for otherwise.
+    order = np.argsort(kept, kind="stable")
+    for column in feature.T:
+        column[:] = column[order]
+    near = replace(p, cells=p.cells[order], person=p.person[order] if len(p.person) else p.person)
+    better = np.empty_like(kept)
+    better[order] = improve(near, feature, kept[order], by_size=by_size, may_grow=_may_grow(p))
     return join_alike(p, problem.cells[:, : problem.n_qis], better)
 
 

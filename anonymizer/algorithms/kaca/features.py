@@ -124,7 +124,9 @@ def nearest(
     if not len(mean) or not len(point):
         return np.zeros((len(point), 0)), np.zeros((len(point), 0), np.int64)
     ranks = np.arange(1, min(n, len(mean)) + 1)
-    distance, near = cKDTree(mean).query(point, k=ranks, eps=within - 1)
+    # Cut in the middle of space, where means are few: a balanced tree takes five times as long.
+    tree = cKDTree(mean, balanced_tree=False)
+    distance, near = tree.query(point, k=ranks, eps=within - 1)
     return np.asarray(distance), np.asarray(near, np.int64)
 
 
