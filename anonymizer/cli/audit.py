@@ -118,8 +118,7 @@ def stream(
         bool,
         typer.Option(
             "--utility",
-            help="Also measure how close counts made from the release are to the true ones, beside "
-            "safe counts, raw positions, noise, thresholds and differential privacy.",
+            help="Also measure how close counts made from the release are to the true ones.",
         ),
     ] = False,
     speed: Annotated[
