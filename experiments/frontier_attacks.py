@@ -15,7 +15,6 @@ from anonymizer.algorithms.releases.observed import Observed
 from anonymizer.algorithms.releases.pieces import PieceRegions
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
-from anonymizer.audit.baselines import NamedPlaces
 from anonymizer.audit.mathematics.lives import Lives, no_lives
 from anonymizer.audit.mathematics.motion import Motion
 from anonymizer.audit.mathematics.tracking import track
@@ -23,6 +22,7 @@ from anonymizer.audit.mathematics.truth import TIME_SLACK_S
 from anonymizer.audit.publications import Traffic, last_records
 from anonymizer.audit.stretches import Stretch, horizons, motion_of_others, stretches
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
+from experiments.baselines import NamedPlaces
 from experiments.known_positions import likelihood_of_regions, linked
 from experiments.noisy_tracking import NoisyPlaces, track_noisy
 

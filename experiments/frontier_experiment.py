@@ -16,7 +16,6 @@ import numpy as np
 
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import WITH_RELEASE, HeardRelease, beliefs
-from anonymizer.audit.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
 from anonymizer.audit.publications import (
     NodeDivision,
     PlaceReading,
@@ -28,12 +27,13 @@ from anonymizer.audit.publications import (
     read_devices,
     true_traffic,
 )
-from anonymizer.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
+from anonymizer.audit.utility import GRACE_TICKS, figures
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.settings import Settings
+from experiments.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
 from experiments.blur_schemes import SCHEMES, BlurScheme
 from experiments.frontier_attacks import (
     Counts,
@@ -50,6 +50,8 @@ from experiments.tracking_experiment import released
 SIDES = (6, 18)
 SESSIONS = (1, 3, 4)
 """`place_devices` of the sessions; the last is the default."""
+LAPLACE_EPSILON = float(np.log(4.0))
+"""e to the epsilon is how many times as likely a report may be from a place so many metres away."""
 LAPLACE_AT_M = (50, 100, 200, 500, 1000, 2000)
 """Metres within which a place is at most 4 times as likely from one position as from another."""
 THRESHOLDS = (2, 5, 10, 20)

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.audit.baselines import NamedPlaces
 from anonymizer.audit.foreign.release import BareRelease, CountRelease, plane_of
 from anonymizer.audit.publications import NodeDivision, PlaceReading, Traffic
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
+from experiments.baselines import NamedPlaces
 from experiments.blur_schemes import BlurScheme
 
 LEAST_NOISE_M = 0.01

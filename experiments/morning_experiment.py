@@ -191,9 +191,7 @@ def _row(question: str, shown: Table, name: str, true: FloatArray, there: BoolAr
 
 def _streets(morning: Morning) -> Iterator[Row]:
     trace, network, settings = morning.trace, morning.network, morning.settings
-    found = street_hours(
-        trace, network, settings, every_s=HOUR_S, most=1, rng=np.random.default_rng(0)
-    )
+    found = street_hours(trace, network, settings, every_s=HOUR_S, rng=np.random.default_rng(0))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "traffic"
         Table(found.columns, found.geometry).write(path)

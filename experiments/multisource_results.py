@@ -9,9 +9,9 @@ import numpy as np
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.records import Schema
-from anonymizer.files.latex import latex_table
 from experiments import multisource_charts as charts
 from experiments.compared_methods import Method
+from experiments.latex import latex_table
 from experiments.leak_tables import LeakRow
 from experiments.multisource_experiment import Multisource, Run, Trial
 from experiments.multisource_tables import Reading, Study

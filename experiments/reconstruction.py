@@ -16,7 +16,6 @@ import numpy as np
 from anonymizer.algorithms.releases.observed import tangent_plane
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import HINDSIGHT_S, HeardRelease, believe, steps_of
-from anonymizer.audit.baselines import SafeCounts
 from anonymizer.audit.mathematics.following import follow
 from anonymizer.audit.mathematics.motion import Motion
 from anonymizer.audit.publications import counting_times
@@ -24,6 +23,7 @@ from anonymizer.audit.stretches import Stretch, motion_of_others, stretches
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings
+from experiments.baselines import SafeCounts
 from experiments.broken_releases import raw_release
 from experiments.frontier_attacks import counted_lives, steps_at
 from experiments.frontier_experiment import counted_runs

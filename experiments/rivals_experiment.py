@@ -14,7 +14,6 @@ import numpy as np
 
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.releases.observed import Observed, tangent_plane
-from anonymizer.audit.baselines import SafeCounts
 from anonymizer.audit.case import Reports
 from anonymizer.audit.publications import (
     EVERY_S,
@@ -34,6 +33,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.networks.construction import from_arrays
 from anonymizer.outputs.counts.private_counts import noise_of
 from anonymizer.settings import CountSettings, Settings
+from experiments.baselines import SafeCounts
 from experiments.local_synthesis import LOCAL_METHODS, central_tracks, local_tracks
 from experiments.noisy_traces import independent, predicted, read_noisy
 from experiments.stream_clusters import castle, fads, read_boxes

@@ -345,7 +345,7 @@ def measure_utility(
     release, trace, network, tick_s, settings, columns
         As for `audit_stream`.
     seed
-        Of the noise of other ways to publish, and of the queries.
+        Of the queries.
     mode
         The mode of the release; None: that of the settings. It says what regions are made of.
     speed
@@ -356,8 +356,8 @@ def measure_utility(
     Returns
     -------
     figures
-        For grids of 6x6 and 18x18 cells and for roads, of the release and of other ways to publish
-        the trace.
+        For grids of 6x6 and 18x18 cells and for roads, of the release, and beside it of raw
+        positions and of counts with a threshold.
 
     Raises
     ------

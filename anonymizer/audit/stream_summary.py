@@ -29,8 +29,6 @@ class SummaryRow:
         The same by guessing, or without the release; None: there is no such thing.
     n
         How many independent cases the interval is over.
-    bar
-        What must hold, in words; empty: nothing.
     verdict
         `holds`, `fails`, `would hold`, `would fail`, `no case` or `reported`.
     """
@@ -42,7 +40,6 @@ class SummaryRow:
     high: float | None
     control: float | None
     n: int
-    bar: str
     verdict: str
 
 
@@ -86,7 +83,6 @@ def _row(told: SummaryWords, finding: Finding) -> SummaryRow:
         high,
         None if told.control is None else figures[told.control],
         round(n),
-        finding.bar or "",
         verdict(finding),
     )
 
@@ -107,7 +103,6 @@ def _tracking_rows(finding: Finding) -> list[SummaryRow]:
                     figures.get(f"{name}_high"),
                     figures[f"{what}_none_{minute}min"],
                     int(figures["n_tracks"] or 0),
-                    finding.bar or "",
                     verdict(finding),
                 )
             )

@@ -1,8 +1,8 @@
-"""Utility of a release beside that of other ways to publish the same traffic.
+"""Utility of a release: how close counts made from it are to the true ones.
 
-The same measures are taken for the release, safe counts, raw positions, positions with noise
-(geo-indistinguishability), counts with a threshold, and counts with central differential privacy.
-Where an estimator can make more of a publication than it shows, both readings are measured.
+Beside it stand raw positions, and counts with a threshold; other ways to publish the same traffic
+are compared in `experiments`. Where an estimator can make more of a release than it shows, both
+readings are measured.
 """
 
 import numpy as np
@@ -17,19 +17,11 @@ from anonymizer.algorithms.utility import (
     query_error,
     speed_error,
 )
-from anonymizer.audit.baselines import (
-    PlanarLaplace,
-    SafeCounts,
-    central_noise,
-    read_noisy,
-    read_shrunk,
-)
 from anonymizer.audit.case import Reports
 from anonymizer.audit.publications import (
     NodeDivision,
     PlaceReading,
     RegionReader,
-    Traffic,
     counting_times,
     grid,
     read_devices,
@@ -43,13 +35,8 @@ from anonymizer.errors import InputError
 SIDES = (6, 18)
 """Rows and columns of the grids."""
 N_QUERIES = 1000
-LAPLACE_EPSILON, LAPLACE_M = float(np.log(4.0)), 200.0
-"""Planar Laplace noise: e to the epsilon is how many times as likely a report may be from a place
-that is this many metres away."""
 LEAST_IN_CELL = 10
 """Cells with fewer devices are left out by the threshold."""
-CENTRAL_EPSILON = 1.0
-"""Budget of a device for an hour of counts with central differential privacy."""
 GRACE_TICKS = 2
 """A region holds for so many ticks beyond its time: the next one may be on its way."""
 
@@ -62,8 +49,7 @@ class UtilityFigures(BaseModel):
     what
         The release, or what it is compared with. `release`: devices are spread by the density that
         all regions have in common, if regions are made of public pieces. `release, spread evenly`:
-        evenly over the nodes of their regions. `..., deconvolved` and `..., shrunk`: by an
-        estimator that knows the noise.
+        evenly over the nodes of their regions.
     places
         `6x6`, `18x18` or `roads`.
     side
@@ -120,7 +106,7 @@ def utility(
 
     `present_s`: how long a device counts as present at its last position; `until`: unix seconds
     until which each record holds, if its pseudonym publishes no other, shape (records,); `tick_s`:
-    the next record may be so much later; `seed`: of the noise and the queries; `piece_of`: as in
+    the next record may be so much later; `seed`: of the queries; `piece_of`: as in
     `Case`; `true_mps`: speed that each report states, NaN for none, shape (reports,), by default
     the distances between reports, divided by the time between them; `published_mps`: likewise of
     each record. InputError if the network has no coordinates, or the release is shorter than two
@@ -143,40 +129,18 @@ def utility(
         )
         for what, each in pieces.items()
     }
-    counts = SafeCounts(reports, network, times)
-    noise = PlanarLaplace(
-        traffic, network, scale_m=LAPLACE_M / LAPLACE_EPSILON, rng=np.random.default_rng(seed)
-    )
-    deconvolved = noise.deconvolved(divisions)
     found: list[UtilityFigures] = []
-    for division, without_noise in zip(divisions, deconvolved, strict=True):
+    for division in divisions:
         truth = read_devices(traffic, division)
         read = {what: reader.read(division) for what, reader in readers.items()} | {
-            "safe counts": counts.read(division),
             "raw": truth,
-            "planar Laplace": noise.read(division),
-            "planar Laplace, deconvolved": without_noise,
             "threshold": read_devices(traffic, division, least=LEAST_IN_CELL),
-            **_central(traffic, division, np.random.default_rng(seed)),
         }
         found += [figures(what, division, truth, each, seed=seed) for what, each in read.items()]
     return tuple(found)
 
 
 _EVENLY = "release, spread evenly"
-
-
-def _central(
-    traffic: Traffic, division: NodeDivision, rng: np.random.Generator
-) -> dict[str, PlaceReading]:
-    """Return readings of central differential privacy; of roads, so many counts are noise alone."""
-    if not division.side:
-        return {}
-    noisy, scale = central_noise(traffic, division, epsilon=CENTRAL_EPSILON, rng=rng)
-    return {
-        "central DP": read_noisy(noisy, division),
-        "central DP, shrunk": read_shrunk(noisy, scale, division),
-    }
 
 
 def figures(

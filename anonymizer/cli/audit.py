@@ -16,7 +16,6 @@ from anonymizer.cli.audit_tables import (
     findings_table,
     rows_table,
     stream_summary,
-    summary_latex,
     table_summary,
     utility_table,
 )
@@ -118,8 +117,7 @@ def stream(
         bool,
         typer.Option(
             "--utility",
-            help="Also measure how close counts made from the release are to the true ones, beside "
-            "safe counts, raw positions, noise, thresholds and differential privacy.",
+            help="Also measure how close counts made from the release are to the true ones.",
         ),
     ] = False,
     speed: Annotated[
@@ -138,10 +136,6 @@ def stream(
             "print all their figures: several times as long. --page does so, too.",
         ),
     ] = False,
-    latex: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the summary as a LaTeX table (booktabs)."),
-    ] = None,
     columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
@@ -162,7 +156,7 @@ def stream(
     from anonymizer.audit.stream_summary import summary_rows
 
     settings = settings_of(config)
-    _check_reports(json_out, page, latex, read=[trace, release, auditor_map, earlier, config])
+    _check_reports(json_out, page, read=[trace, release, auditor_map, earlier, config])
     every_attack = every_attack or page is not None
     console = Terminal(stderr=True)
     parts = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -202,10 +196,8 @@ def stream(
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page, of=release)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
-    rows = summary_rows(report)
-    if latex is not None:
-        _write_text(summary_latex(rows), latex)
-    beside.print(rows_table(rows, str(release)), stream_summary(report, "", why_left_out=reason))
+    rows = rows_table(summary_rows(report), str(release))
+    beside.print(rows, stream_summary(report, "", why_left_out=reason))
     # What fails is told whole: not every promise has a row in the summary.
     if shown := report.findings if every_attack else report.failures:
         beside.print(findings_table(shown, width=beside.width))
@@ -477,11 +469,11 @@ def windows(
 
 
 def _check_reports(
-    json_out: Path | None, page: Path | None, *others: Path | None, read: Sequence[Path | None]
+    json_out: Path | None, page: Path | None, *, read: Sequence[Path | None]
 ) -> None:
     """Check, before the attacks, that no report would be written over a file that is read."""
     beside = None if page is None else page.with_suffix(".json")
-    check_distinct([json_out, page, beside, *others], read=read)
+    check_distinct([json_out, page, beside], read=read)
 
 
 def write_json(
@@ -506,15 +498,11 @@ def write_json(
         typer.echo(text, nl=False)
         return Terminal(stderr=True)
     if path is not None:
-        _write_text(text, path)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
     return Terminal()
-
-
-def _write_text(text: str, path: Path) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _write_page(text: str, page: Path, files: Sequence[Path], *, json_out: Path | None) -> None:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Column, Table
 
-from anonymizer.files.latex import latex_table
-
 if TYPE_CHECKING:
     from anonymizer.audit import AuditReport, Finding
     from anonymizer.audit.findings import ColumnUtility, TableAuditReport
@@ -62,20 +60,6 @@ def rows_table(rows: "Iterable[SummaryRow]", title: str) -> Table:
         table.add_row(asked, row.attack, *(shown[name] for name in _SHOWN), verdict)
         last = row.question
     return table
-
-
-def summary_latex(rows: "Iterable[SummaryRow]") -> str:
-    """Return the same as a LaTeX table, with the bars."""
-    return latex_table(
-        [
-            {"question": row.question, "attack": row.attack}
-            | _shown(row)
-            | {"bar": row.bar, "verdict": row.verdict}
-            for row in rows
-        ],
-        n_text=2,
-        rule="question",
-    )
 
 
 _SHOWN = ("found", "95 %", "control", "n")

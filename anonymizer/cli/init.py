@@ -2,7 +2,6 @@
 
 import json
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,14 +79,6 @@ def init(
             "and kaca with the toll API. `simulator run --all` sends what they take.",
         ),
     ] = False,
-    like: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ppm|FILE",
-            help="Take the place of the US DOT's privacy protection module: with the topics and "
-            "filters that it comes with, or those of its own FILE of properties.",
-        ),
-    ] = None,
     all_keys: Annotated[  # noqa: FBT002  likewise
         bool, typer.Option("--all-keys", help="Write every key with its meaning and its default.")
     ] = False,
@@ -111,17 +102,12 @@ def init(
         anonymizer init --yes --out -
 
         anonymizer init --yes --all --network city:2500
-
-        anonymizer init --like ppmBsm.properties
     """
     from anonymizer.settings import NetworkSettings
     from anonymizer.settings.all_methods import ALL_METHODS
 
     if out != _STDOUT and out.exists() and not force:
         raise SettingsError(f"{out}: already exists; --force overwrites it")
-    if like is not None:
-        _write(out, _like_ppm(like, network=network))
-        return
     given: dict[tuple[str, str], Any] = {
         _NETWORK: network,
         ("broker", "url"): broker,
@@ -145,16 +131,6 @@ def init(
     if everything:
         text = f"{text}\n{ALL_METHODS}"
     _write(out, text)
-
-
-def _like_ppm(like: str, *, network: str | None) -> str:
-    """Return settings in place of the privacy protection module; SettingsError if wrong."""
-    from anonymizer.settings.like_ppm import settings_like_ppm
-    from anonymizer.settings.toml_file import validated
-
-    text = settings_like_ppm(None if like == "ppm" else Path(like), network=network)
-    validated(tomllib.loads(text), "command line")
-    return text
 
 
 def _write(out: Path, text: str) -> None:

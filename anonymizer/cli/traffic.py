@@ -30,21 +30,13 @@ def traffic(
         ),
     ],
     every: Annotated[float, typer.Option(min=60, help="Length of an hour, in seconds.")] = 3600.0,
-    passages: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help='With `counts.privacy = "dp"`: most passages of a device that count in a period; '
-            "the noise grows with the square root of it.",
-        ),
-    ] = 100,
     columns: TraceColumns = None,
     config: ConfigFile = None,
 ) -> None:
     r"""Publish how many devices passed on each street in each hour, and how fast, with error bars.
 
-    The promise is that of `\[counts]`: privacy, k, epsilon, delta and period_s. Streets on which
-    too few devices pass are counted together with others. Publish each hour once, with one k and
+    The promise is k of `\[counts]`. Streets on which too few devices pass are counted together with
+    others. Publish each hour once, with one k and
     one length of hours, because two exports reveal more together than each alone. An existing file
     or day that says something else is not overwritten.
 
@@ -68,14 +60,11 @@ def traffic(
         load_network(network),
         settings,
         every_s=every,
-        most=passages,
         rng=np.random.default_rng(),
     )
     table = Table(found.columns, found.geometry)
     table.write(out, once=True)
     left_out = [f"{found.n_off:,} positions near no road", f"{found.n_private:,} private ones"]
-    if settings.counts.privacy == "dp":
-        left_out.append(f"{found.n_over:,} passages beyond --passages")
     n_hours = len(np.unique(table["time"]))
     typer.echo(
         f"{out}: {len(table):,} rows about {n_hours:,} hours; left out, for you alone: "

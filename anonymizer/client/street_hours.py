@@ -50,7 +50,7 @@ class StreetHours:
     """
 
     def __init__(self, frame: Any, network: Network) -> None:  # noqa: ANN401  polars is an extra
-        missing = {"time", "every_s", "roads", *_FIGURES} - set(frame.columns)
+        missing = {"time", "every_s", "roads", "devices_high", *_FIGURES} - set(frame.columns)
         if missing:
             raise InputError(f"no traffic by street and hour: lacks {', '.join(sorted(missing))}")
         self.network = network
@@ -71,8 +71,7 @@ class StreetHours:
         self._start_s = frame["time"].dt.epoch("ms").to_numpy() / 1000
         self._values = np.array([frame[name].to_numpy() for name in _FIGURES], np.float64)
         self._values = self._values.reshape(len(_FIGURES), -1)
-        most = "devices_high" if "devices_high" in frame.columns else "passages_high"
-        self._most = frame[most].to_numpy().astype(np.float64)
+        self._most = frame["devices_high"].to_numpy().astype(np.float64)
 
     def __repr__(self) -> str:
         """Return the size."""

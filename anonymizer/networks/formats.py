@@ -15,7 +15,6 @@ from anonymizer.networks.grids import grid
 from anonymizer.networks.layers import joined
 from anonymizer.networks.line_layers import LINE_ENDINGS, load_lines
 from anonymizer.networks.osm import OSM_ENDINGS, load_osm
-from anonymizer.networks.ppm_edges import load_edges
 from anonymizer.networks.speeds import PROFILES, Profile
 from anonymizer.unfolding import check_unfolding
 
@@ -52,7 +51,6 @@ _FILES: dict[str, Callable[..., RoadNetwork]] = {
     ".net.xml": _sumo,
     ".net.xml.gz": _sumo,
     **dict.fromkeys(OSM_ENDINGS, load_osm),
-    ".edges": load_edges,
     **dict.fromkeys(LINE_ENDINGS, load_lines),
 }
 _TABLE_ENDINGS = (".parquet", ".csv")
@@ -81,7 +79,6 @@ def load_network(
     | `*.gpkg`, `.geojson`, `.shp` | lines, which are roads |
     | `walk:FILE`, `cycle:FILE`, `streets:FILE`, `water:FILE` | other ways of such an extract |
     | `*.net.xml`, `.gz` | a SUMO network |
-    | `*.edges` | a map of the US DOT's privacy protection module |
     | `PREFIX` | the tables `PREFIX_nodes` and `PREFIX_edges`, `.parquet` or `.csv` |
     | `h3:RES:S,W,N,E`, `h3:RES:FILE.geojson` | H3 cells of a box or of polygons |
     | `grid:RxC` | a grid of R rows and C columns |

@@ -121,7 +121,7 @@ class CountSettings(Group):
                 " device_intervals"
             )
         if self.streets_s and self.has_noise:
-            raise ValueError('counts: streets_s needs privacy = "k"; see `anonymizer traffic`')
+            raise ValueError('counts: streets_s needs privacy = "k"')
         if self.trip_areas > self.cells:
             raise ValueError("counts: trip_areas must not exceed cells")
         return self

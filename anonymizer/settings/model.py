@@ -64,7 +64,7 @@ class NetworkSettings(Group):
     """The road network that positions are located on."""
 
     source: str = "city:10000"
-    """A file (OpenStreetMap, GraphML, GeoPackage, SUMO .net.xml, .edges), a prefix PREFIX of
+    """A file (OpenStreetMap, GraphML, GeoPackage, SUMO .net.xml), a prefix PREFIX of
     PREFIX_nodes and PREFIX_edges (parquet or csv), `walk:`, `cycle:`, `streets:` or `water:` and a
     file of OpenStreetMap, `h3:RESOLUTION:AREA` (places without roads), `grid:ROWSxCOLUMNS` or
     `city:NODES`. Several, joined by ` + `, for devices of several kinds: see `inputs.network`."""

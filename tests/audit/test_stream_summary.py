@@ -1,6 +1,5 @@
 """The summary of `audit stream`: every promise of the mode, beside guessing, with intervals."""
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +48,6 @@ class Printed(NamedTuple):
     """What the command prints and writes."""
 
     screen: str
-    latex: str
     report: AuditReport
 
 
@@ -60,12 +58,12 @@ def printed(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     command = [
         "audit", "stream", str(files["trace.csv"]), str(files["pub.jsonl"]),
         "--network", NETWORK, "--auditor-map", str(files["map.jsonl"]),
-        "--latex", str(folder / "t.tex"), "--json", str(folder / "r.json"),
+        "--json", str(folder / "r.json"),
     ]  # fmt: skip
     result = CliRunner().invoke(app, command, env={"COLUMNS": "120"})
     assert result.exit_code == 0, result.output
     report = AuditReport.model_validate_json((folder / "r.json").read_text())
-    return Printed(result.output, (folder / "t.tex").read_text(), report)
+    return Printed(result.output, report)
 
 
 @pytest.fixture(scope="module")
@@ -104,12 +102,8 @@ def test_each_row_has_an_interval_that_holds_what_was_found(short: AuditReport) 
         assert row.control is not None or row.question in {"sound", "k"} or row.found is None
 
 
-def test_the_command_prints_a_summary_of_one_screen_and_a_latex_table(printed: Printed) -> None:
+def test_the_command_prints_a_summary_of_one_screen(printed: Printed) -> None:
     assert len(printed.screen.splitlines()) <= 50
-    lines = printed.latex.splitlines()
-    columns = len(re.findall("[lr]", lines[0].removeprefix(r"\begin{tabular}")))
-    rows = [line for line in lines if line.endswith(r"\\")]
-    assert {line.count(" & ") + 1 for line in rows} == {columns}
 
 
 @given(st.integers(1, 500), st.floats(0, 1))

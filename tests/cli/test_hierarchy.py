@@ -32,28 +32,24 @@ def test_intervals_of_a_number_are_published_by_their_labels(table: Path, tmp_pa
     assert labels <= known
 
 
-def test_quantiles_declared_domains_and_missing_values_are_heeded(
-    table: Path, tmp_path: Path
-) -> None:
+def test_declared_domains_and_missing_values_are_heeded(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "h.csv"
-    done = anonymizer("hierarchy", table, "n", "--quantiles", "4", "--out", out)
+    done = anonymizer("hierarchy", table, "n", "--width", "15", "--out", out)
     assert done.returncode == 0, done.stderr
     lines = [line.split(";") for line in out.read_text().splitlines()]
     assert [line[0] for line in lines] == [str(x) for x in range(1, 60)]
-    assert len({line[1] for line in lines}) == 4
+    assert [lines[0][1], lines[-1][1]] == ["[1-14]", "[45-59]"]
     done = anonymizer(
-        *("hierarchy", table, "dose, mg", "--intervals", "2", "--domain", "0:4:0.5", "--out", out)
+        *("hierarchy", table, "dose, mg", "--width", "2", "--domain", "0:4:0.5", "--out", out)
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split(";") for line in out.read_text().splitlines()]
-    assert [line[1] for line in lines] == ["[0-1.5]"] * 4 + ["[2-4]"] * 5
+    assert [line[1] for line in lines] == ["[0-1.5]"] * 4 + ["[2-3.5]"] * 4 + ["*"]
 
 
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (["age", "--width", "5", "--intervals", "3"], "one of width, intervals and quantiles"),
-        (["age"], "one of width, intervals and quantiles"),
         (["age", "--width", "0"], "width: must be a number above 0"),
         (["age", "--width", "x"], "width: must be a number above 0"),
         (["job", "--width", "5"], "column job: holds no numbers"),

@@ -7,8 +7,6 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from anonymizer.app.gateway.api import toll_queries
 from anonymizer.app.gateway.declared_streams import declared_streams
 from anonymizer.settings.json_schema import json_schema
@@ -71,56 +69,6 @@ def test_check_warns_where_two_streams_take_one_value_from_a_topic(tmp_path: Pat
     refused = anonymizer("check", "-c", out)
     assert refused.returncode == 2
     assert "a and b publish speed of the same vehicles" in refused.stderr
-
-
-PROPERTIES = """
-# of an operator
-privacy.filter.velocity=OFF
-privacy.filter.geofence=ON
-privacy.filter.geofence.mapfile=/maps/a b.edges
-privacy.topic.consumer=in
-privacy.topic.producer=out
-group.id=mine
-metadata.broker.list=kafka:9092
-"""
-
-
-def test_settings_like_those_of_the_privacy_protection_module(tmp_path: Path) -> None:
-    shipped = tomllib.loads(anonymizer("init", "--like", "ppm", "--out", "-").stdout)
-    assert shipped["inputs"][0]["topic"] == "kafka:topic.OdeBsmJson"
-    assert shipped["inputs"][0]["echo"] == "topic.FilteredOdeBsmJson"
-    assert shipped["inputs"][0]["within"] == {"speed_mps": [2.235, 35.763]}
-    assert shipped["network"]["source"] == "CO-Motorways.edges"
-    theirs, out = tmp_path / "ppm.properties", tmp_path / "gateway.toml"
-    theirs.write_text(PROPERTIES)
-    assert anonymizer("init", "--like", theirs, "--out", out).returncode == 0
-    settings = load_settings(out)
-    assert settings.network.source == "/maps/a b.edges"
-    assert (settings.kafka.servers, settings.kafka.group) == ("kafka:9092", "mine")
-    [found] = settings.inputs
-    assert (found.kafka, found.echo, found.within) == ("in", "out", {})
-    assert not found.ids_change_s
-    assert found.ids_live_s == 300.0
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("geofence=ON", "geofence=OFF", "--network: is needed"),
-        ("group.id=mine", "", "lack group.id"),
-        ("velocity=OFF", "velocity=ON\nprivacy.filter.velocity.min=fast", "is no number"),
-        ("consumer=in", "consumer=a/b", "topic of Kafka"),
-    ],
-)
-def test_properties_that_cannot_be_taken_over_are_named(
-    tmp_path: Path, old: str, new: str, why: str
-) -> None:
-    theirs, out = tmp_path / "ppm.properties", tmp_path / "gateway.toml"
-    theirs.write_text(PROPERTIES.replace(old, new))
-    told = anonymizer("init", "--like", theirs, "--out", out)
-    assert told.returncode == 2
-    assert why in told.stderr
-    assert not out.exists()
 
 
 def test_a_topic_of_all_devices_is_stated_by_options_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`anonymizer init --like` in place of the privacy protection module, on a real Kafka."""
+"""The recipe in place of the privacy protection module, on a real Kafka."""
 
 import json
 import random
@@ -17,14 +17,14 @@ from anonymizer.codecs import CODECS
 from anonymizer.codecs.coarse import short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.networks import load_network
-from tests.cli.support import anonymizer
 from tests.cluster.bsm import MESSAGE, bsm
 from tests.cluster.gateways import accounts
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Processes, processes, wait_until
 
+RECIPES = Path(__file__).parents[2] / "docs" / "recipes.md"
 REGIONS = "topic.CloakedPositions"
-"""As the file of settings names it."""
+"""As the recipe names it."""
 N_PARTS = 2
 N_DEVICES = 60
 N_ROUNDS = 12
@@ -34,20 +34,6 @@ N_ROUNDS = 12
 def gateways(tmp_path: Path) -> Iterator[Processes]:
     with processes(tmp_path) as running:
         yield running
-
-
-def write_map(path: Path) -> list[tuple[float, float]]:
-    """Write a grid of motorways as a map of edges; return the places of its junctions."""
-    network = load_network("grid:10x10")
-    places = list(zip(network.lat.tolist(), network.lon.tolist(), strict=True))
-    lines = ["type,id,geography,attributes"]
-    for at in range(100):
-        for other in (at + 1 if at % 10 < 9 else at, at + 10 if at < 90 else at):
-            if other != at:
-                ends = ":".join(f"{n};{places[n][0]};{places[n][1]}" for n in (at, other))
-                lines.append(f"edge,{len(lines)},{ends},way_type=motorway:way_id=M")
-    path.write_text("\n".join(lines) + "\n")
-    return places
 
 
 def read_all(address: str, topic: str) -> list[Any]:
@@ -101,22 +87,21 @@ def test_a_drop_in_reads_and_writes_the_topics_of_the_module_with_its_filters_an
     made = admin.create_topics([NewTopic(topic, N_PARTS) for topic in (raw, out, REGIONS)])
     for each in made.values():
         each.result()
-    places = write_map(tmp_path / "roads.edges")
-    theirs, config = tmp_path / "ppmBsm.properties", tmp_path / "gateway.toml"
-    theirs.write_text(f"""
-privacy.filter.velocity=ON
-privacy.filter.velocity.min=2.235
-privacy.filter.velocity.max=35.763
-privacy.filter.geofence=ON
-privacy.filter.geofence.mapfile={tmp_path}/roads.edges
-privacy.topic.consumer={raw}
-privacy.topic.producer={out}
-group.id={prefix}
-metadata.broker.list={kafka.address}
-""")
-    assert anonymizer("init", "--like", theirs, "--out", config).returncode == 0
+    network, config = load_network("grid:10x10"), tmp_path / "gateway.toml"
+    places = list(zip(network.lat.tolist(), network.lon.tolist(), strict=True))
+    recipe = RECIPES.read_text().split("privacy protection module", 1)[1]
+    text = recipe.split("```toml\n", 1)[1].split("```", 1)[0]
+    for written, here in (
+        ("roads.osm.pbf", "grid:10x10"),
+        ("KAFKA:9092", kafka.address),
+        ("PPM_BSM", prefix),
+        ("topic.OdeBsmJson", raw),
+        ("topic.FilteredOdeBsmJson", out),
+    ):
+        assert written in text
+        text = text.replace(written, here)
     # Port 8080 may be taken, and a loaded machine delays messages.
-    config.write_text(config.read_text() + '[http]\nhost = ""\n[presence]\nmax_behind_s = 100\n')
+    config.write_text(text + '[http]\nhost = ""\n[presence]\nmax_behind_s = 100\n')
     gateways.start("one", "anonymizer", "serve", "-c", str(config))
     wait_until(lambda: "broker connected" in gateways.said("one"), "ready")
     drive(kafka.address, raw, places)

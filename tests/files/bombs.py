@@ -221,7 +221,6 @@ FORMATS: dict[str, tuple[Callable[..., Path], tuple[Callable[[Path], object], ..
     "osm": (_text_bomb(".osm.gz", lambda r: _xml(r, 30 * MB, "osm", _OSM)), (load_network,)),
     "osm.bz2": (_text_bomb(".osm.bz2", lambda r: _xml(r, 20 * MB, "osm", _OSM)), (load_network,)),
     "sumo": (_text_bomb(".net.xml.gz", lambda r: _xml(r, 20 * MB, "net", _SUMO)), (load_network,)),
-    "edges": (_text_bomb(".edges", lambda r: _csv(r, 20 * MB)), (load_network,)),
     "json": (_text_bomb(".json", lambda r: _json(r, 20 * MB)), (read_hierarchies,)),
     "geojson": (_geojson_bomb, (_h3,)),
     "hierarchy": (_text_bomb(".csv", lambda r: _csv(r, 20 * MB)), (read_hierarchy,)),

@@ -69,7 +69,6 @@ def test_each_whole_hour_is_told_once_and_as_from_the_recording() -> None:
         NETWORK,
         driven.settings,
         every_s=HOUR,
-        most=1,
         rng=np.random.default_rng(0),
     )
     columns = [as_json(column) for column in recorded.columns.values()]

@@ -145,8 +145,8 @@ WRONG = [
     ),
     ("[Tick]\ninterval_s=1\n", "Tick: there is no such setting; did you mean [tick]?"),
     (
-        "[broker]\nreceiving_process=true\n",
-        "broker.receiving_process: there is no such setting; it was removed: delete it",
+        "[broker]\nreceive_maximum=9\n",
+        "broker.receive_maximum: there is no such setting; it is 2000: delete it",
     ),
     (
         "[tick]\nInterval_S=1\n",

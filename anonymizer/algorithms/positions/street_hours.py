@@ -10,12 +10,9 @@ Numbers of devices are rounded down to multiples of k. How many passages they ma
 a stretch is not published: more passages than devices would tell that they were on several roads.
 Each device counts alike in a mean. How much speeds in a stretch differ is published with its mean,
 because an error bar of a road needs it.
-
-With differential privacy the stretches are the same whatever the traffic, a device adds at most so
-many passages to a period, and each number has noise.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -29,8 +26,6 @@ MOST_SPEED_MPS = 40.0
 """Faster passages count as this fast, so that one of them cannot move a mean by much."""
 SPEED_STEP_MPS = 0.5
 """Means are rounded to this, spreads up to it."""
-FINE = 64
-"""Numbers with noise are in steps of one over this: a speed is a part of a device."""
 _ALL, _AREA, _STRETCH, _SPEED = range(4)
 """Kinds of figures that have thresholds."""
 _EXACT = 2.0**20
@@ -267,46 +262,3 @@ def mean_and_spread(device: IntArray, speed: FloatArray, *, alone: bool) -> tupl
     square = 0.0 if alone else float(np.average((speed - mean) ** 2, weights=weight).round(9))
     steps = np.round(mean / SPEED_STEP_MPS), np.ceil(np.sqrt(square) / SPEED_STEP_MPS)
     return float(steps[0]) * SPEED_STEP_MPS, float(steps[1]) * SPEED_STEP_MPS
-
-
-def at_most(passages: Passages, period: IntArray, most: int, rng: np.random.Generator) -> BoolArray:
-    """Return which passages are counted: of each device and period, so many random ones.
-
-    Parameters
-    ----------
-    period
-        Of each passage, shape (passages,).
-    """
-    order = np.lexsort((rng.random(len(period)), passages.device, period))
-    owner = np.stack([period[order], passages.device[order]])
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = (np.diff(owner, axis=1) != 0).any(axis=0)
-    start = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
-    counted = np.zeros(len(order), np.bool_)
-    counted[order] = np.arange(len(order)) - start < most
-    return counted
-
-
-def noisy_sums(
-    passages: Passages,
-    intervals: IntArray,
-    n_stretches: int,
-    noise: Callable[[Sequence[int]], list[int]],
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return passages, those with a speed and the sum of their speeds, each with noise.
-
-    Roads of `passages` are stretches, so that a device is on each once; `intervals`: all that are
-    published, rising; `noise` returns whole numbers with noise that hides what a passage changes:
-    three numbers, by `FINE` each at most. Shapes (intervals, stretches); the last in metres a
-    second.
-    """
-    cell = np.searchsorted(intervals, passages.interval) * n_stretches + passages.road
-    moving = (~np.isnan(passages.speed_mps)).astype(np.float64)
-    share = np.rint(np.nan_to_num(passages.speed_mps) / MOST_SPEED_MPS * FINE)
-    size = len(intervals) * n_stretches
-    sums = [
-        np.bincount(cell, each, size) for each in (np.full(len(cell), FINE), FINE * moving, share)
-    ]
-    noisy = np.array(noise(np.concatenate(sums).astype(np.int64).tolist())) / FINE
-    n, n_moving, speed = noisy.reshape(3, len(intervals), n_stretches)
-    return n, n_moving, speed * MOST_SPEED_MPS

@@ -12,27 +12,6 @@ def by_width(values: Sequence[Decimal], width: Decimal) -> list[int]:
     return [int((value / width).to_integral_value("ROUND_FLOOR")) for value in values]
 
 
-def by_number(values: Sequence[Decimal], n: int) -> list[int]:
-    """Return the interval of each value, of n equally wide ones between the ends; rising values."""
-    lo, span = values[0], values[-1] - values[0]
-    return [min(int((value - lo) * n / span), n - 1) if span else 0 for value in values]
-
-
-def by_quantiles(times: Sequence[int], n: int) -> list[int]:
-    """Return the interval of each value, of at most n that hold about equally many records.
-
-    Parameters
-    ----------
-    times
-        How many records have each value, rising values.
-    """
-    total, below, found = sum(times), 0, []
-    for each in times:
-        found.append(min((2 * below + each) * n // (2 * total), n - 1) if total else 0)
-        below += each
-    return found
-
-
 def branches_of(
     leaves: Sequence[str], interval: Sequence[int], *, n_levels: int, joined: int
 ) -> tuple[Branch, ...]:

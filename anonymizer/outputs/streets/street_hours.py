@@ -13,12 +13,9 @@ from anonymizer.algorithms.positions.recorded_trips import trips_of
 from anonymizer.algorithms.positions.secret_thresholds import SecretThresholds
 from anonymizer.algorithms.positions.spanning_forest import parts_of
 from anonymizer.algorithms.positions.street_hours import (
-    FINE,
     MOST_SPEED_MPS,
     SPEED_STEP_MPS,
     Passages,
-    at_most,
-    noisy_sums,
     passages_of,
     stretches_of,
 )
@@ -28,7 +25,6 @@ from anonymizer.domain.protection import TripRule
 from anonymizer.domain.trace import Trace, check_one_network
 from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.networks.roads import roads_of
-from anonymizer.outputs.counts.gaussian_noise import GaussianNoise
 from anonymizer.outputs.windows import promised_k
 from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.settings import Settings, zones_of
@@ -38,8 +34,6 @@ _SIGMAS = 1.959964
 """Standard errors of an interval of 95 %."""
 _NEIGHBOURHOOD = 256
 """Roads among which those of equal speed follow each other."""
-_TOLD = 4.0
-"""With noise, speeds are published where devices exceed it so many times."""
 
 
 class StreetHourTable(NamedTuple):
@@ -51,16 +45,15 @@ class StreetHourTable(NamedTuple):
         By name, of equal length; `time` is where the hour begins.
     geometry
         The roads of each stretch, as GeoJSON.
-    n_off, n_private, n_over
-        Positions that are near no road, or in a privacy zone or near the end of a trip; and, with
-        differential privacy, passages beyond the bound. For the operator alone.
+    n_off, n_private
+        Positions that are near no road, or in a privacy zone or near the end of a trip. For the
+        operator alone.
     """
 
     columns: Mapping[str, Any]
     geometry: list[Geometry]
     n_off: int
     n_private: int
-    n_over: int
 
 
 class Streets(NamedTuple):
@@ -89,7 +82,6 @@ def street_hours(
     settings: Settings,
     *,
     every_s: float,
-    most: int,
     rng: np.random.Generator,
 ) -> StreetHourTable:
     """Return how many devices passed on each street in each hour, and how fast.
@@ -99,58 +91,37 @@ def street_hours(
     trace
         True positions.
     settings
-        The promise is that of `counts`: `privacy`, `k` (and `region.k_extra`), `epsilon`, `delta`
-        and `period_s`. Positions in `zones` are left out, and with `trips.enabled` those near the
-        ends of trips.
+        The promise is `counts.k`, and `region.k_extra`. Positions in `zones` are left out, and with
+        `trips.enabled` those near the ends of trips.
     every_s
         Length of an hour.
-    most
-        With differential privacy: most passages of a device in a period. The stretches are then
-        as many as `counts.cells`.
     rng
-        Chooses which passages of a device are counted, if there are more.
+        Draws the secret of the thresholds, with `region.k_extra`.
 
     Raises
     ------
     InputError
-        If the trace names nodes, or its ids change: k would not be of devices.
+        If the trace names nodes, its ids change, so that k would not be of devices, or the settings
+        ask for differential privacy.
     GuaranteeError
         If a figure is about fewer than k devices.
     """
+    if settings.counts.has_noise:
+        raise InputError('traffic: is published with k alone; set counts.privacy to "k" for it')
     private = _is_private(trace, settings)
     streets = streets_of(network)
-    counts, n_places = settings.counts, len(streets.road_at)
-    size = 1
-    if counts.privacy == "dp":
-        size = -(-n_places // min(counts.cells, n_places))
     at = _place_of(trace, network, settings, streets)
-    passages = _passages(trace, settings, np.where(private, -1, at // size), every_s)
-    n_over = 0
-    between = np.floor(trace.ts[[0, -1]] / every_s).astype(np.int64)
-    if counts.privacy == "dp":
-        per = round(counts.period_s / every_s)
-        if per < 1 or abs(per * every_s - counts.period_s) > 1e-6 * counts.period_s:
-            raise InputError("traffic: counts.period_s must be a multiple of --every")
-        bounded = _bounded(passages, between, per, most, rng)
-        n_over = len(passages.road) - len(bounded.passages.road)
-        noise = GaussianNoise(
-            epsilon=counts.epsilon,
-            delta=counts.delta,
-            n_releases=most,
-            n_changed=3 * FINE**2,
-        )
-        columns, rows = _noisy(bounded, np.arange(n_places).reshape(-1, size), noise)
-        said = f"epsilon={counts.epsilon:g}, delta={counts.delta:g} in {counts.period_s:g} s"
-    else:
-        k = promised_k(settings)
-        intervals = range(int(between[0]), int(between[1]) + 1)
-        off = int(((at < 0) & ~private).sum())
-        secret = rng.bytes(32) if settings.region.k_extra else None
-        safe = safe_hours(passages, intervals, streets, k=k, every_s=every_s, secret=secret)
-        return StreetHourTable(*safe, off, int(private.sum()), 0)
-    off = int(((at < 0) & ~private).sum())
-    shown = _shown(columns, rows, streets, every_s=every_s, privacy=said)
-    return StreetHourTable(*shown, off, int(private.sum()), n_over)
+    passages = _passages(trace, settings, np.where(private, -1, at), every_s)
+    first, last = np.floor(trace.ts[[0, -1]] / every_s).astype(np.int64).tolist()
+    shown = safe_hours(
+        passages,
+        range(first, last + 1),
+        streets,
+        k=promised_k(settings),
+        every_s=every_s,
+        secret=rng.bytes(32) if settings.region.k_extra else None,
+    )
+    return StreetHourTable(*shown, int(((at < 0) & ~private).sum()), int(private.sum()))
 
 
 def safe_hours(
@@ -173,21 +144,10 @@ def safe_hours(
     """
     columns, rows = _safe(passages, intervals, streets.road_at >= 0, k, secret)
     _check(passages, columns, rows, k, SecretThresholds(secret).most_more(k))
-    return _shown(columns, rows, streets, every_s=every_s, privacy=f"k={k}")
-
-
-def _shown(
-    columns: dict[str, Any],
-    rows: Sequence[IntArray],
-    streets: Streets,
-    *,
-    every_s: float,
-    privacy: str,
-) -> tuple[dict[str, Any], list[Geometry]]:
     shown = {
         "time": np.round(columns.pop("interval") * every_s * 1000).astype("datetime64[ms]"),
         "every_s": np.full(len(rows), every_s),
-        "privacy": [privacy] * len(rows),
+        "privacy": [f"k={k}"] * len(rows),
         **_drawn(streets, rows),
         **columns,
     }
@@ -300,75 +260,6 @@ def _safe(
         "speed_spread": spread,
     }
     return columns, rows
-
-
-class _Bounded(NamedTuple):
-    """Passages of which a device adds a bounded number to each period, and all intervals of these.
-
-    Intervals without traffic are published like others, over whole periods.
-    """
-
-    passages: Passages
-    intervals: IntArray
-
-
-def _bounded(
-    passages: Passages, between: IntArray, per: int, most: int, rng: np.random.Generator
-) -> _Bounded:
-    """Return what is counted.
-
-    Parameters
-    ----------
-    between
-        First and last interval of the recording.
-    per
-        Intervals of a period.
-    """
-    first, last = (between // per).tolist()
-    counted = at_most(passages, passages.interval // per, most, rng)
-    return _Bounded(passages.at(counted), np.arange(first * per, (last + 1) * per))
-
-
-def _noisy(
-    bounded: _Bounded, stretches: IntArray, noise: GaussianNoise
-) -> tuple[dict[str, Any], list[IntArray]]:
-    """Return columns, and the places of each row."""
-    n_stretches = len(stretches)
-    n, moving, speed = (
-        each.ravel()
-        for each in noisy_sums(bounded.passages, bounded.intervals, n_stretches, noise.added_to)
-    )
-    sd = noise.scale / FINE
-    told = moving >= _TOLD * sd
-    mean = np.divide(speed, moving, out=np.full(len(n), np.nan), where=told)
-    mean = np.clip(mean, 0.0, MOST_SPEED_MPS)
-    # The sum of the speeds has the noise of as many devices at the highest speed.
-    low, high = _ratio(speed, moving, sd * MOST_SPEED_MPS, sd, told)
-    reach = _SIGMAS * sd
-    return {
-        "interval": np.repeat(bounded.intervals, n_stretches),
-        "passages": n,
-        "passages_low": np.ceil(np.maximum(n - reach, 0.0)).astype(np.int64),
-        "passages_high": np.floor(np.maximum(n + reach, 0.0)).astype(np.int64),
-        "speed_mps": mean,
-        "speed_low": low,
-        "speed_high": high,
-    }, list(stretches) * len(bounded.intervals)
-
-
-def _ratio(
-    over: FloatArray, under: FloatArray, sd_over: float, sd_under: float, told: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of a ratio of two numbers with independent normal noise, by Fieller."""
-    square = _SIGMAS**2
-    a = np.where(told, under**2 - square * sd_under**2, np.nan)
-    b = over * under
-    c = over**2 - square * sd_over**2
-    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-    return (
-        np.clip((b - root) / a, 0.0, MOST_SPEED_MPS),
-        np.clip((b + root) / a, 0.0, MOST_SPEED_MPS),
-    )
 
 
 def _check(

@@ -10,16 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.street_hours import (
-    FINE,
     MOST_SPEED_MPS,
     SPEED_STEP_MPS,
     Passages,
-    at_most,
-    noisy_sums,
     passages_of,
     stretches_of,
 )
-from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.arrays import FloatArray
 
 DEGREE_M = 111_194.93  # of latitude, on the sphere of `geodesy`
 
@@ -152,53 +149,3 @@ def test_no_reader_can_prove_that_fewer_than_k_devices_passed_somewhere(k: int) 
         told[:] = map(min, told, n_on)
     assert len(fewest) > 5
     assert all(n == 0 or n >= k for told in fewest.values() for n in told)
-
-
-def test_of_each_device_and_period_so_many_passages_are_counted() -> None:
-    rows = [(i, road, d, 1.0) for i in range(4) for road in range(5) for d in range(3)]
-    found = passages(*rows)
-    period = found.interval // 2
-    counted = at_most(found, period, 7, np.random.default_rng(3))
-    n: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for owner in zip(period[counted].tolist(), found.device[counted].tolist(), strict=True):
-        n[owner] += 1
-    assert set(n.values()) == {7}
-    assert len(n) == 6
-    again = at_most(found, period, 7, np.random.default_rng(4))
-    assert (counted != again).any()
-    assert at_most(found, period, 10, np.random.default_rng(3)).all()
-    assert len(at_most(passages(), np.zeros(0, np.int64), 1, np.random.default_rng(0))) == 0
-
-
-def exact(found: Passages) -> IntArray:
-    """Return what noise is added to."""
-    told: list[int] = []
-
-    def none(numbers: Sequence[int]) -> list[int]:
-        told.extend(numbers)
-        return list(told)
-
-    noisy_sums(found, np.arange(2), 4, none)
-    return np.array(told)
-
-
-@given(
-    st.sets(st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 3)), max_size=20),
-    st.floats(0, MOST_SPEED_MPS),
-)
-def test_a_device_changes_no_more_than_the_noise_hides(
-    found: set[tuple[int, int, int]], speed: float
-) -> None:
-    everybody = passages(*((*row, speed) for row in found))
-    without = everybody.at(everybody.device != 0)
-    n = len(everybody.road) - len(without.road)
-    change = exact(everybody) - exact(without)
-    assert change @ change <= n * 3 * FINE**2
-
-
-def test_sums_without_noise_are_devices_and_metres_a_second() -> None:
-    found = passages((0, 1, 0, 10.0), (0, 1, 1, np.nan), (1, 3, 1, 40.0))
-    n, moving, speed = noisy_sums(found, np.arange(2), 4, list)
-    assert (n[0].tolist(), n[1].tolist()) == ([0, 2, 0, 0], [0, 0, 0, 1])
-    assert (moving[0, 1], moving[1, 3]) == (1, 1)
-    assert (speed[0, 1], speed[1, 3]) == (10, 40)

@@ -1,19 +1,12 @@
-from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.attributes import ambiguous, numbers
-from anonymizer.algorithms.records.interval_hierarchy import (
-    branches_of,
-    by_number,
-    by_quantiles,
-    by_width,
-)
+from anonymizer.algorithms.records.interval_hierarchy import branches_of, by_width
 
 VALUES = st.lists(st.integers(-30, 30), min_size=1, max_size=25, unique=True).map(sorted)
 
@@ -27,19 +20,14 @@ def test_intervals_of_a_width_begin_at_its_multiples_and_are_joined_level_by_lev
     assert branches[-1] == ("31", "[30-31]", "[20-31]", "*")
 
 
-@given(VALUES, st.integers(1, 12), st.integers(1, 4), st.integers(2, 3), st.integers(0, 2))
+@given(VALUES, st.integers(1, 12), st.integers(1, 4), st.integers(2, 3))
 def test_every_node_holds_its_label_and_the_product_reads_every_hierarchy(
-    values: list[int], n: int, n_levels: int, joined: int, how: int
+    values: list[int], n: int, n_levels: int, joined: int
 ) -> None:
-    decimals = [Decimal(x) for x in values]
-    ways = [
-        by_width(decimals, Decimal(n)),
-        by_number(decimals, n),
-        by_quantiles([1] * len(values), n),
-    ]
-    assert all(a <= b for a, b in pairwise(ways[how]))
+    interval = by_width([Decimal(x) for x in values], Decimal(n))
+    assert all(a <= b for a, b in pairwise(interval))
     leaves = [str(x) for x in values]
-    branches = branches_of(leaves, ways[how], n_levels=n_levels, joined=joined)
+    branches = branches_of(leaves, interval, n_levels=n_levels, joined=joined)
     assert [branch[0] for branch in branches] == leaves
     assert {branch[-1] for branch in branches} == {"*"}
     assert ambiguous(branches) is None
@@ -49,30 +37,3 @@ def test_every_node_holds_its_label_and_the_product_reads_every_hierarchy(
         assert [x for x in values if own[0] <= x <= own[-1]] == own
     attribute = numbers("x", np.array(values, float), branches=branches)
     assert attribute.hierarchy is not None
-
-
-@given(VALUES, st.integers(2, 8))
-def test_n_intervals_are_at_most_n_and_equally_wide(values: list[int], n: int) -> None:
-    found = by_number([Decimal(x) for x in values], n)
-    span = values[-1] - values[0]
-    for value, interval in zip(values, found, strict=True):
-        assert 0 <= interval < n
-        assert interval * span <= (value - values[0]) * n <= (interval + 1) * span
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(2, 6))
-def test_a_quantile_holds_a_value_more_than_its_part_of_the_records_at_most(
-    times: list[int], n: int
-) -> None:
-    found = by_quantiles(times, n)
-    held: Counter[int] = Counter()
-    for interval, each in zip(found, times, strict=True):
-        assert 0 <= interval < n
-        held[interval] += each
-    assert all(each <= sum(times) / n + max(times) for each in held.values())
-
-
-@pytest.mark.parametrize("times", [[0, 0], [5]])
-def test_one_value_or_none_is_one_interval(times: list[int]) -> None:
-    assert len(set(by_quantiles(times, 4))) == 1
-    assert by_number([Decimal(3)], 4) == [0]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms import noisy_density
-from anonymizer.algorithms.noisy_density import NoisyDensity
 from anonymizer.algorithms.region_density import CLOSE, MOST_ROUNDS
+from experiments import noisy_density
+from experiments.noisy_density import NoisyDensity
 
 # Nodes a kilometre apart are cells of their own.
 X_M = np.array([0.0, 1000.0, 2000.0, 0.0])

@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 from scipy.spatial import cKDTree
 
-from anonymizer.algorithms.noisy_density import NoisyDensity
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.releases.observed import tangent_plane
 from anonymizer.audit.case import Reports
@@ -16,6 +15,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.outputs.counts.counted_devices import CountedDevices
 from anonymizer.outputs.counts.safe_messages import CountsMessage, SafeMessages
 from anonymizer.settings import CountSettings
+from experiments.noisy_density import NoisyDensity
 
 _HOUR_S = 3600.0
 _COUNT_TICK_S = 1.0
