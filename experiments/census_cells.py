@@ -36,6 +36,7 @@ from anonymizer.audit.attacks.tracking import (
     HORIZONS_MIN,
     HeardRelease,
     believe,
+    cells_shown,
     close_to,
     most_exposed_tenth,
     steps_of,
@@ -237,6 +238,7 @@ def near_of_cells(
             start=stretch.place[0, stretch.targets].astype(np.int64),
             enter=n_before,
             at=n_before + stretch.at,
+            cell_of=cells_shown(network),
         )
         found.append(_near(network, stretch, belief))
     return np.concatenate(found)

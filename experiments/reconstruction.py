@@ -15,7 +15,13 @@ import numpy as np
 
 from anonymizer.algorithms.releases.observed import tangent_plane
 from anonymizer.audit import Case
-from anonymizer.audit.attacks.tracking import HINDSIGHT_S, HeardRelease, believe, steps_of
+from anonymizer.audit.attacks.tracking import (
+    HINDSIGHT_S,
+    HeardRelease,
+    believe,
+    cells_shown,
+    steps_of,
+)
 from anonymizer.audit.mathematics.following import follow
 from anonymizer.audit.mathematics.motion import Motion
 from anonymizer.audit.publications import counting_times
@@ -154,6 +160,7 @@ def paths_from_counts(fleet: Fleet) -> Paths:
                 start=stretch.place[0, stretch.targets].astype(np.int64),
                 enter=0,
                 at=stretch.at,
+                cell_of=cells_shown(case.network),
                 look_back=True,
             )
             assert later is not None  # noqa: S101  it looks back

@@ -78,7 +78,8 @@ class RegionSettings(Group):
     """How many devices share the place as which a member is published, the member included: those
     where it stands, and one for each other node of the place at which there are any. More make
     regions larger and devices harder to follow. One device more, counted likewise, shares the area
-    around the place, three of the smallest places large, or the place itself if it is larger. 1:
+    around the place, three of the smallest places large, or the place itself if it is larger. In
+    `session` half as many more where a quarter of the published devices or more stand still. 1:
     places are as small as `min_nodes` allows (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary

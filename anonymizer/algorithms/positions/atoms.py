@@ -228,6 +228,10 @@ class Company(NamedTuple):
         """Return what to ask for so that this is left without so many devices of the adversary."""
         return Company(self.place_devices + k_extra, self.area_devices + k_extra)
 
+    def where_many_stand(self) -> "Company":
+        """Return half as many devices more; one that needs no company still needs none."""
+        return Company(*(n + n // 2 for n in self))
+
 
 def lowest_shared_level(
     levels: Levels, n_at: IntArray, place: Int32Array, company: Company

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.releases.observed import Observed, tangent_plane
 from anonymizer.algorithms.releases.pieces import (
     PieceRegions,
@@ -48,6 +49,8 @@ STEP_S = 10.0
 moves in a step are more regular than as many steps with one move each."""
 NODES_PER_CELL = 6
 """Nodes in a cell of the raw positions, on average: as in the smallest regions of the gateway."""
+NODES_SHOWN = 20
+"""Nodes in a cell whose devices the release shows, on average: those within `NEAR_M`, about."""
 N_COUNTED_TICKS = 60
 """Ticks at which devices in pieces are counted."""
 MOST_TIMES_NONE = 2.0
@@ -295,6 +298,7 @@ def believe(
     The parameters are those of `beliefs`; a belief has shape (targets, steps `at`, nodes).
     """
     read = _readings(heard.observed, network, heard.class_of, piece_of, nodes_per_cell)
+    cell_of = cells_shown(network)
     for stretch in chosen:
         start = stretch.place[0, stretch.targets].astype(np.int64)
         n_present = (stretch.place >= 0).sum(axis=1)
@@ -308,15 +312,21 @@ def believe(
         places = partial(_places, truth, heard.observed)
         if placebo is not None and "placebo" in adversaries:
             said = _groups(placebo, piece_of, heard.observed, stretch)
-            believed["placebo"], _ = _followed(said, motion, stretch, places)
+            believed["placebo"], _ = _followed(said, motion, stretch, places, cell_of)
         if "followed" in adversaries:
             said = _groups(heard, piece_of, heard.observed, stretch)
             believed["followed"], hindsight = _followed(
-                said, motion, stretch, places, look_back="hindsight" in adversaries
+                said, motion, stretch, places, cell_of, look_back="hindsight" in adversaries
             )
             if hindsight is not None:
                 believed["hindsight"] = hindsight
         yield stretch, believed
+
+
+def cells_shown(network: RoadNetwork) -> Int32Array:
+    """Return the cell of each node, in which who follows groups counts the devices at a moment."""
+    n_cells = max(network.n_nodes / NODES_SHOWN, 1.0)
+    return compact_parts(network, 1 << round(np.log2(n_cells)))
 
 
 def steps_of(interval_s: float) -> tuple[float, float]:
@@ -389,6 +399,7 @@ def _followed(
     motion: Motion,
     stretch: Stretch,
     places: Callable[[FloatArray], Int32Array],
+    cell_of: Int32Array,
     *,
     look_back: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
@@ -404,6 +415,7 @@ def _followed(
         enter=n_before,
         at=n_before + stretch.at,
         prior=prior,
+        cell_of=cell_of,
         look_back=look_back,
     )
 

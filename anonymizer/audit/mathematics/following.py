@@ -12,6 +12,10 @@ its own for each track that it may be.
 The tracks are those of a Poisson multi-Bernoulli filter without the mixture [1]_: devices that were
 never published are expected in numbers, and become tracks when a region needs them.
 
+All tracks together tell how many devices are in each cell of the network at a moment. The motion
+model knows how many usually are, and a target is one of those that are there now: what is believed
+of it is weighed by the one over the other, as the intensity of a Poisson process would have it.
+
 References
 ----------
 .. [1] J. Williams, "Marginal multi-Bernoulli filters: RFS derivation of MHT, JIPDA, and
@@ -43,6 +47,9 @@ call of a kernel does the work of so many."""
 _LEAST_EXISTENCE = 0.02
 _LEAST_INSIDE = 1e-6
 _NO_TRACK = -1
+_USUAL = 0.1
+"""Devices that are added to those of each cell, both to those that are shown and to the usual ones:
+where few are usual, few that are shown say little."""
 
 
 class LevelPrior(NamedTuple):
@@ -71,6 +78,7 @@ def follow(
     enter: int,
     at: IntArray,
     prior: LevelPrior | None = None,
+    cell_of: IntArray | Int32Array | None = None,
     look_back: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Follow all devices from step 0, and targets from their known positions at a later step.
@@ -88,6 +96,9 @@ def follow(
         Steps at which to return the belief, shape (n,), not before `enter`.
     prior
         How likely each level is. None: lives may have any level.
+    cell_of
+        Cell of each node, 0 to n - 1: what is believed at a step of `at` is weighed by how many
+        devices the tracks show in each cell then, and how many usually are. None: it is not.
     look_back
         Whether to return what is believed with hindsight, too.
 
@@ -103,6 +114,7 @@ def follow(
     looks back does so for the targets; what a step says is what it said at that time.
     """
     belief = np.zeros((len(start), len(at), len(motion.leave)))
+    weight = np.ones(belief.shape[1:])
     crowd, chases = _Crowd(motion, float(n_present[0]), prior), list[_Chase]()
     last = lives.n_steps - 1 if look_back else int(at.max(initial=enter))
     for t in range(last + 1):
@@ -121,6 +133,8 @@ def follow(
             ]
             heard = []  # that they are where they are is known already
         now = np.flatnonzero(at == t).tolist()
+        if cell_of is not None and now:
+            weight[now] = crowd.over_usual(cell_of)
         for i, chase in enumerate(chases):
             chase.step(heard, over, moves=t > enter)
             for k in now:
@@ -128,8 +142,15 @@ def follow(
     hindsight = None
     if look_back:
         shares = [chase.looked_back(at - enter) for chase in chases]
-        hindsight = np.concatenate([belief[:0], *shares])
-    return belief / belief.sum(axis=2, keepdims=True), hindsight
+        hindsight = _weighed(np.concatenate([belief[:0], *shares]), weight)
+    return _weighed(belief, weight), hindsight
+
+
+def _weighed(belief: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return beliefs that add up to 1 in the last axis, weighed by what has their last two axes."""
+    joint = belief * weight
+    shares: FloatArray = joint / joint.sum(axis=-1, keepdims=True)
+    return shares
 
 
 class _Chase:
@@ -208,8 +229,7 @@ def _looked_back(
             known = np.bincount(source, mass, len(moved.mass)).astype(np.float64)
             mass = np.zeros(len(went.mass))
             mass[came_from] = moved_back(motion, went, moved, known)
-    shares: FloatArray = belief / belief.sum(axis=2, keepdims=True)
-    return shares
+    return belief
 
 
 class _Said(NamedTuple):
@@ -323,6 +343,16 @@ class _Crowd:
                     state,
                     share * (said.new[piece] / n_new),
                 )
+
+    def over_usual(self, cell_of: IntArray | Int32Array) -> FloatArray:
+        """Return how many times the usual devices are in the cell of each node, shape (nodes,)."""
+        motion, masses = self._motion, self.masses
+        n_cells, usual = int(cell_of.max()) + 1, self.n_present * motion.density
+        shown = np.bincount(cell_of[motion.node_of[masses.state]], masses.mass, n_cells)
+        here = shown + np.bincount(cell_of, self.unknown * motion.density, n_cells)
+        times = (here + _USUAL) / (np.bincount(cell_of, usual, n_cells) + _USUAL)
+        by_node: FloatArray = times[cell_of]
+        return by_node
 
     def forget(self) -> None:
         """End a step: drop improbable states, and tracks that hardly exist."""

@@ -24,6 +24,7 @@ from tests.audit.mathematics.naive_tracking import (
 
 LEAST, LEAST_OF_TARGET = 1e-4, 1e-6
 LEAST_EXISTENCE = 0.02
+USUAL = 0.1
 
 
 def naive_association(inside: FloatArray, outside: FloatArray, size: int) -> FloatArray:
@@ -67,10 +68,12 @@ class NaiveChase:
     start: int
     enter: int
     n_steps: int
+    cell_of: Sequence[int]
     tracks: list[Masses] = field(default_factory=list)
     new: FloatArray = field(default_factory=lambda: np.zeros(0))
     said: list[list[Said]] = field(default_factory=list)
     filtered: list[dict[int, Masses]] = field(default_factory=list)
+    weights: list[list[float]] = field(default_factory=list)
     moves: list[dict[int, float]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,12 +95,17 @@ class NaiveChase:
                 else {}
                 for track in self.tracks
             ]
+            if t >= self.enter:
+                self.weights.append(self.over_usual())
             if t == self.enter:
                 self.filtered.append(scaled(self.entered()))
             elif t > self.enter:
                 before = self.filtered[-1].items()
                 self.filtered.append(scaled({j: self.advanced(m, j, t) for j, m in before}))
-        return [by_node(each, self.motion) for each in self.filtered]
+        return [
+            by_node(each, self.motion, weight)
+            for each, weight in zip(self.filtered, self.weights, strict=True)
+        ]
 
     def look_back(self) -> list[dict[int, float]]:
         """Return the same with hindsight: how likely the future of each state is, one by one."""
@@ -118,8 +126,23 @@ class NaiveChase:
                 j: {key: m * worth[j][key] for key, m in masses.items()}
                 for j, masses in self.filtered[i].items()
             }
-            beliefs.append(by_node(scaled(now, least=0.0), self.motion))
+            beliefs.append(by_node(scaled(now, least=0.0), self.motion, self.weights[i]))
         return beliefs[::-1]
+
+    def over_usual(self) -> list[float]:
+        """Return how many times the usual devices are in the cell of each node."""
+        motion, unknown = self.motion, unknown_of(self.tracks, self.n_present)
+        n_nodes = len(motion.density)
+        at = [unknown * motion.density[v] for v in range(n_nodes)]
+        for track in self.tracks:
+            for (_, s), m in track.items():
+                at[motion.node_of[s]] += m
+        found = []
+        for v in range(n_nodes):
+            cell = [u for u in range(n_nodes) if self.cell_of[u] == self.cell_of[v]]
+            usual = sum(self.n_present * motion.density[u] for u in cell)
+            found.append((sum(at[u] for u in cell) + USUAL) / (usual + USUAL))
+        return found
 
     def moved(self, masses: Masses, t: int) -> Masses:
         return moved_on(self.moves, freed(masses, self.last_step_of, t))
@@ -181,11 +204,11 @@ def scaled(target: dict[int, Masses], *, least: float = LEAST_OF_TARGET) -> dict
     }
 
 
-def by_node(target: dict[int, Masses], motion: Motion) -> dict[int, float]:
+def by_node(target: dict[int, Masses], motion: Motion, weight: Sequence[float]) -> dict[int, float]:
     belief: defaultdict[int, float] = defaultdict(float)
     for masses in target.values():
         for (_, s), m in masses.items():
-            belief[int(motion.node_of[s])] += m
+            belief[int(motion.node_of[s])] += m * weight[motion.node_of[s]]
     whole = sum(belief.values())
     return {v: m / whole for v, m in belief.items()}
 

@@ -14,7 +14,13 @@ from anonymizer.algorithms.releases.pieces import (
 from anonymizer.audit.mathematics.association import associate
 from anonymizer.audit.mathematics.following import LevelPrior, _Crowd, follow
 from anonymizer.audit.mathematics.indistinguishability import indistinguishable_classes
-from anonymizer.audit.mathematics.lives import Handed, Lives, handed_lives, published_lives
+from anonymizer.audit.mathematics.lives import (
+    Handed,
+    Lives,
+    handed_lives,
+    no_lives,
+    published_lives,
+)
 from anonymizer.audit.mathematics.masses import Masses
 from anonymizer.audit.mathematics.motion import Motion, learn_motion
 from anonymizer.domain.arrays import FloatArray, IntArray, starts_of
@@ -25,6 +31,7 @@ from tests.audit.mathematics.naive_tracking import naive_lives
 
 seeds = st.integers(0, 10_000)
 THIRDS = np.arange(GRID.n_nodes) // 3
+HALVES = np.arange(GRID.n_nodes) * 2 // GRID.n_nodes
 PATH = load_network("grid:1x9")
 PIECES = np.arange(9) // 3
 
@@ -121,6 +128,35 @@ def test_who_is_told_to_be_elsewhere_is_not_here() -> None:
     found = believed(groups(lines, until=5.0), still(leave=0.5), start=1, n_present=2)
     # The last piece could hold the target, but somebody else must be in it.
     assert found[1] > 0.95
+
+
+def in_pieces(lives: Lives, *, cell_of: IntArray | None) -> FloatArray:
+    """Return the belief in each piece at step 4 about one of six who is in the middle at first."""
+    belief, _ = follow(
+        lives,
+        still(leave=0.5),
+        n_present=np.full(6, 6),
+        start=np.array([4]),
+        enter=0,
+        at=np.array([4]),
+        cell_of=cell_of,
+    )
+    found: FloatArray = np.bincount(PIECES, belief[0, 0]).astype(np.float64)
+    return found
+
+
+def test_of_two_places_the_one_where_the_release_shows_more_devices_is_likelier() -> None:
+    # Four others are in the last piece. The target may be in any: nothing else is published.
+    lives = groups([(p, 1, (6, 7, 8), 4) for p in range(4)], until=5.0)
+    plain, weighed = (in_pieces(lives, cell_of=cell_of) for cell_of in (None, PIECES))
+    assert plain.sum() == pytest.approx(1.0)
+    assert weighed.sum() == pytest.approx(1.0)
+    assert weighed[2] / plain[2] > 1.2 * weighed[0] / plain[0]
+
+
+def test_without_a_release_there_is_nothing_to_weigh_by() -> None:
+    plain, weighed = (in_pieces(no_lives(6), cell_of=cell_of) for cell_of in (None, PIECES))
+    assert weighed == pytest.approx(plain)
 
 
 def test_a_track_never_adds_up_to_more_than_one_device() -> None:
@@ -304,11 +340,19 @@ def test_beliefs_equal_those_of_the_naive_twin(seed: int, in_pieces: bool) -> No
         start=np.array([start]),
         enter=enter,
         at=np.arange(enter, len(steps_s)),
+        cell_of=HALVES,
         look_back=True,
     )
     assert hindsight is not None
     twin = NaiveChase(
-        naive_lives(lives), lives.last_step_of.tolist(), motion, 6, start, enter, len(steps_s)
+        naive_lives(lives),
+        lives.last_step_of.tolist(),
+        motion,
+        6,
+        start,
+        enter,
+        len(steps_s),
+        HALVES.tolist(),
     )
     forward = twin.follow()
     for found, twins in ((belief, forward), (hindsight, twin.look_back())):

@@ -11,7 +11,8 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
 
 - A member is published as a *place*, an atom of the network that several devices share: the
   smallest in which it has enough company when its group is formed, kept until the group ends. If
-  too few members have places of one size, theirs are made larger.
+  too few members have places of one size, theirs are made larger. Where many devices stand still,
+  half as many more must share a place.
 - A group publishes on a beat of its own, whether its members report or not, and those of large
   places more rarely, above all where many devices stand still. Groups that are formed together
   take turns.
@@ -110,7 +111,7 @@ _QUICKER = 3.0
 """Where nearly all move, large places have a beat so many times shorter: by default the largest are
 shown three times in an epoch, not once. None has a shorter one than the smallest."""
 _STANDING = 0.25
-"""Nearly all move if fewer than this share stand still."""
+"""Many stand if at least this share does; otherwise nearly all move."""
 _STANDS_S = 60.0
 """Who has stayed near one node for so long stands still."""
 
@@ -515,10 +516,9 @@ class SessionCloak:
         ends_at = np.minimum.reduceat(old.ends_at[of_member[row]], first[:-1])
         member = old.member[row]
         published = np.concatenate([self._published(density), member])
-        moves = self._moves(density, published, now)[self._layer(member[first[:-1]])]
-        level = shared_levels(
-            old.level[row], first, self._company.beyond(self._k_extra).place_devices
-        )
+        layer = self._layer(member[first[:-1]])
+        stands, moves = (each[layer] for each in self._paces(density, published, now))
+        level = self._shared(old.level[row], first, stands)
         self._add(
             LastingGroups(
                 np.maximum.reduceat(old.k[of_member[row]], first[:-1]),
@@ -664,13 +664,14 @@ class SessionCloak:
         sizes = np.diff(first)
         member = joining.slot[row]
         published = np.concatenate([lives_on, member])
-        level = self._levels_for(member, first, published, joining.least_level[row])
+        layer = self._layer(member[first[:-1]])
+        stands, moves = (each[layer] for each in self._paces(density, published, now))
+        level = self._levels_for(member, first, published, joining.least_level[row], stands)
         if self._has_windows:
             exceeds = np.diff(self._regions(first, member, level)[0]) == 0
             level[np.repeat(exceeds, sizes)] = len(self._levels.at) - 1
         k = np.maximum.reduceat(joining.k[row], first[:-1])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
-        moves = self._moves(density, published, now)[self._layer(member[first[:-1]])]
         beat_s = self._beats_s(level, first, ends_at - now, moves)
         self._add(
             LastingGroups(
@@ -724,20 +725,24 @@ class SessionCloak:
         layer: IntArray = np.searchsorted(first, node, "right") - 1
         return layer
 
-    def _moves(self, density: DensityMap, published: Int32Array, now: float) -> BoolArray:
-        """Return on which of several networks nearly all published devices move, shape (networks,).
+    def _paces(
+        self, density: DensityMap, published: Int32Array, now: float
+    ) -> tuple[BoolArray, BoolArray]:
+        """Return on which of several networks many published devices stand, and nearly all move.
 
-        Even if `k_extra` of those that do belong to the adversary, and if they are so many that the
-        largest places have company on average. In the first minute nobody is known to move.
+        Shapes (networks,). Not many stand only if that holds without `k_extra` devices that move
+        and may belong to the adversary. Nearly all move if, besides, they are so many that the
+        largest places have company on average. In the first minute nobody is known to do either.
         """
         n_layers, layer = max(len(self._network.layers), 1), self._layer(published)
         on_graph = density.node_of[published] >= 0
         moves = on_graph & (density.rest_since[published] > now - _STANDS_S)
         n = np.bincount(layer, minlength=n_layers)
         n_still = np.bincount(layer[~moves], minlength=n_layers) + self._k_extra
+        stand: BoolArray = n_still >= _STANDING * n
         many = n - self._k_extra >= self._company.area_devices * self._n_largest
-        nearly_all: BoolArray = many & (n_still < _STANDING * n)
-        return nearly_all & (self._began_s <= now - _STANDS_S)
+        is_known = self._began_s <= now - _STANDS_S
+        return stand & is_known, many & ~stand & is_known
 
     def _beats_s(
         self,
@@ -785,15 +790,33 @@ class SessionCloak:
         first_member_of: IntArray,
         published: Int32Array,
         least: IntArray,
+        stands: BoolArray,
     ) -> IntArray:
         """Return the level of the atom of each member of new groups, shape (members,).
 
-        It is not below `least` of the member.
+        It is not below `least` of the member. `stands`: around which groups many devices stand.
         """
         n_at = np.bincount(self._place_of[published], minlength=self._network.n_nodes)
-        company = self._company.beyond(self._k_extra)
-        level = lowest_shared_level(self._levels, n_at, self._place_of[member], company)
-        return shared_levels(np.maximum(level, least), first_member_of, company.place_devices)
+        level, of_member = least.copy(), np.repeat(stands, np.diff(first_member_of))
+        for each in np.unique(stands).tolist():
+            chosen = of_member == each
+            place = self._place_of[member[chosen]]
+            lowest = lowest_shared_level(self._levels, n_at, place, self._needed(stands=each))
+            level[chosen] = np.maximum(level[chosen], lowest)
+        return self._shared(level, first_member_of, stands)
+
+    def _shared(self, level: IntArray, first_member_of: IntArray, stands: BoolArray) -> IntArray:
+        """Return levels that enough members of each group share, shape (members,)."""
+        shared, of_member = level.copy(), np.repeat(stands, np.diff(first_member_of))
+        for each in np.unique(stands).tolist():
+            chosen, least = of_member == each, self._needed(stands=each).place_devices
+            shared[chosen] = shared_levels(level, first_member_of, least)[chosen]
+        return shared
+
+    def _needed(self, *, stands: bool) -> Company:
+        """Return the company that a member needs; `stands`: where many devices stand."""
+        company = self._company.where_many_stand() if stands else self._company
+        return company.beyond(self._k_extra)
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED

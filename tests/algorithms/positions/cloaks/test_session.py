@@ -689,9 +689,10 @@ def beats_of_groups(
 
 
 def test_a_group_publishes_more_rarely_the_larger_its_places_are() -> None:
-    # Two devices share the smallest place; the two others have no company in any: four times 1.
-    found = beats_of_groups({0: 0, 1: 0, 2: 65, 3: 143})
-    assert found == {(0, 1): {10.0}, (2, 3): {67.0}}
+    # Three devices share the smallest place; the three others have no company in any.
+    where = {**dict.fromkeys(range(3), 0), 3: 65, 4: 104, 5: 143}
+    found = beats_of_groups(where, rule=DensityRule(steps=(), values=(3,)))
+    assert found == {(0, 1, 2): {10.0}, (3, 4, 5): {67.0}}
 
 
 def test_the_loneliest_member_decides_how_often_its_group_publishes() -> None:
@@ -741,6 +742,32 @@ def test_devices_within_k_extra_that_move_make_no_beat_shorter(
     rule = DensityRule(steps=(), values=(8,))
     found = beats_of_groups(SCATTERED, rule=rule, moves=range(n_moving), k_extra=2)
     assert found == {ALL: beats}
+
+
+@pytest.mark.parametrize(
+    ("n_moving", "k_extra", "times"), [(9, 0, 36.0), (10, 0, 1.0), (9, 2, 36.0), (10, 2, 1.0)]
+)
+def test_where_many_stand_a_place_needs_half_as_many_devices_more(
+    n_moving: int, k_extra: int, times: float
+) -> None:
+    # Four (with those of the adversary, six) at each of three nodes when groups are formed.
+    where = {d: (0, 65, 143)[d % 3] for d in range(12 + 3 * k_extra)}
+    movers = [*range(n_moving), *range(12, 12 + 3 * k_extra)]
+    cloak = session_cloak(
+        WIDE,
+        rule=DensityRule(steps=(), values=(4,)),
+        pace=Pace(ttl_s=900, epoch_s=200),
+        beat_s=10,
+        company=Company(place_devices=4),
+        sizes=(1, 36),
+        k_extra=k_extra,
+    )
+    drive = Drive(WIDE, cloak, ttl_s=900)
+    for now in range(202):
+        away = {d: (where[d] + 7 * now) % 144 for d in movers if now < 150}
+        drive.tick({**where, **away}, now=1000.0 + now)
+    levels = np.unique(cloak._levels.times[cloak._groups.level])
+    assert levels.tolist() == [times]
 
 
 def test_in_the_first_minute_nobody_is_known_to_move() -> None:
