@@ -19,7 +19,6 @@ from anonymizer.audit.case import TripsCase
 from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.outputs.trips.trip_windows import published_rule
 from anonymizer.settings import Settings
 from experiments.commuter_weeks import commuter_weeks
 from experiments.membership import scores_of
@@ -51,7 +50,7 @@ def run_trips(
     settings = Settings()
     reports = reports_of(trace, network, settings)
     n_cells = n_cells_of(network, RELEASES["trips"])
-    case = TripsCase(published_rule(settings), EVERY_S, RELEASES["trips"], n_cells, reports)
+    case = TripsCase(settings.trips.published_rule, EVERY_S, RELEASES["trips"], n_cells, reports)
     windows = [each.trips for each in true_windows(case, network)]
     rng = np.random.default_rng(seed)
     is_in = rng.random((n_shadows, n_people)) < 1 / 2

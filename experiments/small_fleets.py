@@ -7,6 +7,7 @@ answers with the truth. An adversary who knows everything but one thing asks for
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import msgspec
 import numpy as np
 
 from anonymizer import client
+from anonymizer.algorithms.positions.device_keys import slots_as_keys
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.client.cells import Cells
 from anonymizer.client.counts import Counts, counted_cells
@@ -26,7 +28,9 @@ from anonymizer.networks import load_network
 from anonymizer.outputs.counts import PrivatePublisher
 from anonymizer.outputs.counts.counted_devices import CountedDevices
 from anonymizer.outputs.counts.private_counts import BoundedCounts
+from anonymizer.outputs.counts.trip_durations import TripDurations, durations_of
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 from experiments.commuter_weeks import DAY_S, commuter_weeks
 
@@ -44,6 +48,7 @@ class Fleet(NamedTuple):
     n_days: int
     every_s: float
     cells: int
+    trip_areas: int = 0
 
     @property
     def settings(self) -> Settings:
@@ -53,6 +58,7 @@ class Fleet(NamedTuple):
             "every_s": self.every_s,
             "period_s": self.every_s,
             "cells": self.cells,
+            "trip_areas": self.trip_areas,
         }
         return Settings.model_validate({"counts": counts})
 
@@ -110,23 +116,29 @@ class Secrets(NamedTuple):
 class Counted(NamedTuple):
     """What is counted: number and numbers of each interval, and the cell of each device in it.
 
-    `cell`: shape (intervals, devices), -1 where a device was not out.
+    `cell`, `duration`: shape (intervals, devices), -1 where a device was not out, or had no trip;
+    `seconds`: median duration of the trips of each device that had some.
     """
 
     number: list[int]
     numbers: list[IntArray]
     cell: IntArray
+    duration: IntArray
+    seconds: list[list[float]]
 
 
 class Published(NamedTuple):
     """Noisy counts, as the client reads them and by cell, and the truth about the same intervals.
 
-    `noisy`: shape (intervals, cells); `cell`: as of `Counted`.
+    `noisy`: shape (intervals, cells); `timed`: by duration, with `trip_areas = 1`; `cell` and
+    `duration`: as of `Counted`.
     """
 
     counts: Counts
     noisy: IntArray
     cell: IntArray
+    timed: IntArray
+    duration: IntArray
 
 
 def count(trace: Trace, network: RoadNetwork, settings: Settings) -> Counted:
@@ -134,24 +146,34 @@ def count(trace: Trace, network: RoadNetwork, settings: Settings) -> Counted:
     node = NodeLocator(network, limit_m=settings.network.snap_limit_m).locate(trace.lat, trace.lon)
     devices = CountedDevices(settings.counts, network)
     bounded = BoundedCounts(settings.counts, most_devices=trace.n_devices)
+    trips = TripDurations(settings, keys=slots_as_keys)
     tick = np.floor(trace.ts / TICK_S).astype(np.int64)
-    found = Counted([], [], np.zeros(0, np.int64))
-    cells = list[IntArray]()
+    nobody = np.full(trace.n_devices, -1)
+    cells, durations, medians = list[IntArray](), list[IntArray](), list[list[float]]()
+    found = Counted([], [], nobody, nobody, medians)
     every = round(settings.counts.every_s / TICK_S)
     for number in range(int(tick[0]), (int(tick[-1]) // every + 1) * every + 1):
         rows = slice(*np.searchsorted(tick, [number, number + 1]))
         slot = trace.device_of[rows].astype(np.int32)
         ended = devices.tick(slot, trace.ts[rows], node[rows], now=number * TICK_S)
-        if ended is None or not ended.is_whole:
+        tag = np.zeros(len(slot))
+        positions = Positions(slot, trace.ts[rows], trace.lat[rows], trace.lon[rows], tag)
+        seconds = trips.tick(positions, node[rows], now=number * TICK_S)
+        if ended is None or seconds is None or not ended.is_whole:
             continue
-        numbers = bounded.of(ended.cell, ended.before, ended.key, end_s=ended.end_s)
+        duration = durations_of(seconds, ended.key)
+        numbers = bounded.of(
+            ended.cell, ended.before, ended.key, end_s=ended.end_s, duration=duration
+        )
         if numbers is None:
             raise ValueError("more devices than are remembered")
         found.number.append(ended.number)
         found.numbers.append(numbers)
-        cells.append(np.full(trace.n_devices, -1))
-        cells[-1][ended.key] = ended.cell
-    return found._replace(cell=np.stack(cells))
+        cells.append(nobody.copy())
+        durations.append(nobody.copy())
+        cells[-1][ended.key], durations[-1][ended.key] = ended.cell, duration
+        medians.append([median(each) for each in seconds.values()])
+    return found._replace(cell=np.stack(cells), duration=np.stack(durations))
 
 
 def publish(counted: Counted, network: RoadNetwork, settings: Settings) -> Published:
@@ -170,7 +192,9 @@ def publish(counted: Counted, network: RoadNetwork, settings: Settings) -> Publi
         counts = client.read_counts(path, network=network)
     bodies = [msgspec.json.decode(each) for each in messages]
     told = [i for i, body in enumerate(bodies) if "devices" in body]  # not the first interval
-    return Published(counts, np.array([bodies[i]["devices"] for i in told]), counted.cell[told])
+    timed = [bodies[i].get("durations", {}).get("devices", []) for i in told]
+    noisy = np.array([bodies[i]["devices"] for i in told])
+    return Published(counts, noisy, counted.cell[told], np.array(timed), counted.duration[told])
 
 
 def answers(fleet: Fleet, found: Published) -> Iterator[Answer]:

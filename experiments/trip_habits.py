@@ -33,7 +33,6 @@ from anonymizer.audit.mathematics.habits import is_weekend
 from anonymizer.audit.stream_case import reports_of
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.outputs.trips.trip_windows import published_rule
 from anonymizer.settings import Settings
 from experiments.commuter_weeks import DAY_S, MONDAY, commuter_weeks
 from experiments.scores import Score
@@ -128,7 +127,7 @@ def trip_weeks(network: RoadNetwork, n_people: int, seed: int) -> Weeks:
     """Return the trips of simulated commuters."""
     trace = commuter_weeks(network, n_people, n_days=N_DAYS, every_s=REPORT_S, seed=seed).trace
     settings = Settings()
-    rule, n_cells = published_rule(settings), n_cells_of(network, K)
+    rule, n_cells = settings.trips.published_rule, n_cells_of(network, K)
     reports = reports_of(trace, network, settings)
     case = TripsCase(rule, EVERY_S, K, n_cells, reports)
     windows = [

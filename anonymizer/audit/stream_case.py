@@ -24,7 +24,6 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, layers_of, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.outputs.trips.trip_windows import published_rule
 from anonymizer.outputs.windows import promised_k
 from anonymizer.pipeline.positions.decode.headings import headings_in
 from anonymizer.pipeline.positions.tick.factory import districts_of, pace_of, public_places
@@ -133,7 +132,7 @@ def _published_trips(
     if not out.every_s:
         return None
     return TripsCase(
-        published_rule(settings),
+        settings.trips.published_rule,
         out.every_s,
         promised_k(settings),
         n_cells_of(network, settings.counts.k),

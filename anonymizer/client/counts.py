@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from anonymizer.algorithms.positions.spanning_forest import parts_of
 from anonymizer.client.cells import Cells
+from anonymizer.client.median_duration import MedianDuration, fitted_median
 from anonymizer.client.network import Network, read_network
 from anonymizer.client.tables import Table
 from anonymizer.client.time_parts import parts_of_time
@@ -36,6 +37,11 @@ class _Privacy(msgspec.Struct, frozen=True):
     noise_sd: float
 
 
+class _Durations(msgspec.Struct, frozen=True):
+    up_to_s: tuple[float, ...] = ()
+    devices: tuple[int, ...] = ()
+
+
 class _Message(msgspec.Struct, frozen=True):
     time: float
     interval_s: float
@@ -46,6 +52,7 @@ class _Message(msgspec.Struct, frozen=True):
     counts: list[_Run] = []
     privacy: _Privacy | None = None
     devices: list[int] = []
+    durations: _Durations = _Durations()
     suppressed: str | None = None
 
 
@@ -60,6 +67,8 @@ class _Interval(NamedTuple):
         First cell of each run, and the number of cells, shape (runs + 1,).
     n, low, high
         Devices of each run: expected, and bounds of 95 % or more.
+    durations
+        How long trips took.
     """
 
     end_s: float
@@ -67,6 +76,7 @@ class _Interval(NamedTuple):
     n: FloatArray
     low: FloatArray
     high: FloatArray
+    durations: _Durations = _Durations()
 
 
 class Counts:
@@ -175,6 +185,42 @@ class Counts:
                 "intervals": n,
             }
         )
+
+    def durations(self, *, start: float, end: float) -> Table:
+        """Return how long the trips took that began and ended in an interval.
+
+        Parameters
+        ----------
+        start, end
+            See `devices`.
+
+        Returns
+        -------
+        table
+            `up_to_s` (the longest of a duration; infinite for the last), `devices`, `low` and
+            `high`: in all these intervals together, a device in an interval by the median of its
+            trips. Numbers may be below 0: do not set them to 0 before you add.
+        """
+        n, up_to_s, reach = self._timed(start, end)
+        reach *= _SIGMAS
+        bounds = [*up_to_s, np.inf]
+        return Table({"up_to_s": bounds, "devices": n, "low": n - reach, "high": n + reach})
+
+    def median_duration(self, *, start: float, end: float) -> MedianDuration:
+        """Return the median of these durations, by `fitted_median`, with its interval."""
+        n, up_to_s, noise_sd = self._timed(start, end)
+        return fitted_median(n, up_to_s, noise_sd=noise_sd)
+
+    def _timed(self, start: float, end: float) -> tuple[FloatArray, tuple[float, ...], float]:
+        """Return devices by duration, the bounds, and the standard deviation of their noise."""
+        told = [each.durations for each in self._between(start, end) if each.durations.devices]
+        if len({each.up_to_s for each in told}) != 1:
+            raise InputError(
+                "these counts do not all say how long trips take: the gateway needs"
+                " counts.trip_areas = 1"
+            )
+        n = np.array([each.devices for each in told], np.float64).sum(axis=0)
+        return n, told[0].up_to_s, self._noise * len(told) ** 0.5
 
     def _between(self, start: float, end: float) -> list[_Interval]:
         chosen = [each for each in self._intervals if start < each.end_s <= end]
@@ -287,7 +333,8 @@ def _interval(message: _Message) -> _Interval:
 
 def _noisy_interval(message: _Message) -> _Interval:
     n = np.array(message.devices, np.float64)
-    return _Interval(message.time, np.arange(message.n_cells + 1), n, low=n, high=n)
+    cells = np.arange(message.n_cells + 1)
+    return _Interval(message.time, cells, n, low=n, high=n, durations=message.durations)
 
 
 def _by_cell(each: _Interval) -> FloatArray:

@@ -8,6 +8,8 @@ from pydantic import Field, field_validator, model_validator
 from anonymizer.settings.base import AtLeastOne, Group, NotNegative, Positive
 
 _SHAPE = re.compile(r"nodes|roads|bbox|h3(:(1[0-5]|[0-9]))?")
+_SHORTEST_S = 21_600.0
+"""Of an interval in which trips begin and end: in an hour, many of 20 minutes do not."""
 _RESTARTS = 1
 """Restarts of the gateway in a period for which the budget of `device_intervals` suffices."""
 
@@ -106,9 +108,10 @@ class CountSettings(Group):
     Not where ids change, and not with `w-event`. The noise grows with the square root of it. The
     budget suffices for one restart of the gateway in a period, which forgets who was counted how
     often; after more, counts may be suppressed until the period ends. None: all."""
-    trip_areas: Literal[0, 2, 4, 8, 16, 32] = 0
+    trip_areas: Literal[0, 1, 2, 4, 8, 16, 32] = 0
     """Number of areas between which trips are counted with `dp` and `w-event`, each of neighbouring
-    cells. They make all noise larger, mostly by 1.4. 0: trips are not counted."""
+    cells. 1: how long trips take that begin and end in an interval (6 h at least). All noise is
+    then larger, by 1.4 or (Laplace) 2. 0: trips are not counted."""
 
     @model_validator(mode="after")
     def _periods_are_whole_intervals(self) -> Self:
@@ -124,6 +127,11 @@ class CountSettings(Group):
             raise ValueError('counts: streets_s needs privacy = "k"')
         if self.trip_areas > self.cells:
             raise ValueError("counts: trip_areas must not exceed cells")
+        if self.times_trips and self.every_s < _SHORTEST_S:
+            raise ValueError(
+                "counts: trip_areas = 1 tells of trips that begin and end in an interval: every_s"
+                f" must be at least {_SHORTEST_S:g}"
+            )
         return self
 
     @property
@@ -140,6 +148,11 @@ class CountSettings(Group):
     def slides(self) -> bool:
         """Whether the budget is for any `period_s` in a row, wherever it begins."""
         return self.privacy == "w-event"
+
+    @property
+    def times_trips(self) -> bool:
+        """Whether it is counted how long trips take."""
+        return self.has_noise and self.trip_areas == 1
 
     @property
     def intervals_of_device(self) -> int:

@@ -442,6 +442,11 @@ class Settings(Group):
                 "counts: device_intervals bounds what an id adds; leave it out where vehicles"
                 " change their ids (inputs.ids_change_s), then every interval counts each once"
             )
+        if counts.times_trips and any(each.ids_live_s for each in self.inputs):
+            raise ValueError(
+                "counts: trip_areas = 1 tells how long trips of an id take; leave it out where"
+                " vehicles change their ids (inputs.ids_change_s)"
+            )
         return self
 
     @model_validator(mode="after")

@@ -164,3 +164,14 @@ class TripSettings(Group):
             dwell_s=self.dwell_s,
             max_held=max(_FEWEST_HELD, ceil(_REPORTS_HZ * self.delay_s)),
         )
+
+    @property
+    def published_rule(self) -> TripRule:
+        """What a trip is among positions that are passed on.
+
+        Where the ends of trips are protected, a stop is a silence.
+        """
+        if not self.enabled:
+            return self.rule
+        gap_s = min(self.gap_s, self.dwell_s)
+        return TripRule(gap_s=gap_s, dwell_s=self.dwell_s)

@@ -29,7 +29,7 @@ from anonymizer.audit.findings import Finding
 from anonymizer.audit.stream_case import reports_of
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.outputs.trips.trip_windows import TripMessages, TripWindows, published_rule
+from anonymizer.outputs.trips.trip_windows import TripMessages, TripWindows
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
 from tests.app.commuters import commuting
@@ -51,7 +51,7 @@ TRACE = COMMUTERS.trace
 @pytest.fixture(scope="module")
 def windows() -> list[TrueWindow]:
     reports = reports_of(TRACE, NETWORK, SETTINGS)
-    rule = published_rule(SETTINGS)
+    rule = SETTINGS.trips.published_rule
     return true_windows(TripsCase(rule, EVERY_S, K, N_CELLS, reports), NETWORK)
 
 
@@ -157,7 +157,9 @@ def test_what_is_attacked_is_what_the_gateway_publishes() -> None:
         np.concatenate([[TRACE.ts[0] - 7200], seen.ts, [TRACE.ts[-1] + 7200]]),
         np.concatenate([[0], seen.node, [0]]).astype(np.int32),
     )
-    windows = true_windows(TripsCase(published_rule(SETTINGS), EVERY_S, K, N_CELLS, seen), NETWORK)
+    windows = true_windows(
+        TripsCase(SETTINGS.trips.published_rule, EVERY_S, K, N_CELLS, seen), NETWORK
+    )
     out, made = TripWindows(SETTINGS, NETWORK), TripMessages(SETTINGS, NETWORK, version="abc")
     node = np.searchsorted(NETWORK.node_id, np.asarray(TRACE.node)).astype(np.int32)
     messages: list[dict[str, Any]] = []

@@ -620,6 +620,20 @@ MODULES = (
         ),
     ),
     Module(
+        "outputs/counts/trip_durations.py",
+        ("outputs/test_trip_durations.py",),
+        (
+            ("self._begin(interval * self._every_s)", "pass"),
+            ("begins_s=begins_s)", "begins_s=-math.inf)"),
+            ("end_s - self._rule.gap_s", "end_s"),
+            ("median(seconds[each])", "max(seconds[each])"),
+            ("trip.origin >= 0 and trip.destination >= 0", "trip.origin >= 0"),
+            ("self._seconds.pop(key, None)", "pass"),
+            ("self._trips.forget(row)", "pass"),
+            ("LiveTrips.restored(self._rule, trips)", "self._trips"),
+        ),
+    ),
+    Module(
         "outputs/counts/__init__.py",
         ("outputs/test_outputs.py",),
         (

@@ -17,7 +17,6 @@ from anonymizer.outputs.trips.trip_windows import (
     EndedTrips,
     TripMessages,
     TripWindows,
-    published_rule,
 )
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
@@ -219,9 +218,9 @@ def test_a_window_has_the_largest_k_that_was_asked_for_since_its_trips_can_have_
 
 
 def test_where_trip_ends_are_protected_a_stop_is_a_silence() -> None:
-    rule = published_rule(Settings.model_validate({"trips": {"enabled": True}}))
+    rule = Settings.model_validate({"trips": {"enabled": True}}).trips.published_rule
     assert rule.gap_s == rule.dwell_s == 120.0
-    assert published_rule(Settings()).gap_s == 300.0
+    assert Settings().trips.published_rule.gap_s == 300.0
 
 
 def test_ids_that_change_are_no_company_for_trips() -> None:

@@ -25,6 +25,7 @@ from anonymizer.outputs.counts.private_counts import (
     plan_of,
 )
 from anonymizer.outputs.counts.safe_messages import SafeMessages
+from anonymizer.outputs.counts.trip_durations import TripDurations, durations_of
 from anonymizer.outputs.message_kind import Channel
 from anonymizer.outputs.output import (
     OVERLOAD,
@@ -65,6 +66,7 @@ class CountsWatch:
         self._bounded = None
         if counts.has_noise:
             self._bounded = BoundedCounts(counts, most_devices=settings.presence.max_devices)
+        self._durations = TripDurations(settings, keys=keys) if counts.times_trips else None
 
     def see(self, seen: SeenTick) -> Sequence[StatedWindow]:
         """Count; state a `CellTally`, or the numbers of `BoundedCounts.of`."""
@@ -77,19 +79,31 @@ class CountsWatch:
             now=located.event_s,
             since=located.id_since,
         )
+        seconds: dict[int, list[float]] | None = {}
+        if self._durations is not None:
+            self._durations.withdraw(located.withdrawn_key)
+            seconds = self._durations.tick(positions, located.trip_node, now=located.event_s)
         if ended is None:
             return ()
-        if not ended.is_whole:
+        if not ended.is_whole or seconds is None:
             return (StatedWindow(ended.number, None),)
         if self._bounded is None:
             return (StatedWindow(ended.number, ended.tally()),)
-        numbers = self._bounded.of(ended.cell, ended.before, ended.key, end_s=ended.end_s)
+        duration = None
+        if self._durations is not None:
+            refused = seen.zones.without_trips if seen.zones else ()
+            duration = durations_of(seconds, ended.key, refused=refused)
+        numbers = self._bounded.of(
+            ended.cell, ended.before, ended.key, end_s=ended.end_s, duration=duration
+        )
         # Empty: there are more devices than can be remembered.
         return (StatedWindow(ended.number, np.zeros(0, np.int64) if numbers is None else numbers),)
 
     def free(self, slots: Int32Array) -> None:
         """Take in that these slots may pass to other devices."""
         self._devices.free(slots)
+        if self._durations is not None:
+            self._durations.free(slots)
 
     def adopt(self, settings: "Settings") -> None:
         """Do nothing: what is counted does not depend on what is promised."""
@@ -97,14 +111,17 @@ class CountsWatch:
     def state(self) -> list[Any]:
         """Return what changes from tick to tick. It holds where devices are."""
         bounded = None if self._bounded is None else self._bounded.state()
-        return [self._devices.state(), bounded]
+        durations = [] if self._durations is None else [self._durations.state()]
+        return [self._devices.state(), bounded, *durations]
 
     def restore(self, state: list[Any]) -> None:
         """Go on from a state."""
-        devices, bounded = state
+        devices, bounded, *durations = state
         self._devices.restore(devices)
         if self._bounded is not None and bounded is not None:
             self._bounded.restore(bounded)
+        if self._durations is not None and durations:
+            self._durations.restore(durations[0])
 
 
 class SafePublisher(Publisher):

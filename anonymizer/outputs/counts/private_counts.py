@@ -1,15 +1,16 @@
 """Counts with differential privacy: what a device adds to the counts of a period is bounded.
 
-A device is in one cell of an interval, and in at most one trip between two areas. It is counted in
-the first intervals of a period in which it is seen, up to a bound. The noise hides all of that.
-Each source bounds what its own devices add. One process knows in memory alone who was counted how
-often. After a restart, a device may be counted anew, so the budget on disk is charged as if every
-device had been in every interval up to the bound. A cluster keeps both in its state.
+A device is in one cell of an interval, and in at most one trip between two areas, or has one
+duration of its trips. It is counted in the first intervals of a period in which it is seen, up to a
+bound. The noise hides all of that. Each source bounds what its own devices add. One process knows
+in memory alone who was counted how often. After a restart, a device may be counted anew, so the
+budget on disk is charged as if every device had been in every interval up to the bound. A cluster
+keeps both in its state.
 
 With `w-event` the promise is about any w intervals in a row [1]_. The event is what a device adds
-to an interval: its cell, and its trip. The noise of each interval is drawn for itself, and is large
-enough for w of them. So nobody is remembered, and no budget is ever spent: it is enough that no
-interval is published twice.
+to an interval: its cell, and its trip or duration. The noise of each interval is drawn for itself,
+and is large enough for w of them. So nobody is remembered, and no budget is ever spent: it is
+enough that no interval is published twice.
 
 References
 ----------
@@ -30,6 +31,7 @@ from anonymizer.algorithms.positions.safe_counts import NO_CELL
 from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import StoreError
 from anonymizer.outputs.counts.gaussian_noise import GaussianNoise, LaplaceNoise
+from anonymizer.outputs.counts.trip_durations import N_DURATIONS, UP_TO_S, NoisyDurations
 from anonymizer.outputs.output import OVERLOAD
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ class PrivateCountsMessage(msgspec.Struct, frozen=True):
     trips: Sequence[Sequence[int]] | msgspec.UnsetType = msgspec.UNSET
     """Devices by area at the end of the interval before, and by area now, with noise. Areas have
     equally many cells, in their order."""
+    durations: NoisyDurations | msgspec.UnsetType = msgspec.UNSET
     suppressed: str | msgspec.UnsetType = msgspec.UNSET
     """Why there are no counts: `budget`, `store` or `overload`."""
 
@@ -164,11 +167,18 @@ class BoundedCounts:
         self._n_counted: defaultdict[int, int] = defaultdict(int)
 
     def of(
-        self, cell: IntArray, before: IntArray, key: NDArray[np.uint64], *, end_s: float
+        self,
+        cell: IntArray,
+        before: IntArray,
+        key: NDArray[np.uint64],
+        *,
+        end_s: float,
+        duration: IntArray | None = None,
     ) -> IntArray | None:
-        """Return the devices in each cell, and then between each two areas.
+        """Return the devices in each cell, and then between each two areas, or by `duration`.
 
-        Shape (cells + areas * areas,). None if more devices were counted in the period than are
+        `duration`: see `durations_of`; None: nobody had a trip. Shape (cells + areas * areas,), or
+        (cells + durations,). None if more devices were counted in the period than are
         remembered: to count some in place of others would make the counts of one device depend on
         another.
         """
@@ -182,10 +192,14 @@ class BoundedCounts:
                 return None
             counted = self._bounded(key)
             cell, before = cell[counted], before[counted]
+            duration = None if duration is None else duration[counted]
             if period_of(settings, end_s - settings.every_s) != period:
                 # Where it was in the period before is that period's business.
                 before = np.full_like(before, NO_CELL)
         devices = np.bincount(cell, minlength=settings.cells)
+        if settings.times_trips:
+            told = np.zeros(0, np.int64) if duration is None else duration[duration >= 0]
+            return np.append(devices, np.bincount(told, minlength=N_DURATIONS))
         n, came = settings.trip_areas, before >= 0
         pair = before[came] * n // settings.cells * n + cell[came] * n // settings.cells
         return np.append(devices, np.bincount(pair, minlength=n * n)[: n * n])
@@ -249,8 +263,14 @@ class PrivateCounts:
         why = OVERLOAD if numbers is None else self._why_refused(starts_s)
         devices: Sequence[int] | msgspec.UnsetType = msgspec.UNSET
         trips: Sequence[Sequence[int]] | msgspec.UnsetType = msgspec.UNSET
+        durations: NoisyDurations | msgspec.UnsetType = msgspec.UNSET
         if why is None and numbers is not None:
-            devices, trips = self._noisy(numbers.tolist())
+            noisy = self._noise.added_to(numbers.tolist())
+            devices, rest, n = noisy[: settings.cells], noisy[settings.cells :], settings.trip_areas
+            if settings.times_trips:
+                durations = NoisyDurations(UP_TO_S, rest)
+            elif n:
+                trips = [rest[i : i + n] for i in range(0, n * n, n)]
         return PrivateCountsMessage(
             v=FORM_VERSION,
             time=round(end_s + ahead_s, 3),
@@ -260,6 +280,7 @@ class PrivateCounts:
             privacy=self._spent(starts_s, ahead_s),
             devices=devices,
             trips=trips,
+            durations=durations,
             suppressed=why or msgspec.UNSET,
         )
 
@@ -324,12 +345,6 @@ class PrivateCounts:
         self._n_released += 1
         return None
 
-    def _noisy(self, numbers: list[int]) -> tuple[list[int], list[list[int]] | msgspec.UnsetType]:
-        cells, n = self._settings.cells, self._settings.trip_areas
-        noisy = self._noise.added_to(numbers)
-        trips = [noisy[i : i + n] for i in range(cells, cells + n * n, n)] if n else msgspec.UNSET
-        return noisy[:cells], trips
-
 
 def period_of(settings: "CountSettings", end_s: float) -> int:
     """Return the number of the period in which the interval that ends here lies."""
@@ -347,7 +362,7 @@ def noise_of(settings: "CountSettings") -> GaussianNoise | LaplaceNoise:
         If OpenDP is not installed.
     """
     n_releases = settings.intervals_of_budget
-    n_changed = 2 if settings.trip_areas else 1  # a cell, and a trip
+    n_changed = 2 if settings.trip_areas else 1  # a cell, and a trip or duration
     gaussian = GaussianNoise(
         epsilon=settings.epsilon, delta=settings.delta, n_releases=n_releases, n_changed=n_changed
     )

@@ -22,7 +22,6 @@ from anonymizer.algorithms.positions.trip_classes import (
 from anonymizer.algorithms.positions.trip_routes import route_arcs
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.protection import TripRule
 from anonymizer.outputs.output import PUBLISHED, UNVERIFIED
 from anonymizer.outputs.windows import EndedWindows, promised_k
 from anonymizer.pipeline.ports import Outgoing
@@ -105,7 +104,7 @@ class TripWindows:
         self, settings: "Settings", network: RoadNetwork, *, keys: Keys = slots_as_keys
     ) -> None:
         self._every_s = settings.trips_out.every_s
-        self._network, self._rule = network, published_rule(settings)
+        self._network, self._rule = network, settings.trips.published_rule
         self._late_s = settings.oldest_s
         known_after_s = max(self._rule.gap_s, self._rule.dwell_s) + self._late_s
         # A trip of now ends in this window or in the next one, or it is left out.
@@ -287,17 +286,6 @@ class TripMessages:
             devices=each.n_devices,
             roads=list(zip(tail.tolist(), head.tolist(), strict=True)),
         )
-
-
-def published_rule(settings: "Settings") -> TripRule:
-    """Return what a trip is among the positions that are passed on.
-
-    Where the ends of trips are protected, a stop is a silence.
-    """
-    rule = settings.trips.rule
-    if not settings.trips.enabled:
-        return rule
-    return TripRule(gap_s=min(rule.gap_s, rule.dwell_s), dwell_m=rule.dwell_m, dwell_s=rule.dwell_s)
 
 
 def trips_of_window(
