@@ -97,7 +97,7 @@ SPARK_STAMP := $(SPARK)/.installed
 KAFKA       := $(VENV)/kafka
 KAFKA_STAMP := $(KAFKA)/.installed
 # Most of the time they wait. Each worker has a Kafka; one that has no more to do takes from another.
-BESIDE      := -n 3 --dist worksteal
+BESIDE      := -n 4 --dist worksteal
 
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
