@@ -31,7 +31,7 @@ CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.t
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot wheel lock clean
+.PHONY: help install demo test search coverage test-experiments test-data test-cluster test-spark test-kafka test-brokers test-readers test-maps test-judge check audit docs bench soak screenshot wheel lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -97,15 +97,20 @@ SPARK_STAMP := $(SPARK)/.installed
 KAFKA       := $(VENV)/kafka
 KAFKA_STAMP := $(KAFKA)/.installed
 # Most of the time they wait. Each worker has a Kafka; one that has no more to do takes from another.
-BESIDE      := -n 3 --dist worksteal
+BESIDE      := -n 4 --dist worksteal
 
-test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
+test-cluster:  ## the tests on Apache Spark and Apache Kafka, side by side (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark && \
-	$(BIN)/python -m pytest -m "kafka and not soak" $(BESIDE) $(ARGS) tests/cluster tests/benchmarks && \
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-spark test-kafka && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
+
+test-spark: $(SPARK_STAMP)
+	$(SPARK)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark
+
+test-kafka: $(KAFKA_STAMP)
+	$(BIN)/python -m pytest -m "kafka and not soak" $(BESIDE) $(ARGS) tests/cluster tests/benchmarks
 
 # MQTT brokers that nobody here wrote: aedes (npm), Moquette and HiveMQ (Maven).
 BROKERS       := $(VENV)-brokers

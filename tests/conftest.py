@@ -53,6 +53,8 @@ typer.main.get_command = cache(typer.main.get_command)
 # Files that take or wait longest come first, or one core would wait for the one that begins last.
 # Those that compile other kernels than their neighbours take turns: one process compiles a kernel.
 _LONG = (
+    "test_first_hour.py",
+    "test_accidents.py",
     "test_docs.py",
     "test_modes_under_attack.py",
     "test_local_search.py",

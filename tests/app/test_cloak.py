@@ -27,6 +27,7 @@ from anonymizer.settings import SessionSettings, Settings
 from simulator.traffic import Traffic
 from tests import naive
 from tests.graphs import two_islands
+from tests.lanes import each_of_both
 from tests.pipeline.positions.support import SECRET, Rig
 
 GRID = load_network("grid:5x5")
@@ -468,12 +469,12 @@ ALIVE = {"pseudonym", "v", "network", "group"}
 """What differs between two runs, and what only messages of the service have."""
 
 
-@pytest.mark.parametrize("of_trips", [False, True])
-@pytest.mark.parametrize(
-    ("mode", "beat_s"), [("adka", 0), ("snapshot", 0), ("session", 0), ("session", 20)]
-)
+MODES = [("adka", 0), ("session", 20), ("snapshot", 0), ("session", 0)]
+
+
+@pytest.mark.parametrize(("mode", "of_trips"), each_of_both(MODES, [False, True]))
 def test_groups_and_their_readings_are_those_of_the_live_service(
-    mode: str, beat_s: float, tmp_path: Path, *, of_trips: bool
+    mode: tuple[str, float], tmp_path: Path, *, of_trips: bool
 ) -> None:
     trace = sensing(random_trace(n_devices=12, n_rows=400))
     # The service forms groups of devices in the order of their keys, `cloak` in that of the trace.
@@ -488,8 +489,8 @@ def test_groups_and_their_readings_are_those_of_the_live_service(
     # Where trips are protected, there are no readings.
     settings = with_readings() if of_trips else with_readings(SPEED, BATTERY)
     tables = {
-        "region": {"mode": mode},
-        "session": {"beat_s": beat_s},
+        "region": {"mode": mode[0]},
+        "session": {"beat_s": mode[1]},
         "trips": {"enabled": of_trips, "ends_m": 20, "ends_s": 5, "delay_s": 20},
     }
     settings = Settings.model_validate(settings.model_dump(exclude_unset=True) | tables)

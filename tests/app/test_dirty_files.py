@@ -23,6 +23,7 @@ from anonymizer.audit.table_audit import audit_table
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.tables import read_table
+from tests.lanes import one_in
 
 N_FILES = 200
 ILLS = ("Asthma", "Stra\u00dfenangst", "D\u00e9pression", "flu", "none")
@@ -117,7 +118,8 @@ def judged(
     )
 
 
-@pytest.mark.parametrize("seed", range(N_FILES))
+# Seven has no factor of 5, the period of k, nor of 3, that of the model: each k is with each.
+@pytest.mark.parametrize("seed", one_in(7, range(N_FILES)))
 def test_no_dirty_file_has_a_class_below_its_promise(tmp_path: Path, seed: int) -> None:
     path, out, row_map = (tmp_path / name for name in ("in.csv", "out.csv", "map.csv"))
     meant, said = dirty(path, seed)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import anonymizer
@@ -171,7 +171,6 @@ READERS: list[Callable[[Cells], Classes]] = [
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
 @given(cells=_columns())
-@settings(max_examples=60, deadline=None)
 def test_every_reader_finds_the_same_classes_of_meaning(
     reader: Callable[[Cells], Classes], cells: list[str | None]
 ) -> None:
@@ -182,7 +181,6 @@ def test_every_reader_finds_the_same_classes_of_meaning(
 
 
 @given(cells=_columns())
-@settings(max_examples=60, deadline=None)
 def test_tuning_finds_as_many_of_each_meaning(cells: list[str | None]) -> None:
     """Its windows are in an order of their own."""
     expected = of_a_frame(cells)

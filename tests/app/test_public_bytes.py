@@ -24,6 +24,7 @@ from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.networks import load_network
 from anonymizer.outputs.output_metrics import OutputCollector
 from anonymizer.pipeline.ports import Delivery
+from tests.lanes import each_of_both
 from tests.pipeline.positions.support import NOW, Rig, flow_settings
 
 ROADS = load_network("grid:12x12")
@@ -197,8 +198,11 @@ def first_differences(one: list[dict[str, bytes]], other: list[dict[str, bytes]]
 AT_ANY_EDGE = pytest.mark.parametrize("n_own", range(K))
 
 
-@AT_ANY_EDGE
-@pytest.mark.parametrize("until_s", [END_S, LEAVES_S + 30, LEAVES_S + 7], ids=str)
+BACK_AGAIN = [END_S, LEAVES_S + 30, LEAVES_S + 7]
+"""Never, after its groups have ended, and while they last."""
+
+
+@pytest.mark.parametrize(("n_own", "until_s"), each_of_both(range(K), BACK_AGAIN))
 @pytest.mark.parametrize("leaves", [is_in_a_zone, is_off_the_roads])
 def test_no_public_byte_tells_why_a_device_is_not_heard(
     leaves: Behaviour, until_s: int, n_own: int
@@ -209,8 +213,9 @@ def test_no_public_byte_tells_why_a_device_is_not_heard(
     assert found == {}
 
 
-@AT_ANY_EDGE
-@pytest.mark.parametrize("never_heard", [is_in_a_zone, is_off_the_roads, opts_out])
+@pytest.mark.parametrize(
+    ("n_own", "never_heard"), each_of_both(range(K), [is_in_a_zone, is_off_the_roads, opts_out])
+)
 def test_a_device_that_was_never_published_changes_no_public_byte(
     never_heard: Behaviour, n_own: int
 ) -> None:
@@ -227,14 +232,18 @@ def test_a_device_on_a_road_that_is_in_no_group_is_one_of_k_that_move_a_counter(
     assert found.keys() == (set() if n_devices % K else {"rejected", "metrics", "state"})
 
 
-@AT_ANY_EDGE
-@pytest.mark.parametrize(("behaviour", "beside"), [(opts_out, is_absent), (demands_more, stays)])
+BESIDE: dict[Behaviour, Behaviour] = {opts_out: is_absent, demands_more: stays}
+
+
+@pytest.mark.parametrize(("n_own", "behaviour"), each_of_both(range(K), BESIDE))
 def test_figures_tell_no_more_of_a_statement_than_the_release(
-    behaviour: Behaviour, beside: Behaviour, n_own: int
+    behaviour: Behaviour, n_own: int
 ) -> None:
     """The groups of a device that opts out end, and those of one that demands more are larger."""
     # As above, so that who is absent is looked at once.
-    found = first_differences(*(told(each, n_own, until_s=END_S) for each in (beside, behaviour)))
+    found = first_differences(
+        *(told(each, n_own, until_s=END_S) for each in (BESIDE[behaviour], behaviour))
+    )
     found.pop("exact", None)
     assert "rejected" not in found
     assert min(found.values(), default=END_S) == found.get("messages", END_S)

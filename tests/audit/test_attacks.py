@@ -144,8 +144,11 @@ def test_every_attack_runs_on_none_one_and_many_and_a_new_one_is_in_the_watch(
 
 
 @pytest.mark.usefixtures("_one_more")
-def test_a_new_attack_is_on_the_page_of_attacks_and_in_the_experiment() -> None:
+def test_a_new_attack_is_on_the_page_of_attacks_and_in_the_experiment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert f"| `{parked_alone.NAME}` | {parked_alone.ASKS} |" in manual.attacks_page()
+    monkeypatch.setitem(ATTACKS, Subject.POSITIONS, ATTACKS[Subject.POSITIONS][-1:])
     rows = [each.row() for each in run_audit(TOWN, n_devices=40, seed=1)]
     mine = {row["release"]: row for row in rows if row["attack"] == parked_alone.NAME}
     assert mine[RAW]["success"] == 1.0

@@ -28,6 +28,7 @@ from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
 from tests.audit.tracked import tracked_once, untracked
+from tests.lanes import each_of_both
 
 BETRAYED_BY_ADKA = {"prefix", "inversion", "session", "intersection", "matching"}
 
@@ -182,8 +183,9 @@ def test_a_session_keeps_its_promise_in_districts(tmp_path: Path) -> None:
     assert figures["share_elsewhere"], "who has left a district is covered there"
 
 
-@pytest.mark.parametrize("districts", [1, 4])
-@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
+@pytest.mark.parametrize(
+    ("mode", "districts"), each_of_both(["adka", "session", "snapshot"], [1, 4])
+)
 def test_an_id_of_two_vehicles_and_vague_fixes_make_no_region_unsound(
     tmp_path: Path, mode: Mode, districts: int
 ) -> None:

@@ -14,6 +14,7 @@ from anonymizer.audit.findings import TableAuditReport
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import TextTable
 from tests.files.test_identifiers import IDENTIFIERS, ORDINARY, Make
+from tests.lanes import each_of_both
 
 K, N_CLASSES = 5, 12
 N = K * N_CLASSES
@@ -57,21 +58,19 @@ def audited(make: Make, role: str, **options: Any) -> tuple[TableAuditReport, st
     return report, screen.partition("<body>")[2], evidence.holds
 
 
-@pytest.mark.parametrize("kind", IDENTIFIERS)
-def test_a_direct_identifier_makes_the_first_screen_red_in_every_role(kind: str) -> None:
-    for role in ROLES:
-        report, screen, good = audited(IDENTIFIERS[kind], role)
-        assert (report.holds, good) == (False, False), role
-        assert "A promise is broken" in screen
-        assert "Published as it is: x, which holds" in screen
+@pytest.mark.parametrize(("kind", "role"), each_of_both(IDENTIFIERS, ROLES))
+def test_a_direct_identifier_makes_the_first_screen_red_in_every_role(kind: str, role: str) -> None:
+    report, screen, good = audited(IDENTIFIERS[kind], role)
+    assert (report.holds, good) == (False, False)
+    assert "A promise is broken" in screen
+    assert "Published as it is: x, which holds" in screen
 
 
-@pytest.mark.parametrize("kind", ORDINARY)
-def test_a_clean_release_stays_green(kind: str) -> None:
-    for role in ROLES[:2]:
-        report, screen, good = audited(ORDINARY[kind], role)
-        assert (report.failures, good) == ((), True), role
-        assert "No promise is broken" in screen
+@pytest.mark.parametrize(("kind", "role"), each_of_both(ORDINARY, ROLES[:2]))
+def test_a_clean_release_stays_green(kind: str, role: str) -> None:
+    report, screen, good = audited(ORDINARY[kind], role)
+    assert (report.failures, good) == ((), True)
+    assert "No promise is broken" in screen
 
 
 def test_a_reason_is_repeated_on_the_first_screen() -> None:

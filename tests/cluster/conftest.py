@@ -26,8 +26,6 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         tmp_path_factory.mktemp("kafka"),
         authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         allow_everyone_if_no_acl_found="true",
-        # As docs/scaling.md says.
-        transaction_abort_timed_out_transaction_cleanup_interval_ms="1000",
         log_retention_check_interval_ms=_DAY_MS,
     ) as running:
         yield running

@@ -74,6 +74,8 @@ class Kafka:
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
+            # As docs/scaling.md says: of somebody dead, not ten seconds later.
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
             **{key.replace("_", "."): value for key, value in settings.items()},
         }
         self._config = folder / "server.properties"

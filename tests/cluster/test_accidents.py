@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from anonymizer.cluster.dropping import Dropped, decode_dropped
 from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of
-from anonymizer.cluster.transactions import consumer_options
+from anonymizer.cluster.transactions import TRANSACTION_S, consumer_options
+from anonymizer.transport.kafka_clients import SESSION_MS
 from tests.cluster.clusters import cluster, recorded
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import DEADLINE_S, Committed, answer, processes, wait_until
@@ -20,6 +21,7 @@ from tests.cluster.stages import FAILS, UNREADABLE, Sums
 from tests.cluster.test_runner import Feed, make_topics, n_assigned, start
 
 pytestmark = pytest.mark.timeout(900)
+_SILENT_S = max(SESSION_MS / 1000, TRANSACTION_S) + 4
 
 
 @pytest.mark.parametrize("is_running", [True, False])
@@ -180,7 +182,7 @@ def test_a_worker_that_lost_kafka_comes_back_by_itself_and_sends_everything_once
             own_kafka.send_signal(signal.SIGSTOP)
         else:
             own_kafka.kill()
-        sleep(25)
+        sleep(_SILENT_S)
         if victim == "worker":
             workers.send_signal("a", signal.SIGCONT)
         elif victim == "kafka":

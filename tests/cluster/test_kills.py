@@ -403,10 +403,7 @@ async def test_blows_at_everything_lose_nothing_acknowledged_and_publish_nothing
     broker, rng = saving_broker, np.random.default_rng(n_blows)
     (tmp_path / "kafka").mkdir()
     with (
-        running_kafka(
-            tmp_path / "kafka",
-            transaction_abort_timed_out_transaction_cleanup_interval_ms="1000",
-        ) as kafka,
+        running_kafka(tmp_path / "kafka") as kafka,
         processes(tmp_path) as running,
     ):
         world = World(tmp_path, kafka, broker, running)

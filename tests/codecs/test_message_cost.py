@@ -17,6 +17,7 @@ from google.transit.gtfs_realtime_pb2 import FeedMessage
 from anonymizer.codecs import CODECS, Codec
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.settings import InputSettings
+from tests.lanes import some
 
 N_BYTES = 400_000
 
@@ -248,7 +249,14 @@ def is_in_time(decode: Callable[[bytes], object], payload: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize("reader", READERS)
+QUICK = {
+    *CODECS, "arrays", "in arrays", "zone", "shared time", "readings", "where deep", "searches",
+    "devices below", "deep", "halves", "cbor devices",
+}  # fmt: skip
+"""Of readers of which one does what another does and more, the latter."""
+
+
+@pytest.mark.parametrize("reader", some(READERS, QUICK))
 def test_no_generated_message_costs_more_than_10_ms_for_each_100_kb(reader: str) -> None:
     """On a machine that is slow or busy, than 10 times json.loads; the dearest take 7 times."""
     decode, n = READERS[reader](), 0

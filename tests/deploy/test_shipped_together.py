@@ -30,6 +30,7 @@ from tests.end_to_end import (
     eventually,
     running,
 )
+from tests.lanes import some
 
 SHIPPED = load_settings(DEPLOY / "gateway.toml", {})
 
@@ -119,7 +120,7 @@ async def n_connections(gateway: Gateway) -> int:
     return int(n)
 
 
-@pytest.mark.parametrize("version", ["5", "3.1.1"])
+@pytest.mark.parametrize("version", some(["5", "3.1.1"], ["5"]))
 async def test_an_analyst_has_the_network_and_positions_flow(tmp_path: Path, version: str) -> None:
     def listen() -> float:
         with analyst(deployed, version=version) as subscription:
@@ -141,7 +142,7 @@ async def test_an_analyst_has_the_network_and_positions_flow(tmp_path: Path, ver
         assert "takes no message" not in problems
 
 
-@pytest.mark.parametrize("version", ["5", "3.1.1"])
+@pytest.mark.parametrize("version", some(["5", "3.1.1"], ["3.1.1"]))
 async def test_under_a_small_limit_positions_flow_and_one_sentence_says_what_is_missing(
     tmp_path: Path, version: str
 ) -> None:

@@ -23,6 +23,7 @@ from anonymizer.pipeline.positions.tick.factory import (
 from anonymizer.pipeline.positions.tick.intake import Intake, matching_with
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.settings import Settings
+from tests.lanes import each_of_both
 
 GRID = load_network("grid:6x6")
 AT = 14
@@ -78,8 +79,7 @@ def test_zones_need_coordinates() -> None:
         with_zones(nowhere, ZONED.zones)
 
 
-@pytest.mark.parametrize("min_nodes", [1, 4])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "min_nodes"), each_of_both(MODES, [1, 4]))
 @given(st.integers(0, 1000))
 def test_no_release_of_any_cloak_depends_on_where_in_a_zone_a_device_is(
     mode: str, min_nodes: int, seed: int

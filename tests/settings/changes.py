@@ -1,6 +1,6 @@
 """Settings that differ from others in one key, generated from the schema: none is left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -11,6 +11,19 @@ from anonymizer.settings import Settings
 from anonymizer.settings.base import Group
 
 SEVERAL = ("inputs", "zones", "readings", "streams")
+
+
+def by_key(changed: Iterable[tuple[str, Settings]]) -> dict[str, list[Settings]]:
+    """Return what each key was changed to."""
+    found: dict[str, list[Settings]] = {}
+    for key, settings in changed:
+        found.setdefault(key, []).append(settings)
+    return found
+
+
+def furthest(made: Sequence[Settings]) -> Sequence[Settings]:
+    """Return the first and the last of what one key was changed to: up and down, as a rule."""
+    return made[:: max(len(made) - 1, 1)]
 
 
 def other_values(value: object, annotation: Any) -> Iterator[object]:  # noqa: ANN401  any type

@@ -14,6 +14,7 @@ from anonymizer.outputs.trips.trip_windows import TripWindows
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.trip_guard import Positions
 from anonymizer.store.budget_file import BudgetFile
+from tests.lanes import each_of_both
 from tests.outputs.drives import HOUR, NETWORK
 from tests.pipeline.positions.support import Rig, flow_settings
 
@@ -39,11 +40,7 @@ FEATURES: dict[str, dict[str, Any]] = {
     },
     "session": {"region": {"mode": "session", "min_nodes": 1, "place_devices": 1}},
 }
-CASES = [
-    pytest.param(feature, jump, marks=[pytest.mark.soak] * ((i + j) % len(JUMPS) > 0))
-    for i, feature in enumerate(FEATURES)
-    for j, jump in enumerate(JUMPS)
-]
+CASES = each_of_both(FEATURES, JUMPS)
 """Every feature with some jump, and every jump with some feature; all of them in `make soak`."""
 TICK_S, LONGEST_S = 20.0, 5.0
 HOURLY_TICK_S = 60.0

@@ -29,6 +29,7 @@ from tests.end_to_end import (
     send,
     witness,
 )
+from tests.lanes import some
 from tests.pipeline.records.made import LENGTH_S, traffic
 
 __all__ = ["compiled"]
@@ -126,7 +127,8 @@ async def end(gateway: Gateway) -> None:
     assert time.monotonic() - began < 10.0 * SLOW
 
 
-@pytest.mark.parametrize("jump", JUMPS)
+# The other jumps, in one process: test_clock_jumps.py.
+@pytest.mark.parametrize("jump", some(JUMPS, ["ten years on"]))
 async def test_a_process_whose_clock_jumps_goes_on_and_ends_in_time(
     jump: str, broker: LocalBroker, tmp_path: Path
 ) -> None:

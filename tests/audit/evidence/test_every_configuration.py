@@ -14,6 +14,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.pipeline.positions.tick.traffic_sample import SampledTraffic
 from anonymizer.settings import Settings
 from tests.audit.evidence.sampled import WATCH
+from tests.lanes import each_of_both
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, delivery, flow_settings
 
 TABLES = ("adka", "counts", "presence", "region", "session", "trips", "trips_out")
@@ -89,8 +90,7 @@ def check(tables: dict[str, Any], n_devices: int, n_ticks: int) -> None:
         assert report.findings
 
 
-@pytest.mark.parametrize("n_ticks", [SHORT, LONG])
-@pytest.mark.parametrize("n_devices", [0, 1, 5, 30])
+@pytest.mark.parametrize(("n_devices", "n_ticks"), each_of_both([0, 1, 5, 30], [SHORT, LONG]))
 def test_trips_and_counts_are_attacked_also_without_a_trip(n_devices: int, n_ticks: int) -> None:
     for region in ("adka", "session"):
         check({**JOINT, "region": {"mode": region, "min_nodes": 2}}, n_devices, n_ticks)

@@ -25,6 +25,7 @@ from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from experiments.blur_schemes import NOISY, SCHEMES
 from experiments.commuter_weeks import commuter_weeks
+from tests.lanes import each_of_both, one_in
 
 DEGREE_M = 111_195.0
 ROADS = load_network("city:900")
@@ -110,8 +111,7 @@ def test_an_attack_finds_something_in_a_release_that_says_much(name: str) -> Non
     assert verdict.low <= verdict.success <= verdict.high
 
 
-@pytest.mark.parametrize("name", ON_POINTS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("name", "seed"), each_of_both(ON_POINTS, [1, 2]))
 def test_an_attack_stays_at_its_control_on_noise(name: str, seed: int) -> None:
     attack = next(each for each in attacks() if each.name == name)
     trials = attack.mount(_case(_noise(seed), seed=seed))
@@ -263,7 +263,7 @@ def test_cells_without_ids_tell_where_somebody_sleeps() -> None:
     assert _verdict("nights", ForeignCase(_bare(_sleepers()), None, None)).broken
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", one_in(3, [1, 2, 3]))
 def test_cells_that_say_nothing_are_neither_joined_nor_slept_in(seed: int) -> None:
     mixed = np.random.default_rng(seed).permutation(TRUTH.n_rows)
     noise = replace(TRUTH, lat=TRUTH.lat[mixed], lon=TRUTH.lon[mixed])

@@ -8,6 +8,7 @@ import pytest
 
 from anonymizer.pipeline.ports import Delivery
 from tests.cluster.positions.cluster import N_BRIDGES, START, Cluster, World
+from tests.lanes import each_of_both
 
 DAY_S = 86_400
 JUMPS = {"an hour on": 3_600, "a day on": DAY_S, "ten years on": 3_652 * DAY_S}
@@ -33,8 +34,7 @@ def later(delivery: Delivery, by_s: int) -> Delivery:
     return delivery._replace(payload=json.dumps(said | {"ts": said["ts"] + by_s}).encode())
 
 
-@pytest.mark.parametrize("jump", JUMPS)
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize(("feature", "jump"), each_of_both(FEATURES, JUMPS))
 def test_ticks_go_on_after_a_jump_and_over_a_restart(feature: str, jump: str) -> None:
     world = world_of(feature)
     cluster = Cluster(world)
@@ -64,8 +64,7 @@ BACK_AT, AHEAD_S = 15, 10
 """The clock is ahead from `JUMPS_AT` on until then, and corrected."""
 
 
-@pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize(("feature", "restarts"), each_of_both(FEATURES, [False, True]))
 def test_after_a_clock_that_was_ahead_ticks_stand_still_no_longer_than_it_was(
     feature: str,
     restarts: bool,  # noqa: FBT001  a parameter of the test

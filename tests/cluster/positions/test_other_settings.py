@@ -2,10 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from anonymizer.pipeline.positions.tick.flow import PositionFlow
 from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of
 from anonymizer.settings.reload import change
-from tests.settings.changes import changes
+from tests.settings.changes import by_key, changes, furthest
 
 NETWORK = load_network("grid:30x30")
 N_DEVICES = 150
@@ -133,14 +131,21 @@ def test_the_same_settings_go_on_with_the_same_groups() -> None:
     assert n_living > N_DEVICES / 2
 
 
-CHANGED = [*changes(BASE)]
+CHANGED = by_key(changes(BASE))
 
 
-@pytest.mark.parametrize("key", sorted({key for key, _ in CHANGED}))
-def test_no_change_of_a_setting_crashes_a_lane_or_shrinks_a_region_of_a_living_id(key: str) -> None:
-    for name, settings in CHANGED:
-        if name == key:
-            run_on(settings)
+Values = Callable[[Sequence[Settings]], Sequence[Settings]]
+OF_A_KEY = [furthest, pytest.param(list, marks=pytest.mark.soak)]
+"""The values of a key that are tried: `make soak` tries each."""
+
+
+@pytest.mark.parametrize("values", OF_A_KEY)
+@pytest.mark.parametrize("key", sorted(CHANGED))
+def test_no_change_of_a_setting_crashes_a_lane_or_shrinks_a_region_of_a_living_id(
+    key: str, values: Values
+) -> None:
+    for settings in values(CHANGED[key]):
+        run_on(settings)
 
 
 def with_values(tables: Sequence[tuple[str, str, object]]) -> Settings:
@@ -270,24 +275,26 @@ def pair_before(kind: str) -> tuple[Settings, tuple[bytes, bytes], Regions]:
 
 
 CHANGED_SOURCES = {
-    kind: [
-        (key, [settings for _, settings in same])
-        for key, same in groupby(changes(Settings.model_validate(said)), key=itemgetter(0))
-    ]
-    for kind, said in SOURCES.items()
+    kind: by_key(changes(Settings.model_validate(said))) for kind, said in SOURCES.items()
 }
 OF_SOURCES = sorted(
-    {(kind, key.partition(".")[0]) for kind, made in CHANGED_SOURCES.items() for key, _ in made}
+    {(kind, key.partition(".")[0]) for kind, made in CHANGED_SOURCES.items() for key in made}
 )
+KINDS_OF_KEY = {
+    key: [kind for kind in SOURCES if key in CHANGED_SOURCES[kind]]
+    for key in sorted({key for made in CHANGED_SOURCES.values() for key in made})
+}
+BESIDE = {key: kinds[n % len(kinds)] for n, (key, kinds) in enumerate(KINDS_OF_KEY.items())}
+"""The kind of source in which `make test` tries a key, of those that have it, in turns."""
 
 
 @pytest.mark.parametrize(("kind", "table"), OF_SOURCES)
 def test_no_change_of_a_setting_crashes_a_source_or_shrinks_a_region_of_fixed_devices(
     kind: str, table: str
 ) -> None:
-    for key, every in CHANGED_SOURCES[kind]:
-        if key.partition(".")[0] == table:
-            run_on_pair(kind, key, every[:: max(len(every) - 1, 1)])  # the highest and the lowest
+    for key, every in CHANGED_SOURCES[kind].items():
+        if key.partition(".")[0] == table and BESIDE[key] == kind:
+            run_on_pair(kind, key, furthest(every))
 
 
 @pytest.mark.soak
@@ -295,7 +302,7 @@ def test_no_change_of_a_setting_crashes_a_source_or_shrinks_a_region_of_fixed_de
 def test_no_value_of_a_setting_crashes_a_source_or_shrinks_a_region_of_fixed_devices(
     kind: str, table: str
 ) -> None:
-    for key, every in CHANGED_SOURCES[kind]:
+    for key, every in CHANGED_SOURCES[kind].items():
         if key.partition(".")[0] == table:
             run_on_pair(kind, key, every)
 
@@ -364,7 +371,7 @@ def flow_of_gateway(flow: PositionFlow, ticks: range) -> Regions:
 
 def test_no_reload_shrinks_a_region_of_a_living_id() -> None:
     n_reloaded = n_living = 0
-    for key, wanted in CHANGED:
+    for key, wanted in ((key, wanted) for key, made in CHANGED.items() for wanted in made):
         try:
             settings = change(BASE, wanted).settings
         except SettingsError:

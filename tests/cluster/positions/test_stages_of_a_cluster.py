@@ -18,6 +18,7 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.tick.factory import districts_of
 from tests.cluster.positions.cluster import BOTH, CODED, LONG_S, PROTECTED, START, Cluster, World
 from tests.cluster.positions.cluster import settings as cluster_settings
+from tests.lanes import each_of_both
 
 N_TICKS = 14
 SUPPRESSED_BY = {
@@ -114,12 +115,16 @@ def test_stages_publish_what_one_process_does(mode: str) -> None:
     assert sum(lane.counters["left_out_readings"] for lane in cluster.lanes)
 
 
-@pytest.mark.parametrize(("districts", "sources"), [(1, 1), (1, 3), (2, 2), (4, 3)])
-@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
+SIZES = [(1, 1), (1, 3), (2, 2), (4, 3)]
+"""Numbers of districts and of sources."""
+
+
+@pytest.mark.parametrize(("size", "mode"), each_of_both(SIZES, ["session", "adka", "snapshot"]))
 def test_with_everything_on_any_cluster_publishes_what_one_process_does(
-    mode: str, districts: int, sources: int
+    size: tuple[int, int], mode: str
 ) -> None:
     """Fixed devices, readings, zones, counts, trips, streets and echoes at once."""
+    districts, sources = size
     cluster = Cluster(full_world(mode, districts), n_sources=sources)
     cluster.run([])
     check_equal(cluster)

@@ -14,6 +14,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
 from tests.eager_session import EagerSession
+from tests.lanes import each_of_both
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 ENABLED = {"topic": "zones/{device}"}
@@ -734,8 +735,7 @@ def told_trips(
 NO_TRIPS, NO_PART = {"trips": False}, {"everywhere": True}
 
 
-@pytest.mark.parametrize("wish", [NO_TRIPS, NO_PART], ids=["no trips", "no part"])
-@pytest.mark.parametrize("at_s", [20, 740, 900, 1200])
+@pytest.mark.parametrize(("at_s", "wish"), each_of_both([20, 740, 900, 1200], [NO_TRIPS, NO_PART]))
 def test_nothing_is_told_of_the_trips_of_who_asked_for_none(
     at_s: float, wish: dict[str, bool]
 ) -> None:

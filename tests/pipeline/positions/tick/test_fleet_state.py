@@ -1,5 +1,6 @@
 """A fleet that is restored from its state at every tick publishes what one that runs on does."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from anonymizer.pipeline.positions.tick.inbox import Arrivals
 from anonymizer.settings import Settings, zones_of
 from tests.cluster.positions.cluster import NETWORK, PROTECTED, SECRET, START, World, statements
 from tests.cluster.positions.cluster import settings as settings_of
+from tests.lanes import each_of_both
 
 
 class Run:
@@ -55,10 +57,13 @@ class Run:
         return self._fleet.n_held
 
 
-@pytest.mark.parametrize("districts", [1, 4])
-@pytest.mark.parametrize("mode", ["adka", "snapshot", "session"])
-@pytest.mark.parametrize("protected", ["readings", "all", "ids"])
-def test_a_restored_fleet_goes_on_alike(mode: str, districts: int, protected: str) -> None:
+CLOAKS = [*product(["adka", "snapshot", "session"], [1, 4])]
+"""Modes, and numbers of districts."""
+
+
+@pytest.mark.parametrize(("cloak", "protected"), each_of_both(CLOAKS, ["readings", "all", "ids"]))
+def test_a_restored_fleet_goes_on_alike(cloak: tuple[str, int], protected: str) -> None:
+    mode, districts = cloak
     assert protected in PROTECTED
     settings = settings_of(mode, protected=protected)
     region = settings.region.model_copy(update={"districts": districts})

@@ -12,6 +12,7 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_layers import DeviceLayers
 from anonymizer.settings import Settings
+from tests.lanes import one_in
 from tests.pipeline.positions.support import NOW, Rig, flow_settings
 
 ROADS, PATHS = "grid:5x5", "grid:5x7"
@@ -87,7 +88,7 @@ def seconds_until_grouped_elsewhere(changes_at: int, epoch_s: int) -> int:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("epoch_s", [60, 48])
+@pytest.mark.parametrize("epoch_s", one_in(2, [60, 48]))
 def test_a_phone_that_changes_its_network_is_grouped_there_when_its_group_has_ended(
     epoch_s: int,
 ) -> None:

@@ -89,7 +89,9 @@ def jumping(share: float, *, seed: int = 1) -> Callable[[float], Iterable[Delive
     return says
 
 
-@pytest.mark.parametrize(("share", "most"), [(0.01, 0.01), (0.05, 0.02)])
+@pytest.mark.parametrize(
+    ("share", "most"), [pytest.param(0.01, 0.01, marks=pytest.mark.soak), (0.05, 0.02)]
+)
 def test_wrong_fixes_of_some_widen_hardly_anybodys_region(share: float, most: float) -> None:
     rig = Rig(roads=TOWNS, **SESSION)
     widened = share_over_both(driven(rig, jumping(share), until_s=900))
