@@ -102,7 +102,7 @@ BESIDE      := -n 4 --dist worksteal
 test-cluster:  ## the tests on Apache Spark and Apache Kafka, side by side (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-spark test-kafka && \
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-spark test-kafka && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
