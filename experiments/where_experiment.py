@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.atoms import LEVELS
-from anonymizer.algorithms.positions.cloaks.session import beat_of
+from anonymizer.algorithms.positions.cloaks.beats import beat_of
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import (

@@ -147,10 +147,7 @@ MODULES = (
             ("begin = max(self._n_formed, int(now) * _MOST_PER_S)", "begin = self._n_formed"),
             ("if not (ended.any() or begin.any()):", "if not begin.any():"),
             ("groups.ends_at[late] = now + longest_s", "pass"),
-            ("widths = np.sqrt(times)", "widths = times"),
-            ("minlength=n_layers) + self._k_extra", "minlength=n_layers)"),
-            ("n_still >= _STANDING * n", "n_still > n"),
-            ("is_known = self._began_s <= now - _STANDS_S", "is_known = True"),
+            ("is_known=self._began_s <= now - STANDS_S", "is_known=True"),
             ("self._company.where_many_stand() if stands else self._company", "self._company"),
             ("return company.beyond(self._k_extra)", "return company"),
             ("shared[chosen] = shared_levels(level, first_member_of, least)[chosen]", "pass"),
@@ -163,6 +160,18 @@ MODULES = (
                 "        self._ttl_s = 0.0\n        self._group_of = np.full",
             ),
             ("self._cell_ends_at > latest] = now", "self._cell_ends_at > np.inf] = now"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/cloaks/beats.py",
+        (
+            "algorithms/positions/cloaks/test_session.py",
+            "algorithms/positions/cloaks/test_capped_groups.py",
+        ),
+        (
+            ("widths = np.sqrt(times)", "widths = times"),
+            ("minlength=len(n_needed)) + k_extra", "minlength=len(n_needed))"),
+            ("n_still >= _STANDING * n", "n_still > n"),
         ),
     ),
     Module(

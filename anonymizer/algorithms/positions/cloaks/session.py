@@ -34,20 +34,30 @@ ends with the epoch of the cell that contained most of its members. Cells in whi
 are present belong to the cell beside them.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import (
-    LEVELS,
     Company,
     Levels,
     lowest_shared_level,
     shared_levels,
 )
+from anonymizer.algorithms.positions.cloaks.beats import (
+    STANDS_S,
+    Paces,
+    at_equal_distances,
+    beat_of,
+    paces,
+    turns_s,
+)
 from anonymizer.algorithms.positions.cloaks.joining import Joiners
+from anonymizer.algorithms.positions.cloaks.lasting_groups import (
+    NO_GROUPS,
+    Epochs,
+    LastingGroups,
+    Serials,
+)
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.cloaks.regrouping import formed_again
 from anonymizer.algorithms.positions.demands import SharedDemands
@@ -69,7 +79,6 @@ from anonymizer.domain.arrays import (
     UInt8Array,
     check_indices,
     digest_of,
-    starts_of,
 )
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -79,141 +88,8 @@ _UNGROUPED = -1
 _NOWHERE = -1
 _GROUPS_PER_CELL = 4
 """A cell has an epoch of its own if so many of the largest groups could be formed in it."""
-
-
-def beat_of(
-    beat_s: float, times: FloatArray | float, *, moves: BoolArray | bool = False
-) -> FloatArray:
-    """Return how often a group publishes, shape of `times`.
-
-    `beat_s` is that of the smallest places; `times` is the size of the largest place of the members
-    in multiples of the smallest; `moves`: whether nearly all devices that are published move.
-
-    Notes
-    -----
-    Who drives takes √n times as long to cross a place of n times as many nodes. The largest place
-    counts, because all members publish together: a beat that suits those in a full car park would
-    tell where their loneliest companion drives. That somebody drives on raises the belief in
-    where it is by 1 / (1 - s) if a share s of all devices stands still, whatever the places are:
-    where s is small, this is the lesser part, and beats may be shorter.
-    """
-    widths = np.sqrt(times)
-    beats: FloatArray = beat_s * np.where(moves, np.maximum(widths / _QUICKER, 1.0), widths)
-    return beats
-
-
-def longest_beat_s(beat_s: float) -> float:
-    """Return how often a group of the largest places publishes at least, see `beat_of`."""
-    return float(beat_of(beat_s, LEVELS[-1]))
-
-
-_QUICKER = 3.0
-"""Where nearly all move, large places have a beat so many times shorter: by default the largest are
-shown three times in an epoch, not once. None has a shorter one than the smallest."""
-_STANDING = 0.25
-"""Many stand if at least this share does; otherwise nearly all move."""
-_STANDS_S = 60.0
-"""Who has stayed near one node for so long stands still."""
-
-
-@dataclass(frozen=True, slots=True)
-class Epochs:
-    """When groups end and new ones are formed.
-
-    `n_cells`: cells with phases of their own, a power of two; 1: all groups end together.
-    `settle_s`: how long after the first position the first groups are formed, so that they are not
-    made of only the first few devices.
-    """
-
-    n_cells: int = 8
-    settle_s: float = 5.0
-
-    def ends(self, now: float, length_s: float) -> FloatArray:
-        """Return the next end of each cell's epoch after `now`, unix seconds, shape (cells,)."""
-        phase = np.arange(self.n_cells) / self.n_cells
-        ends = (np.floor(now / length_s - phase) + 1 + phase) * length_s
-        # Because of rounding, an end that has just come can be computed as the next one.
-        return np.where(ends > now, ends, ends + length_s)
-
-
-class Serials(NamedTuple):
-    """Numbers of groups: `first`, `first + step` and so on."""
-
-    first: int = 0
-    step: int = 1
-
-
 _MOST_PER_S = 1 << 20
 """No cloak forms so many groups a second."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LastingGroups:
-    """Living groups, with their members (slots) in compressed sparse rows.
-
-    `k`, `serial`, `ends_at` (unix seconds), `due_at` (when it publishes next; inf if nothing more)
-    and `beat_s` have the shape (groups,). Members of group g are
-    `member[first_member_of[g]:first_member_of[g + 1]]`, device slots; `level` is that of the atom
-    as which each is published, shape (members,).
-    """
-
-    k: Int32Array
-    ends_at: FloatArray
-    due_at: FloatArray
-    beat_s: FloatArray
-    serial: IntArray
-    first_member_of: IntArray
-    member: Int32Array
-    level: IntArray
-
-    def only(self, chosen: BoolArray) -> "LastingGroups":
-        """Return the chosen groups."""
-        sizes = np.diff(self.first_member_of)
-        of_chosen = np.repeat(chosen, sizes)
-        return LastingGroups(
-            self.k[chosen],
-            self.ends_at[chosen],
-            self.due_at[chosen],
-            self.beat_s[chosen],
-            self.serial[chosen],
-            starts_of(sizes[chosen]),
-            self.member[of_chosen],
-            self.level[of_chosen],
-        )
-
-    def without(self, gone: BoolArray) -> "LastingGroups":
-        """Return these groups without the members whose slots are gone, shape (slots,)."""
-        stays = ~gone[self.member]
-        columns = {name: getattr(self, name) for name in LastingGroups.__slots__}
-        columns["first_member_of"] = starts_of(stays.astype(np.int64))[self.first_member_of]
-        columns["member"], columns["level"] = self.member[stays], self.level[stays]
-        return LastingGroups(**columns)
-
-    def joined(self, other: "LastingGroups") -> "LastingGroups":
-        """Return these groups and then the others."""
-        sizes = np.concatenate([np.diff(self.first_member_of), np.diff(other.first_member_of)])
-        return LastingGroups(
-            np.concatenate([self.k, other.k]),
-            np.concatenate([self.ends_at, other.ends_at]),
-            np.concatenate([self.due_at, other.due_at]),
-            np.concatenate([self.beat_s, other.beat_s]),
-            np.concatenate([self.serial, other.serial]),
-            starts_of(sizes),
-            np.concatenate([self.member, other.member]),
-            np.concatenate([self.level, other.level]),
-        )
-
-
-NO_GROUPS = LastingGroups(
-    np.zeros(0, np.int32),
-    np.zeros(0),
-    np.zeros(0),
-    np.zeros(0),
-    np.zeros(0, np.int64),
-    np.zeros(1, np.int64),
-    np.zeros(0, np.int32),
-    np.zeros(0, np.int64),
-)
 
 
 def _epoch_cells(network: RoadNetwork, n: int) -> Int32Array:
@@ -725,24 +601,16 @@ class SessionCloak:
         layer: IntArray = np.searchsorted(first, node, "right") - 1
         return layer
 
-    def _paces(
-        self, density: DensityMap, published: Int32Array, now: float
-    ) -> tuple[BoolArray, BoolArray]:
-        """Return on which of several networks many published devices stand, and nearly all move.
-
-        Shapes (networks,). Not many stand only if that holds without `k_extra` devices that move
-        and may belong to the adversary. Nearly all move if, besides, they are so many that the
-        largest places have company on average. In the first minute nobody is known to do either.
-        """
-        n_layers, layer = max(len(self._network.layers), 1), self._layer(published)
-        on_graph = density.node_of[published] >= 0
-        moves = on_graph & (density.rest_since[published] > now - _STANDS_S)
-        n = np.bincount(layer, minlength=n_layers)
-        n_still = np.bincount(layer[~moves], minlength=n_layers) + self._k_extra
-        stand: BoolArray = n_still >= _STANDING * n
-        many = n - self._k_extra >= self._company.area_devices * self._n_largest
-        is_known = self._began_s <= now - _STANDS_S
-        return stand & is_known, many & ~stand & is_known
+    def _paces(self, density: DensityMap, published: Int32Array, now: float) -> Paces:
+        """Return how the published devices of each network move; unknown in the first minute."""
+        rests = density.rest_since[published] <= now - STANDS_S
+        return paces(
+            (density.node_of[published] >= 0) & ~rests,
+            self._layer(published),
+            self._company.area_devices * self._n_largest,
+            k_extra=self._k_extra,
+            is_known=self._began_s <= now - STANDS_S,
+        )
 
     def _beats_s(
         self,
@@ -751,38 +619,24 @@ class SessionCloak:
         lifetime_s: FloatArray,
         moves: BoolArray,
     ) -> FloatArray:
-        """Return how often each new group publishes, shape (groups,).
-
-        Not more often than `beat_of` says, and at equal distances over its life: a last release
-        just before the first one of the next group would tell more and make nothing fresher.
-        """
+        """Return how often each new group publishes, shape (groups,); 0 without a beat."""
         times = np.maximum.reduceat(self._levels.times[level], first_member_of[:-1])
         beat_s = beat_of(self._beat_s, times, moves=moves)
-        if not self._beat_s:
-            return beat_s
-        return lifetime_s / np.maximum(np.floor(lifetime_s / beat_s), 1.0)
+        return at_equal_distances(beat_s, lifetime_s) if self._beat_s else beat_s
 
     def _turns_s(
         self, beat_s: FloatArray, lifetime_s: FloatArray, first_member: Int32Array
     ) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).
 
-        With a beat they take turns until the next cell forms groups, so that every tick publishes
-        about as many; those on one of several networks by themselves. Turns depend on nothing but
-        the order of the groups that are published, their beats and their lifetimes. In windows they
-        take none: a group that outgrew the cap before its turn would have taken it in vain.
+        With a beat they take turns until the next cell forms groups. In windows they take none: a
+        group that outgrew the cap before its turn would have taken it in vain.
         """
-        layer = self._layer(first_member)
-        n_in = np.bincount(layer)
-        turn = np.empty(len(layer))
-        turn[np.argsort(layer, kind="stable")] = np.concatenate(
-            [np.arange(n) / n for n in n_in if n] or [layer]
-        )
         if self._has_windows:
-            return np.zeros(len(layer))
-        spread_s = np.minimum(beat_s, self._pace.epoch_s / self._epochs.n_cells)
-        turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * turn
-        return turns_s
+            return np.zeros(len(beat_s))
+        until_next_s = self._pace.epoch_s / self._epochs.n_cells
+        most_s = np.minimum(np.minimum(beat_s, until_next_s), lifetime_s / 2)
+        return turns_s(self._layer(first_member), most_s)
 
     def _levels_for(
         self,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from anonymizer.algorithms.positions.cloaks.session import longest_beat_s
+from anonymizer.algorithms.positions.cloaks.beats import longest_beat_s
 from anonymizer.algorithms.positions.device_keys import Keys
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray

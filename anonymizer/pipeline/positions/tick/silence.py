@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import Shortage, shortage
-from anonymizer.algorithms.positions.cloaks.session import longest_beat_s
+from anonymizer.algorithms.positions.cloaks.beats import longest_beat_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.misfit import CAUSES, Misfit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Atoms, Company, cut_into_atoms, shared_levels
 from anonymizer.algorithms.positions.cloaks import Epochs
-from anonymizer.algorithms.positions.cloaks.session import beat_of
+from anonymizer.algorithms.positions.cloaks.beats import beat_of
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import fold, spanning_forest
 from anonymizer.domain.arrays import starts_of
