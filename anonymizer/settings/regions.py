@@ -79,8 +79,9 @@ class RegionSettings(Group):
     where it stands, and one for each other node of the place at which there are any. More make
     regions larger and devices harder to follow. One device more, counted likewise, shares the area
     around the place, three of the smallest places large, or the place itself if it is larger. In
-    `session` half as many more where a quarter of the published devices or more stand still. 1:
-    places are as small as `min_nodes` allows (`snapshot`, `session`)."""
+    `session` half as many more (rounded down) where a quarter of the published devices or more
+    stand still, or may: nobody knows in the first minute, and of an id that changes while it is
+    younger. 1: places are as small as `min_nodes` allows (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`). Safe counts hold as many devices beyond `counts.k` in each figure."""

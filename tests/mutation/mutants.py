@@ -147,7 +147,10 @@ MODULES = (
             ("begin = max(self._n_formed, int(now) * _MOST_PER_S)", "begin = self._n_formed"),
             ("if not (ended.any() or begin.any()):", "if not begin.any():"),
             ("groups.ends_at[late] = now + longest_s", "pass"),
-            ("is_known=self._began_s <= now - STANDS_S", "is_known=True"),
+            ("np.maximum(density.since_of[published], self._began_s)", "self._began_s"),
+            ("self._began_s) <= now - known_s", "self._began_s) <= np.inf"),
+            ("max(STANDS_S, self._pace.interval_s)", "STANDS_S"),
+            ("(rest_since > density.version_of[published] - STANDS_S)", "(rest_since > now - 60)"),
             ("self._company.where_many_stand() if stands else self._company", "self._company"),
             ("return company.beyond(self._k_extra)", "return company"),
             ("shared[chosen] = shared_levels(level, first_member_of, least)[chosen]", "pass"),
@@ -170,8 +173,9 @@ MODULES = (
         ),
         (
             ("widths = np.sqrt(times)", "widths = times"),
-            ("minlength=len(n_needed)) + k_extra", "minlength=len(n_needed))"),
-            ("n_still >= _STANDING * n", "n_still > n"),
+            ("n(stands) + k_extra", "n(stands)"),
+            (">= _STANDING * n_all,", "> n_all,"),
+            ("n(~moves) + k_extra", "n(~moves)"),
         ),
     ),
     Module(

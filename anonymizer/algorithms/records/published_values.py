@@ -93,14 +93,17 @@ class ValueReader:
     def runs(self, published: PublishedValue) -> list[Run]:
         """Return the codes that a published value allows, as rising runs that do not touch.
 
+        The missing marker, the last code, is a run of its own.
+
         Raises
         ------
         ValueError
             If it is no value of this attribute, or allows nothing.
         """
         if isinstance(published, str):
-            return _merged(run for part in _parts(published) for run in self._of_part(part))
-        found = _merged(self._of_json(published))
+            found = self._merged(run for part in _parts(published) for run in self._of_part(part))
+        else:
+            found = self._merged(self._of_json(published))
         if not found:
             raise ValueError("is no label")
         return found
@@ -113,10 +116,19 @@ class ValueReader:
         ValueError
             If it is no value of this attribute.
         """
-        found = _merged(self._of_part(cell))
+        found = self._merged(self._of_part(cell))
         if len(found) > 1 or found[0][0] != found[0][1]:
             raise ValueError("is no value")
         return found[0][0]
+
+    def _merged(self, runs: Iterable[Run]) -> list[Run]:
+        merged: list[Run] = []
+        for lo, hi in sorted(set(runs)):
+            if merged and lo <= merged[-1][1] + 1 and lo != self._missing:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], hi))
+            else:
+                merged.append((lo, hi))
+        return merged
 
     def _of_part(self, part: str) -> list[Run]:
         if self._areas_first and (area := self._of_area(part)):
@@ -265,13 +277,3 @@ def _runs_of_nodes(attribute: Attribute, n_real: int) -> dict[str, list[Run]]:
 
 def _single(code: int) -> list[Run]:
     return [(code, code)]
-
-
-def _merged(runs: Iterable[Run]) -> list[Run]:
-    merged: list[Run] = []
-    for lo, hi in sorted(runs):
-        if merged and lo <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], hi))
-        else:
-            merged.append((lo, hi))
-    return merged

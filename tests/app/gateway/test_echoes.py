@@ -19,10 +19,14 @@ LAT, LON = float(NETWORK.lat[210]), float(NETWORK.lon[210])
 
 
 def recipes() -> list[dict[str, Any]]:
-    """Return the settings on the page of recipes that echo, as printed."""
+    """Return the settings on the page of recipes that echo through MQTT, as printed."""
     page = ROOT / "docs" / "recipes.md"
     tables = [tomllib.loads(block.text) for block in blocks(page) if block.language == "toml"]
-    return [each for each in tables if any("echo" in input_ for input_ in each.get("inputs", ()))]
+    return [
+        each
+        for each in tables
+        if any("echo" in input_ for input_ in each.get("inputs", ())) and "kafka" not in each
+    ]
 
 
 def said_by(codec: str, number: int) -> tuple[str, bytes]:

@@ -49,7 +49,8 @@ def longest_beat_s(beat_s: float) -> float:
 class Paces(NamedTuple):
     """On which of several networks many devices stand still, and on which nearly all move.
 
-    Shapes (networks,). Neither holds where nobody is known to move yet.
+    Shapes (networks,). What is not known counts as standing: that asks for more company, and for
+    longer beats.
     """
 
     many_stand: BoolArray
@@ -57,27 +58,31 @@ class Paces(NamedTuple):
 
 
 def paces(
-    moves: BoolArray, layer: IntArray, n_needed: IntArray, *, k_extra: int, is_known: bool
+    stands: BoolArray, moves: BoolArray, layer: IntArray, n_needed: IntArray, *, k_extra: int
 ) -> Paces:
     """Return how the published devices of each network move.
 
     Parameters
     ----------
-    moves, layer
-        Whether each device moves, and its network, shape (published,).
+    stands, moves, layer
+        Whether each device may stand still, whether it is known to move, and its network, shape
+        (published,).
     n_needed
         Devices that give the largest places of each network company on average, shape (networks,).
         Where fewer are published, nothing is said of nearly all.
     k_extra
         Devices that may belong to the adversary. Not many stand only if that holds without so many
         that move.
-    is_known
-        Whether it is known who moves.
     """
-    n = np.bincount(layer, minlength=len(n_needed))
-    n_still = np.bincount(layer[~moves], minlength=len(n_needed)) + k_extra
-    stand: BoolArray = n_still >= _STANDING * n
-    return Paces(stand & is_known, (n - k_extra >= n_needed) & ~stand & is_known)
+
+    def n(chosen: BoolArray) -> IntArray:
+        return np.bincount(layer[chosen], minlength=len(n_needed))
+
+    n_all = np.bincount(layer, minlength=len(n_needed))
+    return Paces(
+        n(stands) + k_extra >= _STANDING * n_all,
+        (n_all - k_extra >= n_needed) & (n(~moves) + k_extra < _STANDING * n_all),
+    )
 
 
 def at_equal_distances(beat_s: FloatArray, lifetime_s: FloatArray) -> FloatArray:

@@ -602,14 +602,21 @@ class SessionCloak:
         return layer
 
     def _paces(self, density: DensityMap, published: Int32Array, now: float) -> Paces:
-        """Return how the published devices of each network move; unknown in the first minute."""
-        rests = density.rest_since[published] <= now - STANDS_S
+        """Return how the published devices of each network move.
+
+        Unknown until they have had a minute, or time to report again, and of an id that changes
+        while it is younger.
+        """
+        rest_since = density.rest_since[published]
+        known_s = max(STANDS_S, self._pace.interval_s)
+        known = np.maximum(density.since_of[published], self._began_s) <= now - known_s
+        on_graph = density.node_of[published] >= 0
         return paces(
-            (density.node_of[published] >= 0) & ~rests,
+            ~(known & on_graph & (rest_since > density.version_of[published] - STANDS_S)),
+            known & on_graph & (rest_since > now - STANDS_S),
             self._layer(published),
             self._company.area_devices * self._n_largest,
             k_extra=self._k_extra,
-            is_known=self._began_s <= now - STANDS_S,
         )
 
     def _beats_s(
