@@ -120,8 +120,10 @@ _ENDS = (
     (re.compile(r"(?<=\d{4}) \u0433\.?$"), ""),
 )
 _CLOCK_OF_STOPS = re.compile(r"^([T, ]+\d\d?)\.([0-5]\d)\.([0-5]\d)(?=$|[^\d])")
-_TWO_DIGITS, _PIVOT = 2, 69
-"""Years of two digits are 1969 to 2068, as POSIX has them."""
+_TWO_DIGITS, _FUTURE, _PIVOT = 2, 40, 69
+"""Years of two digits are 1969 to 2039. From 40 to 68 they stay: POSIX has them in this century,
+and people who write when they were born in the last one."""
+YEAR_OF_EITHER_CENTURY = r"^\D{0,5}\d\d?[-/. ]\w{1,12}[-/. ]'?(4\d|5\d|6[0-8])\b"
 TIME_WITHIN = "\\d[-/.:\u5e74]\\d" + r"|\d\D{1,14}\d\d|[^\W\d_]\D{0,3}\d{4}|\d{4}\D{0,2}[^\W\d_]"
 """What dates and times, and little else, have within, in any form."""
 LIKE_A_DATE = (
@@ -184,6 +186,8 @@ def _named(text: str) -> str | None:
         if month is None:
             continue
         year, day = _full_year(part["y"]), part.get("d")
+        if year is None:
+            return None
         rest = found.groupdict().get("rest") or ""
         if form is _CTIME:
             rest = f" {rest}"
@@ -199,19 +203,26 @@ def _folded(word: str) -> str:
     return "".join(sign for sign in signs if not unicodedata.combining(sign))
 
 
-def _full_year(digits: str) -> str:
+def _full_year(digits: str) -> str | None:
+    """Return a year with four digits; None: it may be of either century."""
     year = digits.strip("'")
-    return year if len(year) > _TWO_DIGITS else f"{19 if int(year) >= _PIVOT else 20}{year}"
+    if len(year) > _TWO_DIGITS:
+        return year
+    if _FUTURE <= int(year) < _PIVOT:
+        return None
+    return f"{19 if int(year) >= _PIVOT else 20}{year}"
 
 
 def with_century(text: str) -> str:
     """Return a date whose year has two digits with four, `03/2024` as `2024-03`, all else as it is.
 
-    For columns of such texts alone: `1.02.03` may be a version.
+    A year from 40 to 68 may be of either century, and stays. For columns of such texts alone:
+    `1.02.03` may be a version.
     """
     if found := _CENTURY.fullmatch(text):
         one, sign, two, year, rest = found.groups()
-        return f"{one}{sign}{two}{sign}{_full_year(year)}{rest}"
+        full = _full_year(year)
+        return text if full is None else f"{one}{sign}{two}{sign}{full}{rest}"
     if found := _MONTH_OF_YEAR.fullmatch(text):
         return f"{found[2]}-{int(found[1]):02}"
     if found := _YEAR_AND_MONTH.fullmatch(text):

@@ -11,8 +11,17 @@ _SAME_MARKS = str.maketrans(
     | dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'")
     | {"\u2044": "/"}
 )
-_UNSEEN = re.compile(r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f]")
-"""Controls, and what chooses between two pictures of a sign."""
+_UNSEEN = re.compile(
+    r"[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufe00-\ufe0f\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u2800\u3164\uffa0\U000e0100-\U000e01ef]"
+)
+"""Controls, fillers, and what chooses between two pictures of a sign."""
+_POINTS = re.compile(
+    r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]"
+)
+"""Vowels and the lengthening stroke of Hebrew and Arabic, which are mostly left out."""
+_ONE_KEYBOARD = str.maketrans("\u06cc\u0649\u06a9", "\u064a\u064a\u0643")
+"""Letters of Persian keyboards that are written for Arabic ones."""
 _MISREAD = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac|[\u00d0\u00d1].")
 """UTF-8 that was read as the code page of Windows."""
 _ENTITY = re.compile("&#?\\w{2,8};")
@@ -32,6 +41,8 @@ _OTHER = "\u0370-\u03ff\u0400-\u04ff"
 _MIXED = re.compile(rf"\w*(?:[A-Za-z][{_OTHER}]|[{_OTHER}][A-Za-z])\w*")
 """A word of letters of two scripts next to each other."""
 _FORMAT = "Cf"
+_YO = ("\u0435\u0308", "\u0415\u0308")
+"""The Russian letter that is mostly written without its dots."""
 _LEAST_WITH_ACCENTS = 4
 """A shorter word may be another one with another accent."""
 
@@ -51,7 +62,7 @@ def plain_form(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).translate(_SAME_MARKS)
     signs = (
         str(unicodedata.decimal(sign)) if sign.isdecimal() else sign
-        for sign in _UNSEEN.sub("", text)
+        for sign in _POINTS.sub("", _UNSEEN.sub("", text)).translate(_ONE_KEYBOARD)
         if unicodedata.category(sign) != _FORMAT
     )
     return in_digits(_MIXED.sub(_in_one_script, " ".join("".join(signs).split())))
@@ -59,7 +70,7 @@ def plain_form(text: str) -> str:
 
 def bare_form(text: str) -> str:
     """Return a text in normal form without what people leave out or put in: quotation marks, marks
-    at its end, accents of Latin letters, and what joins words.
+    at its end, accents of Latin and Greek letters, and what joins words.
     """  # noqa: D205  a list
     if text.isalpha() and text.isascii():
         return text
@@ -71,7 +82,7 @@ def bare_form(text: str) -> str:
         kept = (
             sign
             for i, sign in enumerate(signs)
-            if not ("\u0300" <= sign <= "\u036f" and _follows_latin(signs, i))
+            if not ("\u0300" <= sign <= "\u036f" and _is_left_out(signs, i))
         )
         bare = unicodedata.normalize("NFC", "".join(kept))
     if "@" in bare or any(sign.isdigit() for sign in bare):
@@ -79,11 +90,13 @@ def bare_form(text: str) -> str:
     return _BETWEEN_LETTERS.sub(" ", bare)
 
 
-def _follows_latin(signs: str, i: int) -> bool:
-    """Return whether the accent at a place is one of a Latin letter."""
+def _is_left_out(signs: str, i: int) -> bool:
+    """Return whether people leave an accent out: of Latin and Greek letters, and of Russian yo."""
+    accent = signs[i]
     while i and unicodedata.combining(signs[i]):
         i -= 1
-    return signs[i].isascii()
+    letter = signs[i]
+    return letter.isascii() or "\u0370" <= letter <= "\u03ff" or (letter + accent in _YO)
 
 
 def _as_meant(text: str) -> str:

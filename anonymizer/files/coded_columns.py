@@ -22,7 +22,7 @@ from anonymizer.algorithms.records.attributes import (
 from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.algorithms.records.time_columns import Level, TimeCells, read_times
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.date_forms import LIKE_A_DATE, with_century
+from anonymizer.domain.date_forms import LIKE_A_DATE, YEAR_OF_EITHER_CENTURY, with_century
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import TextTable
@@ -379,6 +379,8 @@ def _times(table: TextTable, name: str, rules: ColumnRules) -> TimeCells | str:
     if found == "categories" and cells.str.contains(LIKE_A_DATE).sum() > _MOSTLY * len(cells):
         read_times(map(with_century, cells))  # says so if the day or the month may come first
         found = "categories, although most cells look like dates"
+        if cells.str.contains(YEAR_OF_EITHER_CENTURY).any():
+            found += " (write their years with four digits)"
     if rules.calendar and not isinstance(found, TimeCells):
         raise ValueError("has a calendar, and holds no dates or times")
     return found

@@ -41,6 +41,12 @@ _HIGH, _FEW, _MOSTLY = 0x80, 0.25, 0.9
 _GB_LEAD, _GB_COMMON, _HANGUL_END = 0xA1, 0xB0, 0xC8
 _KANA_LEADS = (0xA4, 0xA5)
 _LEAST_PAIRS = 30
+_HALF = 0.5
+_IN_LATIN_WORD = rb"[A-Za-z][\x80-\xff]|[\x80-\xff](?=[A-Za-z])"
+_NOT_WITHIN = {bytes([sign]) for sign in range(0x80, 0xC0)} - {
+    *(b"\x8a", b"\x92", b"\x9a", b"\x9c", b"\x9e", b"\xb7")
+}
+"""What the code page 1252 has within no word: signs, but for an apostrophe and a dot."""
 
 
 class CsvText(NamedTuple):
@@ -152,6 +158,8 @@ def _judged(raw: bytes) -> bytes:
 
 def _perhaps(some: bytes) -> str:
     """Return what a text in no encoding that is read may be in, for the message."""
+    if len(re.findall(_IN_LATIN_WORD, some)) > _HALF * len(re.findall(rb"[\x80-\xff]", some)):
+        return "; it may be in the code page 1250, 1254 or 850, or in ISO 8859-2"
     names = []
     for codec, (name, there, frequent, least) in _SCRIPTS.items():
         try:
@@ -182,6 +190,9 @@ def _looks_chinese(raw: bytes) -> bool:
 
 def _looks_western(raw: bytes) -> bool:
     """Return whether few letters are beyond ASCII, which no other alphabet's code page has."""
+    within = re.findall(rb"[a-z]([\x80-\xff])(?=[a-z])", raw)
+    if sum(sign in _NOT_WITHIN for sign in within) > _FEW / 2 * len(within):
+        return False  # as where others have letters: the code page 850, that of Central Europe
     byte = np.frombuffer(raw, np.uint8)
     n_high = int((byte >= _HIGH).sum())
     n_ascii = int((((byte | 32) >= ord("a")) & ((byte | 32) <= ord("z"))).sum())

@@ -20,6 +20,7 @@ _GOOD = {
     "--sa": "illness",
     "--target": "illness",
     "--duration": "1",
+    "--width": "5",
     "column": "age",
 }
 """Text that a command needs to get as far as its files."""

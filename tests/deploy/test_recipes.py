@@ -61,7 +61,12 @@ def test_every_ecosystem_has_a_recipe_and_every_echo_repeats_its_input() -> None
     }
     assert connected == {*NAMES}
     tables = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
-    repeated = [dict(one) for table in tables for one in table.get("inputs", []) if "echo" in one]
+    repeated = [
+        dict(one)
+        for table in tables
+        for one in table.get("inputs", [])
+        if "echo" in one and "kafka" not in table  # which `connect` writes no echo for
+    ]
     assert len(repeated) == 2
     known = [dict(each.input) for each in ECOSYSTEMS.values()]
     assert all({k: v for k, v in each.items() if k != "echo"} in known for each in repeated)

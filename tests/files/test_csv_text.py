@@ -79,6 +79,23 @@ def test_other_encodings_are_refused_by_name(
         read_table(path, ["age"])
 
 
+@pytest.mark.parametrize(
+    ("words", "codec"),
+    [
+        ("Gda\u0144sk b\u00f3l Krak\u00f3w g\u0142owa", "cp1250"),
+        ("Gda\u0144sk b\u00f3l Krak\u00f3w g\u0142owa", "iso8859-2"),
+        ("Besan\u00e7on Gen\u00e8ve fi\u00e8vre r\u00e9tr\u00e9cie", "cp850"),
+    ],
+)
+def test_latin_letters_of_other_code_pages_are_not_taken_for_western_or_russian_ones(
+    tmp_path: Path, words: str, codec: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"age,word\n" + b"".join(f"1,{w}\n".encode(codec) for w in words.split()))
+    with pytest.raises(InputError, match="it may be in the code page 1250, 1254 or 850"):
+        read_table(path, ["age"])
+
+
 ROWS = [("age", "sex"), *((str(20 + i), "mf"[i % 2]) for i in range(6))]
 PLAIN = "".join(f"{one},{other}\n" for one, other in ROWS)
 

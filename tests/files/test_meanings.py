@@ -23,12 +23,23 @@ ONE_VALUE = {
     "thousands": ["1234", "1 234", "1\u00a0234", "1'234"],
     "dates": ["2023-01-03", "2023/1/3", "03.01.2023"],
     "dashes": ["a-b", "a\u2013b", "A\u2010B"],
+    "fillers": ["flu", "fl\u034fu", "flu\u3164", "\u2800flu"],
+    "Greek accents": ["\u0393\u03a1\u0399\u03a0\u0397", "\u0393\u03c1\u03af\u03c0\u03b7"],
+    "Russian yo": ["\u0442\u0451\u043c\u043d\u044b\u0439", "\u0442\u0435\u043c\u043d\u044b\u0439"],
+    "Hebrew points": ["\u05e1\u05e8\u05d8\u05df", "\u05e1\u05b7\u05e8\u05b0\u05d8\u05b8\u05df"],
+    "Arabic vowels, strokes, keyboards": [
+        "\u0633\u0643\u0631\u064a",
+        "\u0633\u0640\u0640\u0643\u0631\u064a",
+        "\u0633\u064f\u0643\u0651\u064e\u0631\u064a",
+        "\u0633\u06a9\u0631\u06cc",
+    ],
     "sharp s": ["Stra\u00dfe", "STRASSE"],
 }
 MANY_VALUES = {
     "postcodes": ["01067", "98765", "10670"],
     "plates": ["B-A 1", "B-A 10", "B-A 100"],
     "letters": ["E", "E\u0301", "\u00c8"],
+    "Russian letters": ["\u0434\u043e\u0439\u043a\u0430", "\u0434\u043e\u0438\u043a\u0430"],
     "versions": ["v2", "1.1", "1.10", "1.2.3"],
     "codes with an e": ["1E5", "100000", "12A4"],
     "names like words": ["May", "No", "On", "Ny"],

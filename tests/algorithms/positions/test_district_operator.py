@@ -111,7 +111,7 @@ def digest_of(released: list[Shared]) -> str:
     [
         ("adka", "fca10b131cef4f01f073d28f089bedf3d73402aba26f701d177abfe9d10307fc"),
         ("snapshot", "0068c7000d16832b007f1d3c8c29ce5c024ecf86a009444be89bc716516fac7f"),
-        ("session", "7184c985af8b253c229222a817f411506709c38162fd658fa8496ee5c0575395"),
+        ("session", "324bf84280324e095707a1bacb9c6abfaf28f2b704be33866b392f0b22261fa7"),
     ],
 )
 def test_one_district_publishes_what_was_published_before_there_were_any(

@@ -188,6 +188,14 @@ def test_dates_in_no_form_that_is_read_are_told(cells: list[str]) -> None:
     assert coded(cells).read_as["x"] == "categories, although most cells look like dates"
 
 
+@pytest.mark.parametrize("cells", [["13/12/64", "14/01/45"], ["13-Dec-64", "14-Jan-71"]])
+def test_a_year_of_two_digits_that_may_be_of_either_century_is_not_guessed(
+    cells: list[str],
+) -> None:
+    told = "categories, although most cells look like dates (write their years with four digits)"
+    assert coded(cells).read_as["x"] == told
+
+
 @pytest.mark.parametrize(
     "cells", [["2024-W54-1", "2024-W10-1"], ["24h10", "9h60"], ["2024-367", "2024-500"]]
 )

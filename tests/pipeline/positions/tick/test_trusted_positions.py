@@ -69,10 +69,14 @@ def driven(
 
 
 def share_over_both(messages: Sequence[Mapping[str, Any]]) -> float:
-    """Return which share of the regions lie in both towns."""
-    lats = [TOWNS.lat[np.isin(TOWNS.node_id, each["region"])] for each in messages]
-    assert messages
-    return sum(np.ptp(each) > FAR_DEG / 2 for each in lats) / len(messages)
+    """Return which share of the regions lie in both towns, once groups know who stands still.
+
+    In the first minute all may stand; few devices then share a place as large as both towns.
+    """
+    late = [each for each in messages if each["time"] > NOW + 60 + SESSION["session"]["epoch_s"]]
+    lats = [TOWNS.lat[np.isin(TOWNS.node_id, each["region"])] for each in late]
+    assert late
+    return sum(np.ptp(each) > FAR_DEG / 2 for each in lats) / len(late)
 
 
 def jumping(share: float, *, seed: int = 1) -> Callable[[float], Iterable[Delivery]]:
