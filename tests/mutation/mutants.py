@@ -639,7 +639,7 @@ MODULES = (
             ("trip.origin >= 0 and trip.destination >= 0", "trip.origin >= 0"),
             ("self._seconds.pop(key, None)", "pass"),
             ("self._trips.forget(row)", "pass"),
-            ("LiveTrips.restored(self._rule, trips)", "self._trips"),
+            ("LiveTrips.restored(self._rule, trips, keeps_routes=False)", "self._trips"),
         ),
     ),
     Module(

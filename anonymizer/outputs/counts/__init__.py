@@ -81,7 +81,7 @@ class CountsWatch:
         )
         seconds: dict[int, list[float]] | None = {}
         if self._durations is not None:
-            self._durations.withdraw(located.withdrawn_key)
+            self._durations.withdraw(located.withdrawn_key, everybody=located.any_shut_out)
             seconds = self._durations.tick(positions, located.trip_node, now=located.event_s)
         if ended is None:
             return ()
