@@ -110,8 +110,9 @@ class CountSettings(Group):
     often; after more, counts may be suppressed until the period ends. None: all."""
     trip_areas: Literal[0, 1, 2, 4, 8, 16, 32] = 0
     """Number of areas between which trips are counted with `dp` and `w-event`, each of neighbouring
-    cells. 1: how long trips take that begin and end in an interval (6 h at least). All noise is
-    then larger, by 1.4 or (Laplace) 2. 0: trips are not counted."""
+    cells. 1: how long trips take that begin and end in an interval (6 h at least); with
+    `trips.enabled` without both ends, `trips.ends_s` or more each. All noise is then larger, by 1.4
+    or (Laplace) 2. 0: trips are not counted."""
 
     @model_validator(mode="after")
     def _periods_are_whole_intervals(self) -> Self:

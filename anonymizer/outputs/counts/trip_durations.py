@@ -6,6 +6,9 @@ message about that interval alone, as its cell does; trips across an end of an i
 out. The trips of a device in an interval count as one, of their median duration: whatever a device
 says, and however often, it adds one to one number.
 
+Where the ends of trips are protected they lack both, by `trips.ends_s` or more: how much more
+depends on the trip, so nothing is added.
+
 The durations are few and public: with noise in every number, more of them say less.
 """
 
