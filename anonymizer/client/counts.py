@@ -225,7 +225,7 @@ class Counts:
         if len(kinds) != 1 or not told[0].devices:
             raise InputError(
                 "these counts do not all say alike how long trips take: the gateway needs"
-                " counts.trip_areas = 1; with a start and end between which it had it, they do"
+                " counts.trip_durations; with a start and end between which it had it, they do"
             )
         n = np.array([each.devices for each in told], np.float64).sum(axis=0)
         return n, told[0].up_to_s, sum(each.noise_variance for each in chosen)

@@ -121,5 +121,5 @@ def test_counts_without_durations_say_what_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "counts.jsonl"
     path.write_text(line(1, None))
     counts = client.read_counts(path, network=STREET)
-    with pytest.raises(InputError, match="trip_areas = 1"):
+    with pytest.raises(InputError, match="the gateway needs"):
         counts.durations(start=0, end=21_600.0)

@@ -239,7 +239,9 @@ class CountsOutput(Output):
     def meaning(settings: "Settings") -> Mapping[str, Any]:
         """Return what an interval and a cell is."""
         names = ("privacy", "every_s", "cells", "trip_areas")
-        return {f"counts.{name}": getattr(settings.counts, name) for name in names}
+        found = {f"counts.{name}": getattr(settings.counts, name) for name in names}
+        # Only if it is asked for: else the state of a version without it would be refused.
+        return found | ({"counts.trip_durations": True} if settings.counts.times_trips else {})
 
     def watch(self, *, keys: Keys, kept_s: float, n_sources: int = 1) -> CountsWatch:  # noqa: ARG002  see `Output`
         """Return what counts the devices of a source."""

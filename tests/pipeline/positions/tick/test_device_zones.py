@@ -778,7 +778,7 @@ def test_no_duration_is_told_of_an_interval_in_which_a_publisher_is_shut_out(
         noisy = {"privacy": "w-event", "every_s": every_s, "period_s": every_s, "cells": 4}
         rig = ZonesRig(
             roads=roads,
-            counts=noisy | {"trip_areas": 1},
+            counts=noisy | {"trip_durations": True},
             **TWO_LEVELS | {"most_devices": 2},
             **beside,
         )
