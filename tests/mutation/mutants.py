@@ -633,7 +633,7 @@ MODULES = (
         ("outputs/test_trip_durations.py",),
         (
             ("self._begin(interval * self._every_s)", "pass"),
-            ("begins_s=begins_s)", "begins_s=-math.inf)"),
+            ("begins_s=begins_s, keeps", "begins_s=-math.inf, keeps"),
             ("end_s - self._rule.gap_s", "end_s"),
             ("median(seconds[each])", "max(seconds[each])"),
             ("trip.origin >= 0 and trip.destination >= 0", "trip.origin >= 0"),
