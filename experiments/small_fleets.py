@@ -48,7 +48,7 @@ class Fleet(NamedTuple):
     n_days: int
     every_s: float
     cells: int
-    trip_areas: int = 0
+    trip_durations: bool = False
 
     @property
     def settings(self) -> Settings:
@@ -58,7 +58,7 @@ class Fleet(NamedTuple):
             "every_s": self.every_s,
             "period_s": self.every_s,
             "cells": self.cells,
-            "trip_areas": self.trip_areas,
+            "trip_durations": self.trip_durations,
         }
         return Settings.model_validate({"counts": counts})
 
@@ -130,7 +130,7 @@ class Counted(NamedTuple):
 class Published(NamedTuple):
     """Noisy counts, as the client reads them and by cell, and the truth about the same intervals.
 
-    `noisy`: shape (intervals, cells); `timed`: by duration, with `trip_areas = 1`; `cell` and
+    `noisy`: shape (intervals, cells); `timed`: by duration, with `trip_durations`; `cell` and
     `duration`: as of `Counted`.
     """
 

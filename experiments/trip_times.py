@@ -1,6 +1,6 @@
 """How long the trips of small fleets take: what counts answer, how near it is, and who is found.
 
-`python -m experiments.trip_times` publishes noisy counts with `trip_areas = 1`, reads the median
+`python -m experiments.trip_times` publishes noisy counts with `trip_durations`, reads the median
 with the client, and compares it with that of all trips, also those that no interval holds. Beside
 it stands the exponential mechanism, which draws a median for each day or week [1]_. An adversary
 who knows everything but one thing asks for that.
@@ -28,10 +28,10 @@ from experiments.commuter_weeks import DAY_S, commuter_weeks
 from experiments.small_fleets import REPORT_S, Fleet, Published, count, publish
 
 FLEETS = (
-    Fleet("three people", 3, 364, 21_600.0, 2, 1),
-    Fleet("five people", 5, 364, 21_600.0, 2, 1),
-    Fleet("ten people", 10, 56, 21_600.0, 2, 1),
-    Fleet("forty vans", 40, 28, 21_600.0, 2, 1),
+    Fleet("three people", 3, 364, 21_600.0, 2, trip_durations=True),
+    Fleet("five people", 5, 364, 21_600.0, 2, trip_durations=True),
+    Fleet("ten people", 10, 56, 21_600.0, 2, trip_durations=True),
+    Fleet("forty vans", 40, 28, 21_600.0, 2, trip_durations=True),
 )
 WAITS_DAYS = (14, 28, 56, 364)
 N_DRAWS = 40

@@ -23,8 +23,11 @@ from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 
-_SIGMAS = 1.959964
-"""Standard errors of an interval of 95 %."""
+_SIGMAS = 2.118310
+"""Standard deviations of Laplace noise in an interval of 95 %; of a sum, or of normal noise, fewer
+are enough."""
+_WHOLE = 0.5
+"""What is added to them, as noise is in whole numbers."""
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -67,6 +70,8 @@ class _Interval(NamedTuple):
         First cell of each run, and the number of cells, shape (runs + 1,).
     n, low, high
         Devices of each run: expected, and bounds of 95 % or more.
+    noise_variance
+        Of each noisy number.
     durations
         How long trips took.
     """
@@ -76,6 +81,7 @@ class _Interval(NamedTuple):
     n: FloatArray
     low: FloatArray
     high: FloatArray
+    noise_variance: float = 0.0
     durations: _Durations = _Durations()
 
 
@@ -105,7 +111,6 @@ class Counts:
         kept = {each.time: each for each in messages if each.suppressed is None}
         self._intervals = [_interval(kept[at]) for at in sorted(kept)]
         self._n_cells = first.n_cells
-        self._noise = 0.0 if first.privacy is None else first.privacy.noise_sd
         self._cell_of = counted_cells(network, first.n_cells)
 
     def __repr__(self) -> str:
@@ -141,9 +146,9 @@ class Counts:
         for each in chosen:
             expected, low, high, n_noisy = self._in_cells(each, shares)
             sums += expected, low, high
-            noise += n_noisy
+            noise += n_noisy * each.noise_variance
         mean = sums / len(chosen)
-        reach = _SIGMAS * self._noise * np.sqrt(noise) / len(chosen)
+        reach = _reach(noise) / len(chosen)
         return Table(
             {
                 "cell": list(cells.name),
@@ -175,7 +180,8 @@ class Counts:
         devices, low, high = (
             np.bincount(part, each, len(names)) / n for each in np.transpose(found)
         )
-        reach = _SIGMAS * self._noise * np.sqrt(self._n_cells / n)
+        variance = [self._n_cells * each.noise_variance for each in self._intervals]
+        reach = _reach(np.bincount(part, variance, len(names)).astype(np.float64)) / n
         return Table(
             {
                 by: names,
@@ -201,26 +207,28 @@ class Counts:
             `high`: in all these intervals together, a device in an interval by the median of its
             trips. Numbers may be below 0: do not set them to 0 before you add.
         """
-        n, up_to_s, reach = self._timed(start, end)
-        reach *= _SIGMAS
+        n, up_to_s, variance = self._timed(start, end)
+        reach = _reach(np.full(len(n), variance))
         bounds = [*up_to_s, np.inf]
         return Table({"up_to_s": bounds, "devices": n, "low": n - reach, "high": n + reach})
 
     def median_duration(self, *, start: float, end: float) -> MedianDuration:
         """Return the median of these durations, by `fitted_median`, with its interval."""
-        n, up_to_s, noise_sd = self._timed(start, end)
-        return fitted_median(n, up_to_s, noise_sd=noise_sd)
+        n, up_to_s, variance = self._timed(start, end)
+        return fitted_median(n, up_to_s, noise_sd=variance**0.5)
 
     def _timed(self, start: float, end: float) -> tuple[FloatArray, tuple[float, ...], float]:
-        """Return devices by duration, the bounds, and the standard deviation of their noise."""
-        told = [each.durations for each in self._between(start, end) if each.durations.devices]
-        if len({each.up_to_s for each in told}) != 1:
+        """Return devices by duration, the bounds, and the variance of the noise of each number."""
+        chosen = self._between(start, end)
+        told = [each.durations for each in chosen]
+        kinds = {(each.up_to_s, len(each.devices)) for each in told}
+        if len(kinds) != 1 or not told[0].devices:
             raise InputError(
-                "these counts do not all say how long trips take: the gateway needs"
-                " counts.trip_areas = 1"
+                "these counts do not all say alike how long trips take: the gateway needs"
+                " counts.trip_durations; with a start and end between which it had it, they do"
             )
         n = np.array([each.devices for each in told], np.float64).sum(axis=0)
-        return n, told[0].up_to_s, self._noise * len(told) ** 0.5
+        return n, told[0].up_to_s, sum(each.noise_variance for each in chosen)
 
     def _between(self, start: float, end: float) -> list[_Interval]:
         chosen = [each for each in self._intervals if start < each.end_s <= end]
@@ -334,7 +342,13 @@ def _interval(message: _Message) -> _Interval:
 def _noisy_interval(message: _Message) -> _Interval:
     n = np.array(message.devices, np.float64)
     cells = np.arange(message.n_cells + 1)
-    return _Interval(message.time, cells, n, low=n, high=n, durations=message.durations)
+    variance = 0.0 if message.privacy is None else message.privacy.noise_sd**2
+    return _Interval(message.time, cells, n, n, n, variance, message.durations)
+
+
+def _reach(variance: FloatArray) -> FloatArray:
+    """Return how far sums of noise reach, 95 % or more of them, given their variances."""
+    return np.where(variance > 0, _SIGMAS * np.sqrt(variance) + _WHOLE, 0.0)
 
 
 def _by_cell(each: _Interval) -> FloatArray:

@@ -108,10 +108,13 @@ class CountSettings(Group):
     Not where ids change, and not with `w-event`. The noise grows with the square root of it. The
     budget suffices for one restart of the gateway in a period, which forgets who was counted how
     often; after more, counts may be suppressed until the period ends. None: all."""
-    trip_areas: Literal[0, 1, 2, 4, 8, 16, 32] = 0
+    trip_areas: Literal[0, 2, 4, 8, 16, 32] = 0
     """Number of areas between which trips are counted with `dp` and `w-event`, each of neighbouring
-    cells. 1: how long trips take that begin and end in an interval (6 h at least). All noise is
-    then larger, by 1.4 or (Laplace) 2. 0: trips are not counted."""
+    cells. All noise is then larger, by 1.4 or (Laplace) 2. 0: trips are not counted."""
+    trip_durations: bool = False
+    """With `dp` and `w-event`: whether to count how long trips take that begin and end in an
+    interval (6 h at least); with `trips.enabled` without both ends, `trips.ends_s` or more each.
+    Makes all noise larger, as areas do, and with them by 1.7 or (Laplace) 3."""
 
     @model_validator(mode="after")
     def _periods_are_whole_intervals(self) -> Self:
@@ -129,7 +132,7 @@ class CountSettings(Group):
             raise ValueError("counts: trip_areas must not exceed cells")
         if self.times_trips and self.every_s < _SHORTEST_S:
             raise ValueError(
-                "counts: trip_areas = 1 tells of trips that begin and end in an interval: every_s"
+                "counts: trip_durations tells of trips that begin and end in an interval: every_s"
                 f" must be at least {_SHORTEST_S:g}"
             )
         return self
@@ -152,7 +155,12 @@ class CountSettings(Group):
     @property
     def times_trips(self) -> bool:
         """Whether it is counted how long trips take."""
-        return self.has_noise and self.trip_areas == 1
+        return self.has_noise and self.trip_durations
+
+    @property
+    def tells_trips(self) -> bool:
+        """Whether anything is told of trips beside the cells."""
+        return self.trip_areas > 0 or self.trip_durations
 
     @property
     def intervals_of_device(self) -> int:

@@ -444,7 +444,7 @@ class Settings(Group):
             )
         if counts.times_trips and any(each.ids_live_s for each in self.inputs):
             raise ValueError(
-                "counts: trip_areas = 1 tells how long trips of an id take; leave it out where"
+                "counts: trip_durations tells how long trips of an id take; leave it out where"
                 " vehicles change their ids (inputs.ids_change_s)"
             )
         return self

@@ -132,3 +132,18 @@ def test_the_command_attacks_traffic_beside_counts(tmp_path: Path) -> None:
     found = {each["attack"]: each for each in json.loads(done.stdout)}
     assert found["few on a road"]["holds"]
     assert found["few on a road"]["required"]
+
+
+def test_the_command_says_that_trips_among_private_counts_are_not_attacked(tmp_path: Path) -> None:
+    trace, config = tmp_path / "trace.parquet", tmp_path / "gateway.toml"
+    drives(30).write_parquet(trace)
+    said = "Cells alone were attacked"
+    for n_areas in (0, 2):
+        config.write_text(
+            '[network]\nsource = "grid:8x8"\n[counts]\nprivacy = "w-event"\nevery_s = 900\n'
+            f"period_s = 900\ncells = 4\ntrip_areas = {n_areas}\n"
+        )
+        command = ("audit", "counts", str(trace), "--network", "grid:8x8", "--config", str(config))
+        done = in_process(main, "anonymizer", *command)
+        assert done.returncode == 0, done.stderr
+        assert (said in done.stdout) == (n_areas > 0)

@@ -86,7 +86,7 @@ def test_noise_makes_means_of_many_intervals_sure(tmp_path: Path) -> None:
     assert counts.n_suppressed == 1
     table = counts.devices(HALVES, start=0, end=1600)
     assert table["devices"] == pytest.approx([40, 16])
-    reach = 1.959964 * 5 * np.sqrt(2 / 25)
+    reach = 2.118310 * 5 * np.sqrt(2 / 25) + 0.5 / 25
     assert table["low"] == pytest.approx([40 - reach, 16 - reach])
     assert table["high"] == pytest.approx([40 + reach, 16 + reach])
 
@@ -104,7 +104,7 @@ def test_the_pattern_of_days_adds_up_what_all_cells_have(tmp_path: Path) -> None
     assert by_hour["hour"].tolist() == [2, 8, 14, 20]
     assert by_hour["devices"] == pytest.approx([5, 22, 8, 1])
     assert by_hour["intervals"].tolist() == [2] * 4
-    reach = 1.959964 * 5 * np.sqrt(4 / 2)
+    reach = 2.118310 * 5 * np.sqrt(4 / 2) + 0.5 / 2
     assert by_hour["high"] == pytest.approx([5 + reach, 22 + reach, 8 + reach, 1 + reach])
     assert by_hour["low"] == pytest.approx([0, 22 - reach, 0, 0])
     assert counts.pattern(by="weekday", tz="UTC")["devices"] == pytest.approx([7, 11])

@@ -12,7 +12,7 @@ from experiments.commuter_weeks import DAY_S, commuter_weeks
 from experiments.small_fleets import REPORT_S, Fleet, Published, count, publish
 from experiments.trip_times import drawn_medians, guesses, main, median_of_trips, told
 
-TEN = Fleet("ten people", 10, 28, 21_600.0, 2, 1)
+TEN = Fleet("ten people", 10, 28, 21_600.0, 2, trip_durations=True)
 N_DRAWS = 12
 
 

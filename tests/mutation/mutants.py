@@ -637,13 +637,13 @@ MODULES = (
         ("outputs/test_trip_durations.py",),
         (
             ("self._begin(interval * self._every_s)", "pass"),
-            ("begins_s=begins_s)", "begins_s=-math.inf)"),
+            ("begins_s=begins_s, keeps", "begins_s=-math.inf, keeps"),
             ("end_s - self._rule.gap_s", "end_s"),
             ("median(seconds[each])", "max(seconds[each])"),
             ("trip.origin >= 0 and trip.destination >= 0", "trip.origin >= 0"),
             ("self._seconds.pop(key, None)", "pass"),
             ("self._trips.forget(row)", "pass"),
-            ("LiveTrips.restored(self._rule, trips)", "self._trips"),
+            ("LiveTrips.restored(self._rule, trips, keeps_routes=False)", "self._trips"),
         ),
     ),
     Module(

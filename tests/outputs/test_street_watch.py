@@ -110,6 +110,25 @@ def test_who_asks_to_take_no_part_is_on_no_street_of_hours_that_are_over() -> No
     assert rows_of(hour) == rows_of(alone.hours[0])
 
 
+def test_no_hour_is_told_in_which_a_publisher_is_shut_out() -> None:
+    """It may have been the one of a device that has no part in it, and nobody knows any more."""
+    frame = drives(hours=2).with_columns(pl.format("a/{}", "device_id").alias("device_id"))
+    for n_names, n_hours in ((21 * 2, 1), (21 * 2 + 1, 0)):
+        driven = Driven(
+            frame,
+            inputs=[{"topic": "positions/{user}/{device}"}],
+            device_zones={"topic": "zones/{user}/{device}"},
+            presence={"max_devices": 200},
+        )
+        driven.until(2 * HOUR + 150)
+        assert driven.rig.flow.device_zones is not None
+        names = [f"zones/a/{i}" for i in range(n_names)]
+        said = [Delivery(each, b'{"everywhere": true}', 0) for each in names]
+        driven.rig.flow.device_zones.put(said, by="")
+        driven.until(2 * HOUR + 400, start_s=2 * HOUR + 140)
+        assert len(driven.hours) == n_hours
+
+
 def test_an_hour_that_is_not_told_is_counted_with_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

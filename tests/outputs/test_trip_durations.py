@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.outputs import counts
-from anonymizer.outputs.counts.private_counts import BoundedCounts, noise_of
+from anonymizer.outputs.counts.private_counts import (
+    BoundedCounts,
+    HeldBudget,
+    PrivateCounts,
+    noise_of,
+    plan_of,
+)
 from anonymizer.outputs.counts.trip_durations import (
     N_DURATIONS,
     NO_TRIP,
     UP_TO_S,
+    NoisyDurations,
     TripDurations,
     durations_of,
 )
@@ -35,7 +42,7 @@ STEP_DEG = 0.002
 
 def settings_of(**keys: Any) -> Settings:  # noqa: ANN401  settings of any kind
     tables = {"privacy": "w-event", "every_s": QUARTER_S, "period_s": QUARTER_S, "cells": 4}
-    return Settings.model_validate({"counts": tables | {"trip_areas": 1} | keys})
+    return Settings.model_validate({"counts": tables | {"trip_durations": True} | keys})
 
 
 class Report(NamedTuple):
@@ -215,8 +222,27 @@ def test_the_gateway_tells_how_long_trips_took(monkeypatch: pytest.MonkeyPatch) 
     assert [sum(each["devices"]) for each in told][:2] == [5, 5]
 
 
+def test_areas_and_durations_stand_beside_each_other() -> None:
+    settings = settings_of(trip_areas=2).counts
+    budget = HeldBudget(plan_of(settings))
+    made = PrivateCounts(settings, budget, NoNoise(), version="abc")
+    cell, before = np.array([0, 3, 3]), np.array([0, 0, -1])
+    numbers = BoundedCounts(settings, most_devices=9).of(
+        cell, before, np.arange(3).astype(np.uint64), end_s=0.0, duration=np.array([5, -1, 2])
+    )
+    made.of_numbers(numbers, end_s=QUARTER_S, ahead_s=0.0)  # refused: a period begins
+    told = made.of_numbers(numbers, end_s=2 * QUARTER_S, ahead_s=0.0)
+    assert told.devices == [1, 0, 0, 2]
+    assert told.trips == [[1, 1], [0, 0]]
+    assert told.durations == NoisyDurations(UP_TO_S, [0, 0, 1, 0, 0, 1])
+
+
 def test_durations_double_the_noise_of_few_intervals_and_nobody_pays_who_does_not_ask() -> None:
-    asked, not_asked, areas = (settings_of(trip_areas=n).counts for n in (1, 0, 2))
+    asked, not_asked, areas, both = (
+        settings_of(trip_durations=durations, trip_areas=n).counts
+        for durations, n in ((True, 0), (False, 0), (False, 2), (True, 2))
+    )
+    assert noise_of(both).scale == pytest.approx(3 * noise_of(not_asked).scale)
     assert noise_of(asked).scale == noise_of(areas).scale
     assert noise_of(asked).scale == pytest.approx(2 * noise_of(not_asked).scale)
     assert noise_of(asked).epsilon_of(1) <= 1.0

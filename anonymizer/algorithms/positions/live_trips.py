@@ -72,17 +72,17 @@ class LiveTrips:
     """Follows devices by the row of each, a small integer.
 
     A trip that may have begun before `begins_s` (unix seconds since when reports are heard) is not
-    told.
+    told. Without `keeps_routes` routes are empty, and trips may be of any number of nodes.
 
     Notes
     -----
     A report costs a few comparisons in a kernel. What changes its node, or is 50 m from the last
-    such report, costs a microsecond in Python too. A device that moves holds the nodes of its trip
-    in memory, 10,000 at most; one that stays holds one.
+    such report, costs a microsecond in Python too, if routes are kept. A device that moves then
+    holds the nodes of its trip in memory, 10,000 at most; one that stays holds one.
     """
 
-    def __init__(self, rule: TripRule, *, begins_s: float) -> None:
-        self._rule, self._begins_s = rule, begins_s
+    def __init__(self, rule: TripRule, *, begins_s: float, keeps_routes: bool = True) -> None:
+        self._rule, self._begins_s, self._keeps_routes = rule, begins_s, keeps_routes
         self._state = np.zeros(0, _STATE)
         self._route_of: dict[int, list[int]] = {}
         self._stay_of: dict[int, int] = {}
@@ -108,6 +108,9 @@ class LiveTrips:
             action,
             end,
         )
+        if not self._keeps_routes:
+            over = np.flatnonzero(action & np.uint8(_ENDED | _ENDED_AT_STAY))
+            return [_trip(int(row[i]), [], *end[i].tolist()) for i in over]
         ended: list[EndedTrip] = []
         for i in np.flatnonzero(action & ~np.uint8(_MOVED)).tolist():
             ended += self._follow(int(row[i]), int(node[i]), int(action[i]), end[i])
@@ -118,9 +121,9 @@ class LiveTrips:
         state = self._state
         rows = np.flatnonzero((state["ts"] < before_s) & (state["ts"] > -np.inf))
         ended = [
-            _trip(each, self._route_of[each], *_ends_of(state[each]))
+            _trip(each, self._route_of.get(each, []), *_ends_of(state[each]))
             for each in rows[state["moved"][rows] & ~state["cut"][rows]].tolist()
-            if len(self._route_of[each]) <= _MOST_NODES
+            if len(self._route_of.get(each, ())) <= _MOST_NODES
         ]
         gone = rows.astype(np.int32)
         self.forget(gone)
@@ -163,9 +166,9 @@ class LiveTrips:
         }
 
     @classmethod
-    def restored(cls, rule: TripRule, state: dict[str, Any]) -> Self:
+    def restored(cls, rule: TripRule, state: dict[str, Any], *, keeps_routes: bool = True) -> Self:
         """Return what goes on from a state."""
-        found = cls(rule, begins_s=state["begins_s"])
+        found = cls(rule, begins_s=state["begins_s"], keeps_routes=keeps_routes)
         found._state = state["state"].view(_STATE)
         rows = state["row"].tolist()
         found._stay_of = dict(zip(rows, state["stay"].tolist(), strict=True))

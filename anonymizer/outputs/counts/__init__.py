@@ -81,7 +81,7 @@ class CountsWatch:
         )
         seconds: dict[int, list[float]] | None = {}
         if self._durations is not None:
-            self._durations.withdraw(located.withdrawn_key)
+            self._durations.withdraw(located.withdrawn_key, everybody=located.any_shut_out)
             seconds = self._durations.tick(positions, located.trip_node, now=located.event_s)
         if ended is None:
             return ()
@@ -239,7 +239,9 @@ class CountsOutput(Output):
     def meaning(settings: "Settings") -> Mapping[str, Any]:
         """Return what an interval and a cell is."""
         names = ("privacy", "every_s", "cells", "trip_areas")
-        return {f"counts.{name}": getattr(settings.counts, name) for name in names}
+        found = {f"counts.{name}": getattr(settings.counts, name) for name in names}
+        # Only if it is asked for: else the state of a version without it would be refused.
+        return found | ({"counts.trip_durations": True} if settings.counts.times_trips else {})
 
     def watch(self, *, keys: Keys, kept_s: float, n_sources: int = 1) -> CountsWatch:  # noqa: ARG002  see `Output`
         """Return what counts the devices of a source."""

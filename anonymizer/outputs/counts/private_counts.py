@@ -175,12 +175,12 @@ class BoundedCounts:
         end_s: float,
         duration: IntArray | None = None,
     ) -> IntArray | None:
-        """Return the devices in each cell, and then between each two areas, or by `duration`.
+        """Return the devices in each cell, and then between each two areas, and by `duration`.
 
-        `duration`: see `durations_of`; None: nobody had a trip. Shape (cells + areas * areas,), or
-        (cells + durations,). None if more devices were counted in the period than are
-        remembered: to count some in place of others would make the counts of one device depend on
-        another.
+        `duration`: see `durations_of`; None: nobody had a trip. Shape (cells + areas * areas +
+        durations,), those that the settings ask for. None if more devices were counted in the
+        period than are remembered: to count some in place of others would make the counts of one
+        device depend on another.
         """
         settings = self._settings
         if not settings.slides:
@@ -197,12 +197,13 @@ class BoundedCounts:
                 # Where it was in the period before is that period's business.
                 before = np.full_like(before, NO_CELL)
         devices = np.bincount(cell, minlength=settings.cells)
-        if settings.times_trips:
-            told = np.zeros(0, np.int64) if duration is None else duration[duration >= 0]
-            return np.append(devices, np.bincount(told, minlength=N_DURATIONS))
         n, came = settings.trip_areas, before >= 0
         pair = before[came] * n // settings.cells * n + cell[came] * n // settings.cells
-        return np.append(devices, np.bincount(pair, minlength=n * n)[: n * n])
+        numbers = np.append(devices, np.bincount(pair, minlength=n * n)[: n * n])
+        if not settings.times_trips:
+            return numbers
+        told = np.zeros(0, np.int64) if duration is None else duration[duration >= 0]
+        return np.append(numbers, np.bincount(told, minlength=N_DURATIONS))
 
     def _bounded(self, key: NDArray[np.uint64]) -> IntArray:
         """Return which devices are counted, and note that they are."""
@@ -267,10 +268,10 @@ class PrivateCounts:
         if why is None and numbers is not None:
             noisy = self._noise.added_to(numbers.tolist())
             devices, rest, n = noisy[: settings.cells], noisy[settings.cells :], settings.trip_areas
-            if settings.times_trips:
-                durations = NoisyDurations(UP_TO_S, rest)
-            elif n:
+            if n:
                 trips = [rest[i : i + n] for i in range(0, n * n, n)]
+            if settings.times_trips:
+                durations = NoisyDurations(UP_TO_S, rest[n * n :])
         return PrivateCountsMessage(
             v=FORM_VERSION,
             time=round(end_s + ahead_s, 3),
@@ -362,7 +363,7 @@ def noise_of(settings: "CountSettings") -> GaussianNoise | LaplaceNoise:
         If OpenDP is not installed.
     """
     n_releases = settings.intervals_of_budget
-    n_changed = 2 if settings.trip_areas else 1  # a cell, and a trip or duration
+    n_changed = 1 + (settings.trip_areas > 0) + settings.trip_durations  # the first is its cell
     gaussian = GaussianNoise(
         epsilon=settings.epsilon, delta=settings.delta, n_releases=n_releases, n_changed=n_changed
     )
@@ -391,6 +392,8 @@ def plan_of(settings: "CountSettings") -> str:
     stated = {key: getattr(settings, key) for key in keys}
     stated["device_intervals"] = settings.intervals_of_device
     stated["budget"] = settings.intervals_of_budget
+    if settings.trip_durations:
+        stated["trip_durations"] = True
     if settings.slides:
         stated["privacy"] = settings.privacy
     return msgspec.json.encode(stated).decode()

@@ -6,6 +6,9 @@ message about that interval alone, as its cell does; trips across an end of an i
 out. The trips of a device in an interval count as one, of their median duration: whatever a device
 says, and however often, it adds one to one number.
 
+Where the ends of trips are protected they lack both, by `trips.ends_s` or more: how much more
+depends on the trip, so nothing is added.
+
 The durations are few and public: with noise in every number, more of them say less.
 """
 
@@ -49,11 +52,12 @@ class TripDurations:
         self._every_s, self._rule = settings.counts.every_s, settings.trips.published_rule
         self._rows = DeviceRows(keys)
         self._interval: int | None = None
+        self._now = -math.inf
         self._begin(-math.inf)
 
     def _begin(self, begins_s: float) -> None:
         self._rows.drop(self._rows.used())
-        self._trips = LiveTrips(self._rule, begins_s=begins_s)
+        self._trips = LiveTrips(self._rule, begins_s=begins_s, keeps_routes=False)
         self._seconds: defaultdict[int, list[float]] = defaultdict(list)
 
     def tick(
@@ -65,6 +69,7 @@ class TripDurations:
         position, negative where no trip is to be told; `now`: unix seconds.
         """
         interval, ended = math.floor(now / self._every_s), None
+        self._now = now
         if interval != self._interval:
             if self._interval is not None:
                 end_s = (self._interval + 1) * self._every_s
@@ -81,8 +86,14 @@ class TripDurations:
             if trip.origin >= 0 and trip.destination >= 0:
                 self._seconds[int(self._rows.key[trip.row])].append(trip.end_s - trip.start_s)
 
-    def withdraw(self, keys: KeyArray) -> None:
-        """Forget these devices: their trips of the interval are not told, either."""
+    def withdraw(self, keys: KeyArray, *, everybody: bool = False) -> None:
+        """Forget these devices: their trips of the interval are not told, either.
+
+        `everybody`: no trip is told that began before the next tick, whoever made it.
+        """
+        if everybody:
+            self._begin(self._now)
+            return
         row = self._rows.with_keys(keys)
         self._trips.forget(row)
         self._rows.drop(row)
@@ -96,13 +107,13 @@ class TripDurations:
     def state(self) -> list[Any]:
         """Return what changes from tick to tick. It holds where devices are."""
         seconds = [[key, each] for key, each in self._seconds.items()]
-        return [self._rows.state(), self._interval, self._trips.state(), seconds]
+        return [self._rows.state(), self._interval, self._now, self._trips.state(), seconds]
 
     def restore(self, state: list[Any]) -> None:
         """Go on from a state."""
-        rows, self._interval, trips, seconds = state
+        rows, self._interval, self._now, trips, seconds = state
         self._rows.restore(rows)
-        self._trips = LiveTrips.restored(self._rule, trips)
+        self._trips = LiveTrips.restored(self._rule, trips, keeps_routes=False)
         self._seconds = defaultdict(list, ((key, list(each)) for key, each in seconds))
 
 

@@ -64,6 +64,8 @@ class StreetWatch:
         located, ahead_s = seen.located, seen.ahead_s
         if len(located.withdrawn_key):
             self._passages.forget(located.withdrawn_key.view(np.int64))
+        if located.any_shut_out:
+            self._windows.restart()
         now = located.event_s + ahead_s
         if self._windows.begins(now):
             self._passages = self._begin()

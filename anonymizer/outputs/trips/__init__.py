@@ -58,7 +58,7 @@ class TripsWatch(TripWindows):
     def see(self, seen: SeenTick) -> Sequence[StatedWindow]:
         """Follow the trips; state those of windows that are complete."""
         located, zones = seen.located, seen.zones
-        self.withdraw(located.withdrawn_key, everybody=zones is not None and zones.shut_out())
+        self.withdraw(located.withdrawn_key, everybody=located.any_shut_out)
         ended = self.tick(
             located.positions,
             located.trip_node,

@@ -23,9 +23,11 @@ STEP = 0.0003
 GRID = load_network("grid:8x8")
 
 
-def heard(trace: Trace, *, ticks: IntArray, begins_s: float = 0.0) -> list[EndedTrip]:
+def heard(
+    trace: Trace, *, ticks: IntArray, begins_s: float = 0.0, keeps_routes: bool = True
+) -> list[EndedTrip]:
     """Return the trips of a trace whose rows come in these ticks."""
-    live, found = LiveTrips(RULE, begins_s=begins_s), []
+    live, found = LiveTrips(RULE, begins_s=begins_s, keeps_routes=keeps_routes), []
     for tick in np.unique(ticks).tolist():
         rows = np.flatnonzero(ticks == tick)
         found += live.tick(
@@ -35,7 +37,8 @@ def heard(trace: Trace, *, ticks: IntArray, begins_s: float = 0.0) -> list[Ended
             trace.lon[rows],
             np.rint((trace.lat[rows] - 60) / STEP).astype(np.int32),
         )
-        live = LiveTrips.restored(RULE, live.state())
+        live = LiveTrips.restored(RULE, live.state(), keeps_routes=keeps_routes)
+        assert keeps_routes or not live._route_of
     return found + live.silent(np.inf)[0]
 
 
@@ -65,7 +68,9 @@ def test_the_trips_are_those_of_the_whole_recording(
         lat=60 + STEP * np.concatenate([[0], places, [0]]),
         lon=np.full(len(device) + 2, 24.0),
     )
-    found = heard(trace, ticks=np.floor(trace.ts / tick_s).astype(np.int64))
+    ticks = np.floor(trace.ts / tick_s).astype(np.int64)
+    found = heard(trace, ticks=ticks)
+    assert of(heard(trace, ticks=ticks, keeps_routes=False)) == of(found)
     trips = trips_of(trace, RULE)
     assert of(found) == sorted(
         zip(

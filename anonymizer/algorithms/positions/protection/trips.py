@@ -108,11 +108,6 @@ class TripEnds:
         known[known] = self._trips["ts"][slot[known]] > -np.inf
         return known
 
-    @property
-    def next_due_s(self) -> float:
-        """Unix seconds at which the delay of the next held position is over; inf: none held."""
-        return float(self._due_at.min(initial=np.inf))
-
     def tick(
         self,
         slot: Int32Array,

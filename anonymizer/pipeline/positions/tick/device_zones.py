@@ -229,7 +229,7 @@ class DeviceZones:
         return self._absent.union(held.device for held in self._left_out.all())
 
     def shut_out(self) -> bool:
-        """Return whether a publisher was shut out since this was asked.
+        """Return whether a publisher was shut out since this was asked: once a tick, by the intake.
 
         Which devices were its own is not known of those that have left.
         """

@@ -103,6 +103,9 @@ class LocatedPositions:
     withdrawn, withdrawn_key
         Slots and keys of devices that take no part from this tick on: what is held of them is
         dropped. One that has been silent for long has only a key.
+    any_shut_out
+        Whether a publisher was shut out since the tick before. Which devices were its own is not
+        known of those that have left: nothing may follow from what they all did before.
     now, event_s
         Unix seconds at which the tick closes, and at which the positions were current: the same,
         less the delay of protected trip ends.
@@ -116,6 +119,7 @@ class LocatedPositions:
     id_since: FloatArray | None
     withdrawn: Int32Array
     withdrawn_key: KeyArray
+    any_shut_out: bool
     now: float
     event_s: float
 
@@ -238,6 +242,7 @@ class Intake:
             id_since,
             withdrawn,
             gone,
+            zones is not None and zones.shut_out(),
             now,
             event_s,
         )

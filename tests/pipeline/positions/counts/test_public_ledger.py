@@ -32,7 +32,17 @@ def located(heard: list[tuple[int, int]], *, now: float) -> LocatedPositions:
     none, hidden = np.zeros(0, np.int32), node == ZONE
     keys = np.zeros(0, np.uint64)
     return LocatedPositions(
-        positions, node, node, hidden, node, None, none, keys, now=now, event_s=now
+        positions,
+        node,
+        node,
+        hidden,
+        node,
+        None,
+        none,
+        keys,
+        any_shut_out=False,
+        now=now,
+        event_s=now,
     )
 
 

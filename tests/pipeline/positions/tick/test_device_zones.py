@@ -10,11 +10,13 @@ import pytest
 from anonymizer.algorithms.positions.demands import Demand
 from anonymizer.cluster.packed_state import pack, unpack
 from anonymizer.networks import load_network
+from anonymizer.outputs import counts
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.tick.device_zones import DeviceZones
 from anonymizer.settings import DeviceZoneSettings
 from tests.eager_session import EagerSession
 from tests.lanes import each_of_both
+from tests.outputs.private import NoNoise
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 ENABLED = {"topic": "zones/{device}"}
@@ -761,3 +763,40 @@ def test_nothing_is_told_of_windows_in_which_a_publisher_is_shut_out(at_s: float
     names = [(at_s, f"a/{i}") for i in range(21 * 2 + 1)]
     assert told_trips(*names, wish=NO_TRIPS, room=2, n_windows=0) == []
     assert told_trips(*names[:-1], wish=NO_TRIPS, room=2) != []
+
+
+@pytest.mark.parametrize("beside", [{}, {"trips_out": {"every_s": 3600}}], ids=["alone", "trips"])
+def test_no_duration_is_told_of_an_interval_in_which_a_publisher_is_shut_out(
+    monkeypatch: pytest.MonkeyPatch, beside: dict[str, Any]
+) -> None:
+    """Whichever other output sees it, too: the wish of its device is forgotten by then."""
+    monkeypatch.setattr(counts, "noise_of", lambda _: NoNoise())
+    every_s, roads = 21_600, load_network("grid:12x12")
+    begins = NOW - NOW % every_s
+
+    def told(n_names: int) -> list[int]:
+        noisy = {"privacy": "w-event", "every_s": every_s, "period_s": every_s, "cells": 4}
+        rig = ZonesRig(
+            roads=roads,
+            counts=noisy | {"trip_durations": True},
+            **TWO_LEVELS | {"most_devices": 2},
+            **beside,
+        )
+        found = []
+        for second in (-every_s - 20, -20, 0, *range(600, 1100, 20), 3600, 7200, every_s + 20):
+            node = np.clip((second - 600) // 40, 0, 11)
+            said = {"lat": roads.lat[node], "lon": roads.lon[node], "ts": begins + second}
+            if 600 <= second < 1080:
+                rig.put(Delivery("positions/a/v", json.dumps(said).encode(), 0))
+            if n_names and second == 3600:
+                rig.state("a/v", payload=json.dumps(NO_TRIPS).encode())
+            for i in range(n_names if second == 7200 else 0):
+                rig.state(f"a/{i}", payload=json.dumps(NO_TRIPS).encode())
+            output = rig.tick(now=begins + second)
+            rig.settle(output, [True] * len(output.messages))
+            found += [json.loads(m.payload) for m in output.messages if m.topic == "cloaked/counts"]
+        return [sum(each["durations"]["devices"]) for each in found if "durations" in each]
+
+    assert told(0)[-1:] == [1]
+    assert told(1)[-1:] == [0], "it asks for none"
+    assert told(21 * 2 + 1)[-1:] == [0], "nobody knows any more what it asks for"
