@@ -817,6 +817,18 @@ def test_who_is_not_known_to_move_counts_as_standing(
     assert (paces.many_stand.tolist(), paces.nearly_all_move.tolist()) == ([found[0]], [found[1]])
 
 
+def test_nobody_is_known_to_move_before_there_was_time_to_report_again() -> None:
+    pace = Pace(ttl_s=900, epoch_s=200, follows=True)  # has seen nothing: every 300 seconds
+    cloak = session_cloak(WIDE, pace=pace, company=Company(2), sizes=(1, 36))
+    drive = Drive(WIDE, cloak, ttl_s=900)
+    published = np.arange(len(SCATTERED), dtype=np.int32)
+    found = []
+    for now in range(1000, 1400, 10):
+        drive.tick({d: (v + 7 * now) % 144 for d, v in SCATTERED.items()}, now=now)
+        found.append(cloak._paces(drive.operator.density, published, now).many_stand.tolist())
+    assert found == [[True]] * 30 + [[False]] * 10
+
+
 @given(
     times=st.lists(st.sampled_from([1.0, 2.0, 4.0, 9.0, 16.0, 64.0]), min_size=1),
     beat_s=st.sampled_from([0.0, 2.0, 6.0]),
