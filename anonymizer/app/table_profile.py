@@ -47,6 +47,8 @@ the scores at most a tenth of what a column has on average."""
 _SUPPRESS = (0.01, 0.05, 0.1)
 _T = (0.5, 0.3, 0.2, 0.1)
 _WEIGHT = 3.0
+_MOST_PRICED = 250
+"""So many quasi-identifiers are looked at, in all prices: some seconds."""
 _METHOD = "mondrian"
 """The one method that is quick and knows weights."""
 
@@ -148,7 +150,7 @@ class ProfileReport(_Part):
         Probability that a match with a unique row is right (DIS-SUDA), of a table that is the share
         `sampled` of its population.
     prices
-        What a release would lose; empty without k.
+        What a release would lose; empty without k. Of many columns as many as there is time for.
     not_read
         Columns that were not looked at, as they hold lists, maps or structures.
     """
@@ -368,10 +370,14 @@ def _prices(
             f"weight {name} = {_WEIGHT:g}": replace(plain, weights={name: _WEIGHT})
             for name in declared.qis
         }
-    for words, plan in asked.items():
+    n_priced = _MOST_PRICED // len(declared.qis)
+    for words, plan in [*asked.items()][:n_priced]:
         progress(words)
         price = _price(table, declared, words, plan)
         yield price.model_copy(update={"weighted": next(iter(plan.weights), None)})
+    if len(asked) > n_priced:
+        why_not = f"{len(declared.qis)} columns would take long: name fewer as quasi-identifiers"
+        yield Price(asked=f"{len(asked) - n_priced} more", why_not=why_not)
 
 
 def _price(table: TextTable, declared: Declared, asked: str, plan: ReleasePlan) -> Price:

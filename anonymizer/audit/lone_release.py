@@ -4,7 +4,8 @@ Rows whose quasi-identifiers read alike are a class, whatever form the labels ha
 sets, nodes of a hierarchy. A row of which every quasi-identifier is suppressed hides nobody and
 reveals nobody; it is left out and counted, unless all are. What labels cover is not asked: whoever
 joins classes whose labels are spelled otherwise but cover the same finds no smaller k or l and no
-greater t.
+greater t. Sensitive values are counted by what they mean, as where a table is anonymized: `HIV` and
+`hiv` are one value, and `NA` is none.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,15 @@ import numpy as np
 import polars as pl
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
+from anonymizer.files.coded_columns import is_missing
+from anonymizer.files.meanings import meant
 from anonymizer.files.tables import TextTable, no_column
 
 SUPPRESSED = frozenset({"", "*", "**", "***", "?", "na", "n/a", "nan", "null", "none", "<na>", "."})
 """What programs write for a cell that they suppressed, in small letters."""
+_NO_VALUE = (*NO_VALUE, "*", "**", "***")
 _MOST_ROWS = 100_000_000
 _MOST_PATTERNS = 20_000
 """Different classes with a suppressed cell up to which wildcards are compared with all classes."""
@@ -32,7 +37,7 @@ class SensitiveFigures:
     Attributes
     ----------
     distinct_l
-        Fewest different values in a class.
+        Fewest different values in a class; a missing one is none.
     entropy_l
         Exponential of the least entropy of a class.
     t
@@ -178,10 +183,13 @@ def _k_by_wildcards(labels: IntArray, hidden: BoolArray, size: IntArray) -> int 
 
 
 def _figures(column: pl.Series, class_of: IntArray, n_classes: int) -> SensitiveFigures:
+    column = meant(column, markers=_NO_VALUE).of(column)
+    column = column.set(pl.Series(is_missing(column, _NO_VALUE)), "")
     number = column.cast(pl.Float64, strict=False)
     ordered = bool(len(column)) and not number.null_count()
     values = number.to_numpy() if ordered else column.to_numpy().astype(str)
     distinct, code = np.unique(values, return_inverse=True)
+    stated = distinct.astype(str) != ""
     if not n_classes:
         return SensitiveFigures(0, 0.0, 0.0, 0.0, ordered)
     order = np.lexsort((code.ravel(), class_of))
@@ -192,7 +200,8 @@ def _figures(column: pl.Series, class_of: IntArray, n_classes: int) -> Sensitive
         n = np.bincount(code.ravel()[order[begin:end]], minlength=len(distinct))
         p: FloatArray = n / (end - begin)
         there = p[p > 0]
-        fewest, share = min(fewest, len(there)), max(share, float(p.max()))
+        fewest = min(fewest, int(np.count_nonzero(stated & (p > 0))))
+        share = max(share, float(p.max()))
         entropy = min(entropy, float(-(there * np.log(there)).sum()))
         t = max(t, _distance(p - whole, ordered=ordered))
     return SensitiveFigures(fewest, float(np.exp(entropy)), t, share, ordered)

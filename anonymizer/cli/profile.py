@@ -70,6 +70,13 @@ def profile(
         raise InputError(f"{table}: has no column to look at")
     declared = Declared(qis=asked, sensitive=sensitive, id=id_, markers=missing or NO_VALUE)
     console = Terminal(stderr=True)
+    if k is not None:
+        console.print(
+            f"{table}: looking at {len(asked):,} columns, then at what classes of {k:,} lose; "
+            "fewer columns (--qi) take less time",
+            markup=False,
+            soft_wrap=True,
+        )
     with console.status("looking at columns") as status:
         found = profile_of(
             read,

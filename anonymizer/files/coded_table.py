@@ -12,7 +12,7 @@ from anonymizer.algorithms.records.attributes import Branch, Interval
 from anonymizer.algorithms.records.time_columns import Level
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
-from anonymizer.domain.spellings import NO_VALUE, TOTALS
+from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import (
     MINUTES_OF_DAY,
@@ -27,7 +27,6 @@ from anonymizer.files.coded_columns import (
 from anonymizer.files.meanings import TEXT, Fold, Meant, Spelling, meant
 from anonymizer.files.tables import TextTable, no_column
 
-_LAST_LINES = 3
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
 """Origin of a domain; all but `data` are declared."""
 Reason: TypeAlias = Literal["no_identifier", "states_nothing", "states_no_qi"]
@@ -253,8 +252,10 @@ def in_meaning(
     folds
         What was folded.
     """
+    from anonymizer.files.rows_of_nobody import without_nobodies  # noqa: PLC0415  not to declare
+
     direct = () if declared.id is None else (declared.id,)
-    table = without_headings(table, declared)
+    table = without_nobodies(table, declared)
     found = {
         name: meaning_of(table.frame[name], declared)
         for name in (*direct, *declared.qis, *declared.sensitive)
@@ -265,49 +266,6 @@ def in_meaning(
         {name: each.spelling for name, each in found.items() if each.spelling is not None},
         tuple(fold for each in found.values() for fold in each.folds),
     )
-
-
-def without_headings(table: TextTable, declared: Declared) -> TextTable:
-    """Return a table in which repeated headings and lines of totals state nothing.
-
-    A line of totals has such a word as its identifier or a quasi-identifier, and lacks another
-    cell, or is among the last.
-    """
-    direct = () if declared.id is None else (declared.id,)
-    names = [
-        name
-        for name in (*direct, *declared.qis, *declared.sensitive)
-        if table.frame[name].dtype in TEXT and name not in declared.exact
-    ]
-    words = {name: _words(table.frame[name], name) for name in names}
-    if not any(headings or totals for headings, totals in words.values()):
-        return table
-    named = [pl.col(name).cast(pl.String).is_in(words[name][0]) for name in names]
-    sums = [
-        pl.col(name).cast(pl.String).is_in(words[name][1])
-        for name in names
-        if name not in declared.sensitive
-    ]
-    named = [each.fill_null(value=False) for each in named]
-    heading, partly = pl.all_horizontal(named), pl.any_horizontal(named)
-    # Where `smoker` may be all that a column says, it is no heading.
-    is_heading = heading & (len(names) > 1) & (partly.sum() == heading.sum())
-    lacks = pl.any_horizontal(pl.col(name).is_null() for name in names)
-    is_last = pl.int_range(pl.len()) >= len(table) - _LAST_LINES
-    total = pl.any_horizontal(*sums, pl.lit(value=False)) & (lacks | is_last)
-    is_somebody = ~(is_heading | total.fill_null(value=False))
-    shown = table.frame.with_columns(
-        pl.when(is_somebody).then(pl.col(name)) for name in declared.columns
-    )
-    return TextTable(table.path, shown, table.encoding)
-
-
-def _words(column: pl.Series, name: str) -> tuple[list[str], list[str]]:
-    """Return the cells that are the name of the column, and those that are words of totals."""
-    cells = column.cast(pl.String).unique().drop_nulls()
-    bare = cells.str.strip_chars().str.to_lowercase()
-    totals = cells.filter(bare.str.strip_chars(":").is_in(TOTALS))
-    return cells.filter(bare == name.lower()).to_list(), totals.to_list()
 
 
 def meant_like(table: TextTable, other: TextTable, declared: Declared) -> TextTable:

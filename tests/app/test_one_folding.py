@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import anonymizer
 from anonymizer.app.tuning.bench import Trained, bench_of_table
+from anonymizer.audit.lone_release import judge_release
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.estimators.frame_columns import code_rows
@@ -189,6 +190,14 @@ def test_tuning_finds_as_many_of_each_meaning(cells: list[str | None]) -> None:
         code = bench.windows[0].records.sensitive[:, 0]
         sizes = Counter(code[code != bench.schema.sensitive[0].missing].tolist()).values()
         assert sorted(sizes) == sorted(map(len, expected[0]))
+
+
+@given(cells=_columns())
+def test_the_audits_of_releases_count_as_many_meanings(cells: list[str | None]) -> None:
+    """As l of one class: all rows agree in what is known of them."""
+    one_class = _table(cells).frame.with_columns(there=pl.lit("a"))
+    found = judge_release(TextTable(Path("t"), one_class), ["there"], ["x"])
+    assert found.sensitive["x"].distinct_l == len(of_a_frame(cells)[0])
 
 
 @pytest.mark.parametrize("group", [DAYS[:7], TRUTHS[:6], COUNTS[:6], ALIKE[:4], ALIKE[4:]])

@@ -1,5 +1,6 @@
 """A row is a person only by evidence, whatever the table came as and whoever reads it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 import anonymizer
 from anonymizer.app.tuning.bench import Trained, bench_of_table
 from anonymizer.estimators import Anonymizer
-from anonymizer.files.coded_table import Declared
+from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import TextTable
 
 N, N_BLANK, N_SILENT, K = 60, 50, 30, 10
 BLANKS = (None, "", " ", "?", "NA", "\N{NO-BREAK SPACE}")
+DECLARED = Declared(qis=["age", "sex"], sensitive=["ill"])
 OPTIONS: dict[str, Any] = {
     "qi": ["age", "sex"], "sa": "ill", "k": K, "model": "kaca", "method": "fast",
 }  # fmt: skip
@@ -103,3 +105,68 @@ def test_a_search_for_settings_and_an_estimator_count_no_blank_rows() -> None:
     stated = np.array([row[0] == row[0] and row[0] is not None for row in rows])
     assert ((made.class_of_ >= 0) <= stated).all()
     assert np.bincount(made.class_of_[made.class_of_ >= 0]).min() >= K
+
+
+NOBODIES = {
+    "a line of marks": ("-----", "-----", "-----"), "deleted": ("(deleted)",) * 3,
+    "a test": ("test",) * 3, "withheld": ("*", "*", "*"), "units": ("(years)", "(m/f)", ""),
+    "means": ("Mean", "50", ""), "a mean": ("Mean", "", ""),
+    "a mean of values": ("Average", "", "flu"),
+    "a total": ("Total", "100", "4"), "a total of some": ("Total", "F", ""),
+    "a subtotal": ("Subtotal 3", "", ""), "a page": ("Page 3 of 15", "", ""),
+    "a sum in Chinese": ("\u5c0f\u8a08", "", ""), "the end": ("*** END ***", "", ""),
+    "a formula": ("=SUM(A2:A100)", "", ""), "a note": ("Source: the office 2024", "", ""),
+}  # fmt: skip
+SOMEBODIES = {
+    "top-coded": ("90+", "M", "flu"), "all that is known": ("90+", "", ""),
+    "below": ("<18", "M", "flu"),
+    "unknown": ("unknown", "M", "flu"), "not available": ("n/a", "F", "flu"),
+    "a word": ("adult", "F", "flu"), "a word and an illness": ("adult", "", "flu"),
+    "in words": ("under 18", "", ""), "with a unit": ("18 months", "F", "flu"),
+    "one of them deleted": ("(deleted)", "M", "flu"), "a negative number": ("(5)", "", ""),
+}  # fmt: skip
+
+
+def _with(row: tuple[str, str, str], n: int = 15) -> pl.DataFrame:
+    rows = people().filter(pl.col("age").str.contains(r"\d"))
+    return rows.vstack(pl.DataFrame([row] * n, schema=rows.schema, orient="row"))
+
+
+@pytest.mark.parametrize("row", NOBODIES.values(), ids=NOBODIES)
+def test_a_row_that_nobody_is_behind_is_left_out_and_counted(
+    tmp_path: Path, row: tuple[str, str, str]
+) -> None:
+    frame = _with(row)
+    made = anonymizer.anonymize(as_file(tmp_path, frame, "csv"), **OPTIONS)
+    assert made.report.suppressed["states_nothing"] == 15 + 2
+    assert made.report.n_published == N
+    labels = {"age": pl.lit("{[18-89]|?}"), "sex": pl.lit("{F|M|?}")}
+    ills = pl.Series([*frame["ill"][:N], *["flu"] * 15])
+    release = frame.select(class_id=pl.lit(0), **labels, ill=ills)
+    rows = pl.DataFrame({"in_row": range(N + 15), "out_row": range(N + 15)})
+    asked: dict[str, Any] = {"qi": ["age", "sex"], "sa": "ill", "k": K}
+    found = anonymizer.audit_table(release, frame, auditor_map=rows, **asked)
+    assert "rows of nobody" in {each.attack for each in found.failures}
+
+
+@pytest.mark.parametrize("row", SOMEBODIES.values(), ids=SOMEBODIES)
+def test_who_says_little_in_a_column_of_numbers_is_still_somebody(
+    row: tuple[str, str, str],
+) -> None:
+    coded = code_table(TextTable(Path("people"), _with(row)), DECLARED)
+    assert coded.records.n == N + 15
+
+
+def test_a_declared_word_and_a_column_of_words_are_left_as_they_are() -> None:
+    """`average` is a build, and `test` may be a group of ages, if somebody says so."""
+    builds = [*_with(("average", "", "flu"))["age"].str.replace(r"^\d.*", "slim")]
+    table = TextTable(Path("people"), _with(("30", "F", "flu")).with_columns(age=pl.Series(builds)))
+    assert code_table(table, DECLARED).records.n == N + 15
+    table = TextTable(Path("people"), _with(("test", "test", "test")))
+    assert code_table(table, replace(DECLARED, categories=["age"])).records.n == N + 15
+
+
+def test_a_column_may_have_any_name() -> None:
+    frame = _with(("Mean", "50", "")).rename({"age": "n", "sex": "cell", "ill": "plain"})
+    declared = Declared(qis=["n", "cell"], sensitive=["plain"])
+    assert code_table(TextTable(Path("people"), frame), declared).records.n == N

@@ -64,6 +64,17 @@ def test_figures_are_those_of_a_naive_count(rows: list[tuple[str, str, str]]) ->
     assert found.k_by_wildcards == min(matching)
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [("HIV", "hiv"), ("flu", "NA"), ("flu", ""), ("flu", "*"), ("Yes", "true"),
+     ("\u00e9", "e\u0301"), ("flu", "Flu "), ("0", "00"), ("5 mg", "5mg")],
+    ids=str,
+)  # fmt: skip
+def test_two_writings_of_a_value_and_a_missing_one_are_no_diversity(pair: tuple[str, str]) -> None:
+    found = judge_release(_table([("a", "1", x) for x in pair * 5]), ["age"], ["illness"])
+    assert found.sensitive["illness"].distinct_l == 1
+
+
 def test_numbers_lie_as_far_apart_as_their_ranks() -> None:
     """The salaries of Li et al., example 3: 3k, 4k, 5k of 3k ... 11k are .375 from the whole."""
     rows = [("x" if i < 3 else "y", "1", str(3 + i)) for i in range(9)]

@@ -52,6 +52,15 @@ def test_the_one_value_that_both_classes_have_is_read(tmp_path: Path) -> None:
     assert figures["share_alone"] == 0
 
 
+def test_a_value_is_the_same_however_each_file_writes_it(tmp_path: Path) -> None:
+    rows: list[Row] = [("ann", "HIV", 1, "2"), ("bob", "cold", 1, "2"), ("cy", "HIV", 2, "3")]
+    other: list[Row] = [(name.title(), ill.lower(), c, age) for name, ill, c, age in rows]
+    figures = found(day(tmp_path, "one", *rows), day(tmp_path, "two", *other))
+    same = found(day(tmp_path, "one", *rows), day(tmp_path, "three", *rows))
+    assert figures["tables together"] == same["tables together"]
+    assert figures["tables together"].figures["n_common"] == 3
+
+
 def test_the_same_release_again_tells_nothing_new(tmp_path: Path) -> None:
     rows: list[Row] = [("ann", "flu", 1, "2"), ("bob", "cold", 1, "2"), ("cy", "flu", 2, "3")]
     figures = found(day(tmp_path, "one", *rows), day(tmp_path, "two", *rows))

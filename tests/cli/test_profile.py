@@ -101,6 +101,21 @@ def test_what_cannot_be_kept_has_no_price_but_a_reason(table: Path, tmp_path: Pa
     assert "land has 1 value, d = 2" in price["d = 2"]["why_not"]
 
 
+def test_prices_of_many_columns_are_as_many_as_there_is_time_for(tmp_path: Path) -> None:
+    path, rng = tmp_path / "wide.csv", np.random.default_rng(3)
+    pl.DataFrame(rng.integers(0, 9, (60, 300)), [f"c{i}" for i in range(300)]).write_csv(path)
+    done = anonymizer("profile", path, "-k", "5", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert "looking at 300 columns" in done.stderr
+    [price] = json.loads(done.stdout)["prices"]
+    assert "300 columns would take long: name fewer" in price["why_not"]
+    few = ",".join(f"c{i}" for i in range(20))
+    done = anonymizer("profile", path, "--qi", few, "-k", "5", "--json", "-")
+    prices = json.loads(done.stdout)["prices"]
+    assert [each["why_not"] is None for each in prices] == [True] * 12 + [False]
+    assert prices[-1]["asked"] == "13 more"
+
+
 def test_a_table_in_which_no_column_seems_to_name_people_has_a_profile(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,land\n" + "".join(f"p{i},here\n" for i in range(20)))

@@ -11,17 +11,20 @@ References
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
+import polars as pl
 
 from anonymizer.audit.attack import Attack, Criterion, Question, Subject
 from anonymizer.audit.findings import Figure, Finding
 from anonymizer.audit.table_case import Day, TableCase
+from anonymizer.domain.arrays import IntArray
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_columns import texts
-from anonymizer.files.coded_table import Declared, cells_of
+from anonymizer.files.coded_table import Declared, cells_of, meaning_of
 from anonymizer.files.published_tables import CLASS_COLUMN, read_row_map
 from anonymizer.files.tables import TextTable, read_table
 
@@ -54,36 +57,65 @@ def told_by_days(earlier: Day, later: Day, declared: Declared, *, seed: int) -> 
     """
     if declared.id is None:
         raise SettingsError("with: needs --id, the column that names the people of both tables")
+    days = _DayTables.of(earlier, declared), _DayTables.of(later, declared)
+    originals = [each.original for each in days]
+    people = _cells(originals, declared, declared.id)
     for name in declared.sensitive:
-        one, two = (_side(each, declared, name) for each in (earlier, later))
+        # The same values in all files: each may have been published in a writing of its own.
+        cells = _cells([*originals, *(each.release for each in days)], declared, name)
+        one, two = (
+            _side(each, declared, people[i], true=cells[i], published=cells[len(days) + i])
+            for i, each in enumerate(days)
+        )
         yield _intersection(one, two, name, seed)
         yield _newcomers(one, two, name)
 
 
-def _side(day: Day, declared: Declared, sensitive: str) -> _Side:
-    original = read_table(day.original, [declared.id or "", sensitive])
-    release = read_table(day.release, [CLASS_COLUMN, *declared.qis, sensitive])
-    row_of = read_row_map(day.auditor_map, n_rows=len(original), n_published=len(release))
-    classes = release.frame[CLASS_COLUMN].cast(str).to_list()
-    published = _cells(release, declared, sensitive)
-    written = (texts(release, qi).to_list() for qi in declared.qis)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _DayTables:
+    """The tables of a day, and the row of the release of each row of the original."""
+
+    original: TextTable
+    release: TextTable
+    row_of: IntArray
+
+    @classmethod
+    def of(cls, day: Day, declared: Declared) -> "_DayTables":
+        original = read_table(day.original, [declared.id or "", *declared.sensitive])
+        release = read_table(day.release, [CLASS_COLUMN, *declared.qis, *declared.sensitive])
+        row_of = read_row_map(day.auditor_map, n_rows=len(original), n_published=len(release))
+        return cls(original, release, row_of)
+
+
+def _side(
+    day: _DayTables,
+    declared: Declared,
+    people: Sequence[str],
+    *,
+    true: Sequence[str],
+    published: Sequence[str],
+) -> _Side:
+    classes = day.release.frame[CLASS_COLUMN].cast(str).to_list()
+    written = (texts(day.release, qi).to_list() for qi in declared.qis)
     labels = zip(*([each or "" for each in column] for column in written), strict=True)
-    people = _cells(original, declared, declared.id or "")
     values: dict[str, Counter[str]] = {}
     for each, value in zip(classes, published, strict=True):
         values.setdefault(each, Counter())[value] += 1
     n_rows = Counter(people)
-    class_of, true = {}, {}
-    for person, value, row in zip(
-        people, _cells(original, declared, sensitive), row_of.tolist(), strict=True
-    ):
+    class_of, true_of = {}, {}
+    for person, value, row in zip(people, true, day.row_of.tolist(), strict=True):
         if row >= 0 and person and n_rows[person] == 1:
-            class_of[person], true[person] = classes[row], value
-    return _Side(class_of, values, dict(zip(classes, labels, strict=True)), true)
+            class_of[person], true_of[person] = classes[row], value
+    return _Side(class_of, values, dict(zip(classes, labels, strict=True)), true_of)
 
 
-def _cells(table: TextTable, declared: Declared, name: str) -> list[str]:
-    return [each or "" for each in cells_of(table, declared, name).to_list()]
+def _cells(tables: Sequence[TextTable], declared: Declared, name: str) -> list[list[str]]:
+    """Return the cells of a column of each table by what they mean in all; empty: missing."""
+    whole = pl.concat([table.frame[name].cast(pl.String) for table in tables])
+    meant = TextTable(tables[0].path, meaning_of(whole, declared).of(whole).to_frame())
+    cells = [each or "" for each in cells_of(meant, declared, name).to_list()]
+    ends = [0, *accumulate(len(table) for table in tables)]
+    return [cells[start:end] for start, end in pairwise(ends)]
 
 
 def _intersection(one: _Side, two: _Side, name: str, seed: int) -> Finding:

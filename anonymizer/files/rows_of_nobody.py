@@ -1,0 +1,197 @@
+"""Rows of a table that nobody is behind: headings, totals, units, separators and page numbers.
+
+A row is a person only by evidence. Evidence against it is what is written where all others have
+numbers, and what the row says besides. A top-coded age (`90+`) or one that is not known is a
+person's, and so is a word that a hierarchy, an order or `--category` declares.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from anonymizer.domain.spellings import TOTALS
+from anonymizer.files.meanings import TEXT
+from anonymizer.files.tables import TextTable
+
+if TYPE_CHECKING:
+    from anonymizer.files.coded_table import Declared
+
+_LAST_LINES = 3
+_MOSTLY = 0.9
+"""Share of the other cells from which a column is one of numbers."""
+_NUMBER = r"^[^\p{L}]*\d[^\p{L}]*(?:\p{L}{1,2}|[eE][+-]?\d+|T[\d:.,Z+-]+)?$"
+"""A number, date or time in any writing, also with a short unit, `<` or `+`."""
+_FIGURES = (
+    *("mean", "average", "avg", "median", "minimum", "maximum", "min", "max", "std", "stdev"),
+    *("standard deviation", "count", "sub total", "sub-total", "mittelwert", "durchschnitt"),
+    *("moyenne", "media", "promedio", "gemiddelde", "\u0441\u0440\u0435\u0434\u043d\u0435\u0435"),
+    *("page", "seite", "p\u00e1gina", "pagina", "end", "ende", "eof", "source", "quelle", "note"),
+    *("notes", "printed", "exported", "generated"),
+)
+"""Words that begin lines of figures, of pages and of notes, besides those of totals."""
+_JOINED = "\u5408\u8a08|\u5c0f\u8a08|\u5e73\u5747|\u5408\u8ba1|\u603b\u8ba1|\u5c0f\u8ba1"
+"""The same in scripts that leave no blanks between words: sums, subtotals, means."""
+_SUMMARY = rf"(?i)^[^\p{{L}}\d=]*(?:(?:{'|'.join((*TOTALS, *_FIGURES))})\b|{_JOINED})"
+_TOTAL = rf"(?i)^(?:{'|'.join(TOTALS)}|{_JOINED}) *\d*:*$"
+_FORMULA = r"^'?=\s*(?:[A-Za-z.]+\(|\$?[A-Z]{1,3}\$?\d)"
+_IN_BRACKETS = r"^[(\[{<][^\d]*[)\]}>]$"
+_AROUND = r"^[\s\p{Cf}\p{Cc}]+|[\s\p{Cf}\p{Cc}]+$"
+_SEPARATOR = r"^[^\p{L}\d]{4,}$"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Odd:
+    """Distinct cells of a column that tell something of their rows.
+
+    Attributes
+    ----------
+    headings, totals
+        The name of the column, and words of totals.
+    summaries, words
+        In a column of numbers: words of figures and formulas, and all that is no number and has no
+        digit.
+    """
+
+    headings: list[str]
+    totals: list[str]
+    summaries: list[str]
+    words: list[str]
+
+    @classmethod
+    def of(cls, column: pl.Series, missing: Sequence[str], *, may_be_numbers: bool) -> "_Odd":
+        """Return those of a column; `missing`: its words for no value."""
+        there = column.cast(pl.String).alias("cell").drop_nulls().value_counts(name="n")
+        bare = _bare("cell")
+        headings = there.filter(bare.str.to_lowercase() == column.name.lower())["cell"].to_list()
+        totals = there.filter(bare.str.contains(_TOTAL))["cell"].to_list()
+        if not may_be_numbers:
+            return cls(headings, totals, [], [])
+        is_number = bare.str.contains(_NUMBER)
+        n_numbers = int(there.filter(is_number)["n"].sum())
+        is_summary = bare.str.contains(f"{_SUMMARY}|{_FORMULA}")
+        is_mark = bare.str.contains(_IN_BRACKETS) | ~bare.str.contains(r"[\p{L}\d]")
+        others = there.filter(~is_number & ~bare.is_in(missing)).with_columns(
+            plain=pl.when(~is_summary & ~is_mark).then("n").otherwise(0)
+        )
+        # A word says nothing about the column that it is judged by.
+        beside = pl.col("plain").sum() - pl.col("plain")
+        odd = others.filter((n_numbers > 0) & (n_numbers >= _MOSTLY * (n_numbers + beside)))
+        summaries = odd.filter(is_summary)["cell"].to_list()
+        words = odd.filter(~bare.str.contains(r"\d"))["cell"].to_list()
+        return cls(headings, totals, summaries, words)
+
+
+def without_nobodies(table: TextTable, declared: "Declared") -> TextTable:
+    """Return a table in which rows that nobody is behind state nothing.
+
+    They are: the heading again; a word of totals as the identifier or a quasi-identifier where
+    another cell is null, or in one of the last lines; where other rows have numbers, a word of
+    totals, means, pages and the like, a formula, or any word if nothing else is stated; one word in
+    all quasi-identifiers of which one is a number elsewhere, or one line of marks; and words in
+    brackets in all of them, as units are.
+    """
+    kinds = table.frame.select(_all(declared)).schema
+    if any(each.is_nested() or each in (pl.Object, pl.Binary) for each in kinds.values()):
+        return table  # refused where it is coded
+    names = [name for name in kinds if kinds[name] in TEXT and name not in declared.exact]
+    known = {*declared.categories, *declared.orders, *declared.hierarchies}
+    odd_of = {
+        name: _Odd.of(
+            table.frame[name],
+            ["", "?", *declared.markers],
+            may_be_numbers=name in declared.qis and name not in known,
+        )
+        for name in names
+    }
+    nobody = [
+        *_headings(odd_of),
+        *_totals(odd_of, declared, len(table)),
+        *_among_numbers(odd_of, declared),
+        *_of_marks(table, odd_of, declared),
+    ]
+    if not nobody:
+        return table
+    is_somebody = ~pl.any_horizontal(each.fill_null(value=False) for each in nobody)
+    shown = table.frame.with_columns(
+        pl.when(is_somebody).then(pl.col(name)) for name in declared.columns
+    )
+    return TextTable(table.path, shown, table.encoding)
+
+
+def _headings(odd_of: dict[str, _Odd]) -> list[pl.Expr]:
+    if not (len(odd_of) > 1 and all(odd.headings for odd in odd_of.values())):
+        return []
+    named = [_is_in(name, odd.headings) for name, odd in odd_of.items()]
+    heading, partly = pl.all_horizontal(named), pl.any_horizontal(named)
+    # Where `smoker` may be all that a column says, it is no heading.
+    return [heading & (partly.sum() == heading.sum())]
+
+
+def _totals(odd_of: dict[str, _Odd], declared: "Declared", n: int) -> list[pl.Expr]:
+    sums = [
+        _is_in(name, odd.totals)
+        for name, odd in odd_of.items()
+        if odd.totals and name not in declared.sensitive
+    ]
+    if not sums:
+        return []
+    lacks = pl.any_horizontal(pl.col(name).is_null() for name in odd_of)
+    return [pl.any_horizontal(sums) & (lacks | (pl.int_range(pl.len()) >= n - _LAST_LINES))]
+
+
+def _among_numbers(odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Expr]:
+    found = [_is_in(name, odd.summaries) for name, odd in odd_of.items() if odd.summaries]
+    worded = {name: _is_in(name, odd.words) for name, odd in odd_of.items() if odd.words}
+    if not worded:
+        return found
+    stated = {name: _stated(name, declared) for name in _all(declared)}
+    for name, is_word in worded.items():
+        others = [stated[other].is_null() for other in stated if other != name]
+        found += [is_word & pl.all_horizontal(others)] if others else []
+    in_brackets = [
+        stated[qi].is_null() | stated[qi].str.contains(_IN_BRACKETS) for qi in declared.qis
+    ]
+    any_word = pl.any_horizontal(worded.values())
+    return [*found, any_word & pl.all_horizontal(in_brackets), any_word & _is_one_text(declared)]
+
+
+def _of_marks(table: TextTable, odd_of: dict[str, _Odd], declared: "Declared") -> list[pl.Expr]:
+    """Return which rows are lines of marks, if any cell is one."""
+    texts = [name for name in odd_of if name in declared.qis]
+    if not texts or not any(
+        table.frame[name].cast(pl.String).str.contains(_SEPARATOR).any() for name in texts
+    ):
+        return []
+    first = pl.coalesce(_stated(qi, declared) for qi in declared.qis)
+    return [first.str.contains(_SEPARATOR) & _is_one_text(declared)]
+
+
+def _is_one_text(declared: "Declared") -> pl.Expr:
+    """Return where all stated quasi-identifiers are one text, and it is there twice."""
+    qis = [_stated(qi, declared) for qi in declared.qis]
+    first = pl.coalesce(qis)
+    both = [*qis, *(_stated(name, declared) for name in declared.sensitive)]
+    n_same = pl.sum_horizontal((each == first).fill_null(value=False) for each in both)
+    return pl.all_horizontal(qi.is_null() | (qi == first) for qi in qis) & (n_same > 1)
+
+
+def _all(declared: "Declared") -> tuple[str, ...]:
+    direct = () if declared.id is None else (declared.id,)
+    return (*direct, *declared.qis, *declared.sensitive)
+
+
+def _stated(name: str, declared: "Declared") -> pl.Expr:
+    """Return the cells of a column as text in small letters, null where a value is missing."""
+    bare = _bare(name)
+    missing = ["", "?", *declared.markers_of(name)]
+    return pl.when(~bare.is_in(missing)).then(bare.str.to_lowercase())
+
+
+def _bare(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).str.replace_all(_AROUND, "")
+
+
+def _is_in(name: str, cells: list[str]) -> pl.Expr:
+    return pl.col(name).cast(pl.String).is_in(cells).fill_null(value=False)
