@@ -97,12 +97,12 @@ SPARK_STAMP := $(SPARK)/.installed
 KAFKA       := $(VENV)/kafka
 KAFKA_STAMP := $(KAFKA)/.installed
 # Most of the time they wait. Each worker has a Kafka; one that has no more to do takes from another.
-BESIDE      := -n 4 --dist worksteal
+BESIDE      := -n 3 --dist worksteal
 
-test-cluster:  ## the tests on Apache Spark and Apache Kafka, side by side (one line says so where there is no Java or Maven)
+test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(SPARK_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-spark test-kafka && \
+	$(MAKE) --no-print-directory test-spark && $(MAKE) --no-print-directory test-kafka && \
 	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
 
