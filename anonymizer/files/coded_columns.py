@@ -257,7 +257,7 @@ def _numbers(
     if column.dtype.is_float():
         values = _doubles(column).fill_null(np.nan).to_numpy(writable=True)
         values[np.isin(values, [float(m) for m in rules.markers if _is_number(m)])] = np.nan
-        _refuse(table, name, np.isinf(values), "is not finite")
+        _refuse(table, name, np.isinf(values), "is not finite: leave it empty if unknown")
     else:
         declared_so = column.dtype.is_integer() or column.dtype.is_decimal()
         column, missing = _present(table, name, rules)
