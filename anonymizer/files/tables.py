@@ -36,6 +36,10 @@ _MOST_HEADER_BYTES = 2**24
 _LIKENESS = 0.7
 """How like a column its name must be to be proposed."""
 _LF, _CR = 10, 13
+_SEPARATORS = (",", ";", "\t", "|")
+_MOST_TITLES = 20
+"""Lines among which the heading is looked for, below titles."""
+_SECOND = 2
 _UNREAD_SEPARATORS = {
     **{mark: mark for mark in (":", "^", "~")},
     "\uff0c": "full-width commas",
@@ -240,6 +244,9 @@ def _csv(path: Path, text: CsvText, wanted: list[str] | None) -> pl.DataFrame:
         check_lines(file)
     separator = text.separator or _separator(path, text)
     source = path if text.data is None else text.data
+    if wanted and (line := _later_heading(path, text, wanted)) is not None:
+        above = "the line above it" if line == _SECOND else f"the {line - 1} lines above it"
+        raise InputError(f"{path}: the heading seems to be line {line}: take {above} out")
     uneven = wanted is not None and _is_uneven(path, text, separator)
     if uneven and (fault := _fault(path, text)) is not None:
         raise InputError(f"{path}: {fault}")  # polars looks at the wanted columns alone
@@ -267,6 +274,19 @@ def _heading(column: str) -> str:
     return normalize("NFC", seen).strip()
 
 
+def _later_heading(path: Path, text: CsvText, wanted: Sequence[str]) -> int | None:
+    """Return which line below the first has all wanted names, if that has not; None: no one."""
+    names = {_heading(name) for name in wanted}
+    with _bytes_of(path, text) as file:
+        lines = [file.readline(_MOST_HEADER_BYTES) for _ in range(_MOST_TITLES)]
+    for number, line in enumerate(lines, 1):
+        shown = line.decode(errors="replace")
+        rows = (shown.split(mark) for mark in _SEPARATORS)
+        if any(names <= {_heading(cell.strip().strip('"')) for cell in row} for row in rows):
+            return number if number > 1 else None
+    return None
+
+
 def _separator(path: Path, text: CsvText = UTF_8) -> str:
     with _bytes_of(path, text) as file:
         header = file.readline(_MOST_HEADER_BYTES)
@@ -274,7 +294,7 @@ def _separator(path: Path, text: CsvText = UTF_8) -> str:
         raise InputError(f"{path}: {NOT_UTF_8}")
     if b"\r" in header.rstrip(b"\r\n"):
         raise InputError(f"{path}: ends its lines with CR alone: save it with LF")
-    return max((",", ";", "\t", "|"), key=lambda mark: header.count(mark.encode()))
+    return max(_SEPARATORS, key=lambda mark: header.count(mark.encode()))
 
 
 def _unread_separator(header: str, wanted: Sequence[str] | None) -> str | None:

@@ -159,6 +159,20 @@ def test_cells_are_separated_by_tabs_where_the_header_is(tmp_path: Path) -> None
     assert read_table(path).frame.rows() == [("30", "a,b;c")]
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_lines_above_the_heading_are_named(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "table.csv"
+    rows = f'age{mark}"work"\n30{mark}a\nage{mark}work\n'
+    path.write_text(f"Patients of ward 3\n{mark}\n{rows}")
+    with pytest.raises(InputError, match="heading seems to be line 3: take the 2 lines above"):
+        read_table(path, ["work", "age"])
+    path.write_text(f"Patients of ward 3{mark}\n{rows}")
+    with pytest.raises(InputError, match="heading seems to be line 2: take the line above"):
+        read_table(path, ["work"])
+    path.write_text(rows)
+    assert read_table(path, ["work"]).frame["work"].to_list() == ["a", "work"]
+
+
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_table(tmp_path / "none.csv")
