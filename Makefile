@@ -195,7 +195,13 @@ soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java an
 	$(CHECKED) $(BIN)/python -m pytest -m "$(QUICK)" $(PARALLEL) $(MEMORY) $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "$(QUICK) and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 
-check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation
+# What a change forgets most often: pages that are generated, bounds, quoted lines, lists of names.
+FIGURES   := tests/test_figures.py::test_
+FORGOTTEN := $(FIGURES)pages_are_no_longer_than_they_were $(FIGURES)notes_keep_what_a_decision_rests_on \
+	$(FIGURES)settings_are_no_more_than_they_were tests/mutation/test_mutants.py::test_every_change_can_be_made \
+	tests/test_docs.py::test_what_is_generated_is_what_the_code_says tests/cli/test_serve.py::test_the_example_names_every_codec
+
+check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation, what is generated or bounded
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -204,6 +210,7 @@ check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, docume
 	$(BIN)/deptry anonymizer experiments simulator
 	@echo "$(BIN)/vulture, without variables"; found=$$($(BIN)/vulture); case $$? in 0|3) ! printf '%s' "$$found" | grep -v 'unused variable';; *) false;; esac
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python -m pytest -m "$(QUICK)" -n0 -qq $(FORGOTTEN)
 
 audit: $(STAMP)  ## ask which requirements have known vulnerabilities (needs pip-audit and the network)
 	pip-audit --require-hashes --disable-pip --requirement requirements-dev.txt

@@ -87,9 +87,12 @@ def figures() -> Iterator[tuple[str, str]]:
 
 
 def pages() -> list[Path]:
-    """Return the pages for readers that somebody writes: those that are generated grow by code."""
+    """Return the pages for readers that somebody writes.
+
+    Those that are generated grow by code, and the changelog by a line for each change.
+    """
     written = (page for page in (ROOT / "docs").rglob("*.md") if page.name not in GENERATED)
-    return [*written, *ROOT.glob("*.md")]
+    return [*written, *(page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md")]
 
 
 def n_bytes_of_pages() -> int:
