@@ -47,6 +47,9 @@ class _Functions(Mapping[str, _Kind]):
         return len(self._modules)
 
 
+# What else may be said of a format: `NAMED_BY_TOPIC` below, how late it may be and whether its ids
+# last (`settings/inputs.py`), how it looks in arrays (`layouts.py`), what it is without a place
+# (`placeless.py`).
 CODECS = _Functions[Codec]("decode", (*_WRITTEN, "hfp", "ttn"))
 ENCODERS = _Functions[Encoder]("encode", _WRITTEN)
 """Writers of coarse points, by the names of the codecs; the other formats cannot be written."""

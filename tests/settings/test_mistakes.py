@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.app.gateway.preflight import check_files
+from anonymizer.codecs import CODECS, ENCODERS
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from anonymizer.settings.base import TopicFilters, overlap
+from anonymizer.settings.inputs import ANY_JSON
 from anonymizer.settings.mistakes import REMOVED
 from anonymizer.settings.toml_file import load_settings, validated
 
@@ -51,7 +53,8 @@ WRONG = [
     ),
     (
         '[[inputs]]\ncodec="hfp"\necho="cloaked/hfp"\n',
-        "inputs (no. 1): echo: messages of this codec cannot be written, only of etsi_cam, gtfs_rt, gtfs_rt_json, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, senml, traccar",
+        "inputs (no. 1): echo: messages of this codec cannot be written, only of "
+        + ", ".join(sorted({*ENCODERS, ANY_JSON})),
     ),
     (
         '[[inputs]]\ncodec="owntracks"\necho="cloaked/own"\n',
@@ -92,7 +95,7 @@ WRONG = [
     ('[trips]\nenabled="maybe"\n', "trips.enabled: must be true or false, without quotes"),
     (
         '[[inputs]]\ntopic="a/{device}"\ncodec="owntrack"\n',
-        'inputs (no. 1).codec: must be one of etsi_cam, gtfs_rt, gtfs_rt_json, hfp, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, senml, traccar, ttn; did you mean "owntracks"?',
+        f'inputs (no. 1).codec: must be one of {", ".join(sorted({*CODECS, ANY_JSON}))}; did you mean "owntracks"?',
     ),
     (
         '[region]\nmode="sesion"\n',
