@@ -33,6 +33,7 @@ from anonymizer.cli.main import main as anonymizer
 from anonymizer.settings import Settings
 from simulator.__main__ import main as simulator
 from tests.cli.support import in_process
+from tests.preloaded import ran
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^`]*)$")
@@ -59,10 +60,12 @@ ELSEWHERE = {
 """Programs that a page may name and that are not run with it, and why."""
 _MAIN: dict[str, Callable[[], None]] = {"anonymizer": anonymizer, "simulator": simulator}
 _ENDS_SOON = {
-    "anonymize", "audit", "check", "cloak", "connect", "experiment", "init", "network", "schema",
-    "trace", "tune",
+    "anonymize", "audit", "check", "cloak", "connect", "experiment", "hierarchy", "init", "network",
+    "profile", "report", "schema", "trace", "traffic", "trips", "tune",
 }  # fmt: skip
 """Commands that neither serve nor send."""
+_SEND = {"records", "run", "tolls"}
+"""Commands of the simulator, which take signals."""
 
 
 class Block(NamedTuple):
@@ -227,11 +230,14 @@ class Runner:
         )
 
     def _done(self, text: str) -> subprocess.CompletedProcess[str]:
-        """Run a command line to its end; in this process, which has loaded ours, if it can be."""
+        """Run a command line to its end; where ours is loaded already, if it can be."""
         words = shlex.split(text.replace("\\\n", ""), comments=True)
-        if words[0] in _MAIN and words[1] in _ENDS_SOON and not set(text) & set("|<>$`;&"):
+        is_plain = not set(text) & set("|<>$`;&")
+        if words[0] in _MAIN and words[1] in _ENDS_SOON and is_plain:
             with contextlib.chdir(self.folder):
                 return in_process(_MAIN[words[0]], *words, environment=self._environment())
+        if words[0] == "simulator" and words[1] in _SEND and is_plain:
+            return ran(*words, folder=self.folder, environment=self._environment())
         return subprocess.run(
             ["bash", "-c", f"{text}\nexit"],  # a bash that stays: completion asks who its parent is
             cwd=self.folder,

@@ -151,11 +151,11 @@ async def running(
 ) -> AsyncIterator[Program]:
     """Run a program in a session of its own; it is killed if it still runs at the end.
 
-    The console script of the gateway is forked from a process that has loaded it, unless the
-    environment says how Python or numba are to start.
+    Console scripts are forked from a process that has loaded them, unless the environment says how
+    Python or numba are to start.
     """
     process: asyncio.subprocess.Process | Forked
-    if command[0] == ANONYMIZER and not any(
+    if command[0] in {ANONYMIZER, SIMULATOR} and not any(
         name.startswith(("NUMBA", "PYTHON")) for name in environment or {}
     ):
         process = await forked(*command, environment=os.environ | (environment or {}))

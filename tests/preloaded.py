@@ -45,6 +45,7 @@ _MODULES = (
     "anonymizer.web.map",
     "anonymizer.web.network_file",
     "pydantic.v1",  # FastAPI asks whether an answer is one of its models
+    "simulator.__main__",
     "uvicorn.lifespan.off",
 )
 _NUMBER = struct.Struct("<q")
@@ -121,10 +122,11 @@ class Forked:
 
 
 async def forked(*command: str | Path, environment: Mapping[str, str]) -> Forked:
-    """Start a program of this package in a session of its own; only its standard error is read."""
+    """Start a console script in a session of its own; only its standard error is read."""
     (said, stderr), (status, ended) = os.pipe(), os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
-    asked = Asked("anonymizer", [*map(str, command)], dict(environment), str(Path.cwd()))
+    program = Path(command[0]).name
+    asked = Asked(program, [*map(str, command)], dict(environment), str(Path.cwd()))
     _ask(asked, [nothing, os.dup(nothing), stderr, ended])
     pipe = await _pipe(status)
     (pid,) = _NUMBER.unpack(await pipe.reader.readexactly(_NUMBER.size))
@@ -132,10 +134,16 @@ async def forked(*command: str | Path, environment: Mapping[str, str]) -> Forked
 
 
 def ran(
-    program: str, *arguments: str | Path, folder: Path, without: Sequence[str] = ()
+    program: str,
+    *arguments: str | Path,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run `anonymizer` or `simulator` to its end, as if some extras were not installed."""
-    asked = Asked(program, [program, *map(str, arguments)], dict(os.environ), str(folder), without)
+    command = [program, *map(str, arguments)]
+    more = os.environ | (environment or {})
+    asked = Asked(program, command, dict(more), str(folder or Path.cwd()), without)
     status, ended = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:

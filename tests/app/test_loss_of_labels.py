@@ -20,7 +20,7 @@ from anonymizer.files.tables import TextTable
 JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))
 JOB_NAMES = [branch[0] for branch in JOBS]
 DECLARED = Declared(qis=["age", "job", "city"], hierarchies={"job": JOBS})
-PLAN = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=2), time_budget_s=1)
+PLAN = ReleasePlan(model="kd", method="hilbert", promise=Promise(k=2), time_budget_s=0.1)
 COSTS: tuple[Literal["range", "set", "taxonomy"], ...] = ("range", "set", "taxonomy")
 
 Cells = list[str | None]

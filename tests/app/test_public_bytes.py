@@ -30,7 +30,7 @@ from tests.pipeline.positions.support import NOW, Rig, flow_settings
 ROADS = load_network("grid:12x12")
 K = 4
 N_OTHERS = 3 * K
-TTL_S, LEAVES_S, END_S = 20, 40, 110
+TTL_S, LEAVES_S, END_S = 20, 40, 90
 REPORT_S = 10
 HOME = 66
 OFF_DEG = 0.0085

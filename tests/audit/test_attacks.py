@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from html import escape
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from anonymizer.audit.findings import Finding
 from anonymizer.audit.registry import ATTACKS, attacks_on, every_attack
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
+from experiments import audited
 from experiments.audited import RAW, run_audit
 from experiments.broken_releases import raw_release
 from experiments.tracking_experiment import attacked, drive
@@ -23,6 +25,7 @@ from tests.audit.evidence.sampled import WATCH
 from tests.audit.evidence.test_every_configuration import JOINT, sample_of
 from tests.audit.evidence.written import MADE, written
 from tests.audit.questions import every_question
+from tests.audit.tracked import tracked_once
 from tests.pipeline.positions.support import NETWORK, flow_settings
 from tools import manual
 
@@ -108,13 +111,12 @@ def test_what_is_promised_holds_of_the_product_and_fails_where_a_release_says_mu
 ) -> None:
     asked = {each.name: each for each in attack.questions}
     promised = {each.name for each in attack.questions if "session" in each.promised_by}
-    found = list(attack.mount(product))
+    with tracked_once():
+        found = list(attack.mount(product))
+        told = [list(attack.mount(case)) for case in telling]
     assert not {each.attack for each in found if each.holds is False} & promised
-    failed = set()
-    for case in telling:
-        more = list(attack.mount(case))
-        failed |= {each.attack for each in more if each.holds is False}
-        found += more
+    failed = {each.attack for more in told for each in more if each.holds is False}
+    found += chain.from_iterable(told)
     if attack.applies(product):
         assert promised <= failed
     for finding in found:
@@ -149,6 +151,7 @@ def test_a_new_attack_is_on_the_page_of_attacks_and_in_the_experiment(
 ) -> None:
     assert f"| `{parked_alone.NAME}` | {parked_alone.ASKS} |" in manual.attacks_page()
     monkeypatch.setitem(ATTACKS, Subject.POSITIONS, ATTACKS[Subject.POSITIONS][-1:])
+    monkeypatch.setattr(audited, "MODES", ("session",))
     rows = [each.row() for each in run_audit(TOWN, n_devices=40, seed=1)]
     mine = {row["release"]: row for row in rows if row["attack"] == parked_alone.NAME}
     assert mine[RAW]["success"] == 1.0

@@ -22,12 +22,12 @@ NETWORK = "grid:12x12"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A trace of 40 devices for five minutes, and what is published of it in `session`."""
+    """A trace of 40 devices for three minutes, and what is published of it in `session`."""
     folder = tmp_path_factory.mktemp("summary")
     rng = np.random.default_rng(1)
     place = rng.integers(12, size=(40, 2))
     rows = []
-    for second in range(0, 300, 4):
+    for second in range(0, 180, 4):
         place = np.clip(place + rng.integers(-1, 2, size=place.shape), 0, 11)
         rows += [
             {"device_id": f"d{d}", "ts": 1000.0 + second, "node": int(12 * r + c)}

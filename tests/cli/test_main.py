@@ -113,26 +113,3 @@ def test_a_full_disk_is_one_line_and_exit_2(words: list[str], tmp_path: Path) ->
     last = done.stderr.strip().splitlines()[-1]
     assert (done.returncode, last) == (2, "anonymizer: cannot write: No space left on device")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (["init", "--mode", ""], {"adka", "snapshot", "session"}),
-        (["init", "--codec", "h"], {"hfp", "home_assistant"}),
-        (["cloak", "--region", "s"], {"snapshot", "session"}),
-        (["audit", "stream", "--mode", "a"], {"adka"}),
-        (["anonymize", "--method", "m"], {"mondrian"}),
-        (["anonymize", "--model", "k"], {"kd", "kld", "kaca"}),
-    ],
-)
-def test_a_shell_completes_the_names_that_an_option_takes(
-    words: list[str], offered: set[str]
-) -> None:
-    *before, begun = words
-    asked = {
-        "_ANONYMIZER_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(["anonymizer", *before, begun]),
-        "COMP_CWORD": str(len(words)),
-    }
-    assert set(process(environment=asked).stdout.split()) == offered

@@ -1,6 +1,5 @@
 """Error bars of a release of the default mode, compared with the known truth."""
 
-import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import pytest
 import anonymizer
 from anonymizer import client
 from anonymizer.domain.arrays import IntArray
-from tests.end_to_end import SIMULATOR
+from tests.preloaded import ran
 
 pytestmark = pytest.mark.soak
 N_DEVICES, SECONDS = 1000, 420
@@ -48,7 +47,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     trace = folder / "city.parquet"
     options = ["--network", "city:3000", "--devices", str(N_DEVICES), "--rate", "0.2"]
     options += ["--duration", str(SECONDS), "--seed", "5"]
-    subprocess.run([SIMULATOR, "trace", trace, *options], check=True, capture_output=True)
+    assert ran("simulator", "trace", trace, *options).returncode == 0
     cloaked = anonymizer.cloak(trace, "city:3000", seed=3)
     cloaked.frame.write_ndjson(folder / "cloaked.jsonl")
     return Known(

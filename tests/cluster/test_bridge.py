@@ -20,11 +20,11 @@ from anonymizer.cluster.held_files import file_parts
 from anonymizer.cluster.kafka import ensure_topics
 from anonymizer.cluster.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
-from anonymizer.errors import SettingsError, TransportError
+from anonymizer.errors import TransportError
 from anonymizer.outputs.output import HeldFile
 from anonymizer.outputs.streets import StreetsOutput
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.settings import Settings, load_settings
+from anonymizer.settings import load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.kafka_clients import client_options
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
@@ -454,9 +454,3 @@ async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(
     with pytest.raises(ExceptionGroup) as caught:
         await Bridge(settings, name="one").run(asyncio.Event())
     assert caught.group_contains(TransportError, match="is the clock of this machine ahead")
-
-
-def test_settings_that_a_cluster_cannot_do_are_refused() -> None:
-    settings = Settings.model_validate({"output": {"forms": ["home_assistant"]}})
-    with pytest.raises(SettingsError, match=r"output\.forms"):
-        asyncio.run(bridge_module.run_bridge(settings, name="one"))

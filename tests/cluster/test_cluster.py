@@ -3,11 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
-from time import sleep
 
-import numpy as np
 import pytest
 
 from anonymizer.cluster.held_files import HeldFiles
@@ -208,37 +205,3 @@ def test_stages_that_lost_inputs_stand_still_and_say_so_with_their_state_and_wit
             assert running.workers.stop("a") == 1
             wait_until(running.has_all, "what was committed")
             assert running.n_published() == n_before
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(7200)
-def test_a_hundred_kills_of_workers_and_of_kafka_change_nothing(
-    own_kafka: Kafka, prefix: str, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(11)
-    n_kills = 100
-    feed = list(arrivals(3 * n_kills + 20, seed=5))
-    left = iter(feed)
-    names = ("a", "b", "c")
-    with cluster(own_kafka, prefix, tmp_path) as running:
-        running.start(*names)
-        running.feed(list(islice(left, 20)))
-        for _ in range(n_kills):
-            if rng.random() < 0.15:
-                own_kafka.kill()
-                own_kafka.start()
-            else:
-                running.workers.restart(str(rng.choice(names)))
-            n_before = running.n_published()
-            running.feed(list(islice(left, 3)))
-            # Some kills hit workers that start or recover, the others hit workers at work.
-            if rng.random() < 0.7:
-                wait_until(lambda n=n_before: running.n_published() > n, "more messages")  # type: ignore[misc]
-            sleep(rng.exponential(1.0))
-        running.feed(list(left))
-        alone = OneProcess(running.settings)
-        for raws in feed:
-            alone.take(raws)
-        n_expected = sum(map(len, alone.published.values()))
-        wait_until(lambda: running.n_published() >= n_expected, "all messages", deadline_s=1200)
-        check_equal(running, alone, feed)

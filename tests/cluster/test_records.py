@@ -10,7 +10,6 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-import numpy as np
 import pytest
 from confluent_kafka import Producer
 
@@ -169,40 +168,6 @@ def test_workers_publish_what_one_process_publishes_also_if_one_is_killed(
             running.feed(raws[15:])
             wait_until(lambda: len(published(committed)) >= expected.total(), "all classes")
             running.check_accounts(*workers, again=raws[-1:])
-            assert contents(published(committed)) == expected
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(7200)
-def test_forty_kills_of_workers_and_of_kafka_change_nothing(
-    own_kafka: Kafka, prefix: str, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(18)
-    n_kills, names = 40, ("a", "b", "c")
-    with cluster(own_kafka, prefix, tmp_path) as running:
-        raws = raws_of(sent(N_VEHICLES, n_kills // 2), running.settings)
-        expected = contents(in_one_process(running.settings, raws))
-        out = topics_of(running.settings).out
-        with Committed(own_kafka.address, out.name, out.n_partitions) as committed:
-            running.start("worker", *names)
-            for kill in range(n_kills):
-                running.feed(raws[5 * kill : 5 * (kill + 1)])  # half a window
-                sleep(rng.exponential(2.0))
-                if rng.random() < 0.15:
-                    own_kafka.kill()
-                    own_kafka.start()
-                else:
-                    running.processes.restart(str(rng.choice(names)))
-                running.processes.revive()
-            running.feed(raws[5 * n_kills :])
-
-            def all_there() -> bool:
-                running.processes.revive()
-                return len(published(committed)) >= expected.total()
-
-            wait_until(all_there, "all classes", deadline_s=1200)
-            n_parts = 3 * N_VEHICLES * n_kills // 2
-            running.check_accounts(*names, n_parts=n_parts, again=raws[-1:])
             assert contents(published(committed)) == expected
 
 

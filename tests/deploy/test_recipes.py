@@ -216,11 +216,13 @@ async def test_the_bridge_brings_vehicles_to_the_topic_of_its_recipe(
     trusting = aiomqtt.TLSParameters(ca_certs=str(certificates.ca))
     vehicle = client(theirs.url, "vehicle", tls_params=trusting)
     topic = BUS[0].replace("hfp/", "/hfp/v2/journey/ongoing/", 1)
+    in_a_depot = topic.replace("journey", "deadrun")
     try:
         async with client(ours.url, "gateway", username="gateway") as gateway, vehicle:
             await gateway.subscribe("hfp/#")
             # Retained: the bridge may not be connected yet.
-            await vehicle.publish(topic, BUS[1], qos=1, retain=True)
+            for each in (in_a_depot, topic):
+                await vehicle.publish(each, BUS[1], qos=1, retain=True)
             async with asyncio.timeout(DEADLINE_S):
                 message = await anext(aiter(gateway.messages))
     finally:

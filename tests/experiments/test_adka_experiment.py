@@ -19,7 +19,7 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.app.plots import BLUE, RED
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.errors import InputError, SettingsError
+from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments import adka_experiment as adka
@@ -311,13 +311,6 @@ def test_files_are_written_over_and_a_folder_is_made(tmp_path: Path) -> None:
     written(experiment_on(seed=2), out, formats=())
     fresh = written(experiment_on(), tmp_path / "fresh", formats=())
     assert written(experiment_on(), out, formats=()) == fresh
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    taken = tmp_path / "taken"
-    taken.write_text("a file")
-    with pytest.raises(InputError, match=r"taken: cannot be written: "):
-        written(experiment_on(), taken)
 
 
 def test_the_region_is_red_on_blue(tmp_path: Path) -> None:

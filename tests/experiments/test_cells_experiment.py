@@ -12,7 +12,6 @@ from experiments.cells_experiment import (
     run_cells,
     write_cells,
 )
-from experiments.kept_steps import KeptSteps
 
 
 @pytest.fixture(scope="module")
@@ -31,23 +30,6 @@ def test_ours_deletes_nothing_and_the_published_procedure_some(found: CellsResul
     assert all(run.deleted == 0 for run in found.runs if run.method == OURS)
     assert of[3, 3, PUBLISHED].deleted > 0
     assert all(0.3 < run.score <= 1 for run in found.runs)
-
-
-def test_what_is_interrupted_goes_on_and_ends_alike(found: CellsResults, tmp_path: Path) -> None:
-    def interrupt(so_far: CellsResults) -> None:
-        write_cells(so_far, tmp_path, options={}, formats=("png",))
-        if so_far.done > 0.3:
-            raise KeyboardInterrupt
-
-    what = {"ks": (3, 10), "ls": (1, 3), "repeats": 1}
-    with pytest.raises(KeyboardInterrupt):
-        run_cells(**what, kept=KeptSteps(tmp_path, {}), partial_results=interrupt)  # type: ignore[arg-type]
-    assert (tmp_path / "over_k.png").stat().st_size
-    kept = KeptSteps(tmp_path, {})
-    assert kept.n_kept > 3
-    whole = run_cells(**what, kept=kept)  # type: ignore[arg-type]
-    assert [(r.score, r.deleted) for r in whole.runs] == [(r.score, r.deleted) for r in found.runs]
-    assert whole.minimized == found.minimized
 
 
 def test_the_files_hold_all_runs(found: CellsResults, tmp_path: Path) -> None:

@@ -104,11 +104,6 @@ def test_the_json_holds_every_run_and_agrees_with_the_summary(tmp_path: Path) ->
     assert (report["users"], report["seed"], report["over_runs"]["n"]) == (50, 7, 30)
 
 
-def test_equal_seeds_tell_the_same_and_others_do_not(tmp_path: Path, usual: dict[str, Any]) -> None:
-    assert as_json("--out", tmp_path) == usual
-    assert as_json("--out", tmp_path, "--seed", "2")["runs"] != usual["runs"]
-
-
 def test_the_rule_and_the_cap_are_those_of_the_settings_file(tmp_path: Path) -> None:
     settings = tmp_path / "gateway.toml"
     settings.write_text(

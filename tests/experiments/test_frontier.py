@@ -82,16 +82,6 @@ def test_every_way_to_publish_is_a_point(points: list[Point]) -> None:
         assert set(point.density) == set(point.query) == {6, 18}
 
 
-def test_what_was_interrupted_goes_on_and_shows_what_it_has(found: Found, tmp_path: Path) -> None:
-    n_before = len(found.points) - len(SCHEMES) + 1
-    assert found.partial[:6] == [1, 2, 3, 4, 5, n_before]
-    assert found.partial[-1] == len(found.points)
-    assert found.again == found.points
-    assert of(found.points, OWN, "mine").density[18] > 0
-    for path in write_results(found.points[:1], {}, tmp_path, formats=["svg"]):
-        assert path.stat().st_size
-
-
 def test_who_publishes_all_is_followed_and_found(points: list[Point]) -> None:
     raw = of(points, "raw")
     assert raw.linked == 1

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from anonymizer.errors import InputError
 from experiments.kaca_experiment import KacaRun, mean_rows, run_kaca, write_kaca
 
 KS, RECORDS = (5, 20), (50, 100)
@@ -42,9 +41,3 @@ def test_the_files_hold_all_runs(runs: list[KacaRun], tmp_path: Path) -> None:
     assert (manifest["options"], manifest["input"]) == ({"seed": 1}, {})
     assert manifest["versions"].keys() >= {"python", "scikit-learn", "numba"}
     assert all(path.stat().st_size > 1000 for path in paths[3:])
-
-
-def test_a_folder_that_cannot_be_made_is_named(runs: list[KacaRun], tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("a file")
-    with pytest.raises(InputError, match="taken: cannot be written"):
-        write_kaca(runs, {}, tmp_path / "taken", options={})

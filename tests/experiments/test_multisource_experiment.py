@@ -20,7 +20,7 @@ from matplotlib.image import imread
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.plots import BLUE, FORMATS, ORANGE, RED, TEAL
 from anonymizer.domain.records import NO_CODE, Records, Schema
-from anonymizer.errors import InputError, SettingsError
+from anonymizer.errors import SettingsError
 from experiments.compared_methods import Method
 from experiments.kept_steps import KeptSteps
 from experiments.leak_tables import leak_rows
@@ -330,13 +330,6 @@ def test_an_axis_is_logarithmic_only_where_values_are_far_apart(
     _finish(axes, None, "records", log=True)
     assert axes.get_yscale() == scale
     assert scale == "log" or axes.get_ylim()[0] == 0
-
-
-def test_a_folder_that_cannot_be_made_is_named(quick: Multisource, tmp_path: Path) -> None:
-    taken = tmp_path / "taken"
-    taken.write_text("a file")
-    with pytest.raises(InputError, match=r"taken: cannot be written: "):
-        write_results(quick, summary(quick), taken, formats=())
 
 
 def test_made_tables_repeat_and_follow_each_other() -> None:

@@ -4,11 +4,13 @@ import asyncio
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import aiomqtt
@@ -23,6 +25,7 @@ from simulator.playing import Outlet, play
 from simulator.publishing import Tally
 from simulator.traffic import Traffic
 from tests.brokers import PASSWORD, USER, QuickBrokerSettings
+from tests.preloaded import ran
 
 NETWORK = "grid:4x4"
 
@@ -66,25 +69,34 @@ async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, s
     return process.returncode, out.decode(), err.decode()
 
 
+Running: TypeAlias = asyncio.Task[subprocess.CompletedProcess[str]]
+
+
+def simulates(*arguments: object, **environment: str) -> Running:
+    """Let a simulator run to its end meanwhile."""
+    words = map(str, arguments)
+    return asyncio.create_task(asyncio.to_thread(ran, "simulator", *words, environment=environment))
+
+
 async def test_a_subscriber_gets_every_message_of_a_run(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
     async with subscriber(broker.url, "positions/+") as client:
-        process = await simulator(
+        running = simulates(
             *("run", "--network", NETWORK, "--devices", 40, "--rate", 25, "--duration", 1),
             *("--qos", 1, "--connections", 2, "--record", tmp_path / "t.parquet"),
             SIMULATOR_BROKER=broker.url,
         )
         messages = await receive(client, 1000)
-        code, out, err = await ended(process)
+        done = await running
     heard = Counter(str(message.topic) for message in messages)
     assert heard == {f"positions/veh-{i:06d}": 25 for i in range(40)}
     payload = msgspec.json.decode(messages[0].payload, type=dict[str, float])
     assert payload.keys() == {"ts", "lat", "lon"}
-    assert code == 0
-    assert re.search(r"^sent +1,000 messages from 40 devices$", out, re.MULTILINE)
-    assert re.search(r"^refused +0$", out, re.MULTILINE)
-    assert "of 1,000 msg/s, lag" in err
+    assert done.returncode == 0
+    assert re.search(r"^sent +1,000 messages from 40 devices$", done.stdout, re.MULTILINE)
+    assert re.search(r"^refused +0$", done.stdout, re.MULTILINE)
+    assert "of 1,000 msg/s, lag" in done.stderr
     assert (tmp_path / "t.parquet").stat().st_size > 0
 
 
@@ -113,17 +125,16 @@ async def test_the_password_can_come_from_the_environment(password_broker: Local
     async with subscriber(
         password_broker.url, "allowed/+", username=USER, password=PASSWORD
     ) as client:
-        right = await simulator(*arguments, SIMULATOR_PASSWORD=PASSWORD, FORCE_COLOR="1")
-        wrong = await simulator(*arguments, SIMULATOR_PASSWORD=PASSWORD[::-1])
+        right = simulates(*arguments, SIMULATOR_PASSWORD=PASSWORD, FORCE_COLOR="1")
+        wrong = simulates(*arguments, SIMULATOR_PASSWORD=PASSWORD[::-1])
         await receive(client, 5)
-        code, out, bar = await ended(right)
-        assert code == 0
-        assert "sent      5 messages" in out
-        assert "━" in bar
-        code, _, err = await ended(wrong)
-    assert code == 2
-    assert err.count("\n") == 1
-    assert "refused: Not authorized" in err
+        done, refused = await right, await wrong
+    assert done.returncode == 0
+    assert "sent      5 messages" in done.stdout
+    assert "━" in done.stderr
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "refused: Not authorized" in refused.stderr
 
 
 async def test_traffic_continues_after_a_restart_of_the_broker(broker: LocalBroker) -> None:

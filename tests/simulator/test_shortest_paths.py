@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.networks import load_network
 from simulator.shortest_paths import Router
 from tests.simulator.support import Road, network
 
@@ -56,12 +55,6 @@ def test_paths_are_as_fast_as_those_of_networkx_or_do_not_exist(
 ) -> None:
     speeds = [5.0 + 3 * i for i in range(len(roads))]
     check_against_networkx(network(roads, n_nodes=N_NODES, speeds_mps=speeds), target)
-
-
-def test_paths_through_a_city_are_as_fast_as_those_of_networkx() -> None:
-    city = load_network("city:2000")
-    for target in (0, 777, 1999):
-        check_against_networkx(city, target)
 
 
 @given(roads=any_roads)

@@ -106,17 +106,18 @@ def test_an_older_copy_in_the_place_of_a_store_that_was_killed_is_refused(
             assert "is not the store that" in refused(place)
 
 
-FLIPS = 1000
+FLIPS = (250, pytest.param(1000, marks=pytest.mark.soak))
+"""Bits that are flipped, one at a time."""
 
 
-def noticed(images: dict[str, bytes], sound: str, folder: Path, *, seed: int) -> int:
+def noticed(images: dict[str, bytes], sound: str, folder: Path, *, n_flips: int, seed: int) -> int:
     """Flip bits in the files of a store, one at a time; return how many were noticed.
 
     Of the others none has another content.
     """
     rng, flipped, n_noticed = Random(seed), folder / "flipped", 0  # noqa: S311
     n_bits = {side: 8 * len(image) for side, image in images.items() if side in {"", "-wal"}}
-    for _ in range(FLIPS):
+    for _ in range(n_flips):
         at = rng.randrange(sum(n_bits.values()))
         for each in SIDES:
             flipped.with_name(flipped.name + each).unlink(missing_ok=True)
@@ -141,19 +142,22 @@ def images_of(path: Path) -> dict[str, bytes]:
     return {side: file.read_bytes() for side, file in files.items() if file.exists()}
 
 
-def test_a_flipped_bit_in_a_store_is_noticed_or_changes_nothing(path: Path, tmp_path: Path) -> None:
-    """1,000 flips: none is opened with another content."""
+@pytest.mark.parametrize("n_flips", FLIPS)
+def test_a_flipped_bit_in_a_store_is_noticed_or_changes_nothing(
+    path: Path, tmp_path: Path, n_flips: int
+) -> None:
     filled(path)
     images = images_of(path)
     assert "-wal" not in images
-    assert noticed(images, content(path), tmp_path, seed=4) == FLIPS
+    assert noticed(images, content(path), tmp_path, n_flips=n_flips, seed=4) == n_flips
 
 
+@pytest.mark.parametrize("n_flips", FLIPS)
 @pytest.mark.parametrize("short_log", [True, False], ids=["short log", "long log"])
 def test_a_flipped_bit_in_a_store_that_was_killed_is_noticed_or_changes_nothing(
-    path: Path, tmp_path: Path, *, short_log: bool
+    path: Path, tmp_path: Path, *, short_log: bool, n_flips: int
 ) -> None:
-    """1,000 flips in the file and its log: none is opened with another content."""
+    """Flips in the file and its log: none is opened with another content."""
     store = opened(path)
     recall(store)
     store.take([taken(*(part(n, window=n % 9) for n in range(200)))])
@@ -172,9 +176,9 @@ def test_a_flipped_bit_in_a_store_that_was_killed_is_noticed_or_changes_nothing(
     for side, image in images.items():
         whole.with_name(whole.name + side).write_bytes(image)
     opened(whole).close()
-    n = noticed(images, content(whole), tmp_path, seed=5)
-    assert n > FLIPS / 4, "the rest is what the log replaces, and empty"
-    print(f"{n} of {FLIPS} were noticed")  # noqa: T201
+    n = noticed(images, content(whole), tmp_path, n_flips=n_flips, seed=5)
+    assert n > n_flips / 4, "the rest is what the log replaces, and empty"
+    print(f"{n} of {n_flips} were noticed")  # noqa: T201
 
 
 def test_what_power_has_cut_off_the_log_is_no_damage(path: Path, tmp_path: Path) -> None:

@@ -1,9 +1,6 @@
 """The live map's routes: what they answer, to whom, and what they tell a browser."""
 
 import re
-import subprocess
-import sys
-import zipfile
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -286,18 +283,3 @@ def test_settings_that_would_show_too_much_are_refused(
 
 def test_the_token_is_in_no_text_of_the_settings() -> None:
     assert TOKEN not in repr(HttpSettings.model_validate({"token": TOKEN, "map": "raw"}))
-
-
-def test_the_page_and_its_library_are_in_the_wheel(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    [wheel] = tmp_path.glob("*.whl")
-    packed = set(zipfile.ZipFile(wheel).namelist())
-    static = ROOT / "anonymizer" / "web" / "static"
-    files = {p.relative_to(ROOT).as_posix() for p in static.rglob("*") if p.is_file()}
-    assert "anonymizer/web/static/vendor/leaflet/LICENSE" in files
-    assert files <= packed

@@ -20,7 +20,8 @@ from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, running, write_settings
 from tests.web.browsing import Viewer, opened_browser, running_demo, take_picture
 
-SMALL = ("--devices", "250", "--rate", "2", "--network", "city:400")
+N_DEVICES = 150
+SMALL = ("--devices", str(N_DEVICES), "--rate", "1", "--network", "city:400")
 PHONE = (390, 844)
 MODES = ("session", "snapshot", "adka")
 NAMES = ("session: lasting groups", "snapshot: fresh groups", "adka: one by one")
@@ -198,7 +199,7 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     assert viewer.colours(0) > 1
     viewer.until(lambda: viewer.colours(1), lambda n: n > 5)
     assert viewer.state() == "live"
-    viewer.until(lambda: viewer.text("#status-text"), lambda text: "250 devices" in text)
+    viewer.until(lambda: viewer.text("#status-text"), lambda text: f"{N_DEVICES} devices" in text)
     # A moment in which nothing arrives, on a busy machine, is one of the next frames.
     replaced = "replaced by a newer position of the same device"
     turn_to(viewer, "speed")
@@ -340,14 +341,14 @@ def test_true_positions_are_drawn_in_a_demo_and_gone_when_not_asked_for(viewer: 
         counts = viewer.script("return (document.getElementById('map').city.truth ?? [0, []])[1]")
         return int(sum(counts))
 
-    assert viewer.until(truth, lambda n: n == 250)
+    assert viewer.until(truth, lambda n: n == N_DEVICES)
     assert viewer.is_shown("#truth-key")
     viewer.element("#truth").click()
     viewer.after()
     assert truth() == 0
     assert not viewer.is_shown("#truth-key")
     viewer.element("#truth").click()
-    assert viewer.until(truth, lambda n: n == 250)
+    assert viewer.until(truth, lambda n: n == N_DEVICES)
 
 
 def test_areas_can_be_left_out_and_the_whole_network_be_shown_again(viewer: Viewer) -> None:

@@ -1,7 +1,6 @@
 """Gateways that record a stream, what is sent to them, and what they published."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.end_to_end import (
 )
 from tests.observe.samples import samples
 from tests.pipeline.records.made import LENGTH_S, SOURCES, Sent
+from tests.preloaded import ran
 
 
 @asynccontextmanager
@@ -70,14 +70,13 @@ def seen_classes(watching: Witness) -> list[bytes]:
     return [m.payload for m in watching.seen if m.topic == "anonymized/fleet"]
 
 
-async def printed(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a program that ends well writes to standard output."""
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, env=os.environ | (environment or {})
-    )
-    out, _ = await process.communicate()
-    assert process.returncode == 0
-    return out.decode()
+async def printed(
+    program: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None
+) -> str:
+    """Return what a console script that ends well writes to standard output."""
+    done = await asyncio.to_thread(ran, program.name, *arguments, environment=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 async def until_held(gateway: Gateway, n: int) -> dict[tuple[str, ...], float]:

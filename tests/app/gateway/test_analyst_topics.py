@@ -119,32 +119,6 @@ async def test_a_late_subscriber_counts_the_groups_that_live(broker: LocalBroker
     assert body["network"] == VERSION
 
 
-async def test_counts_and_their_cells_are_published(broker: LocalBroker) -> None:
-    gateway = gateway_for(broker, counts={"privacy": "k", "every_s": 0.5, "k": 3, "cells": 16})
-    async with (
-        running(gateway),
-        client(broker.url, "publisher") as publisher,
-        witness(broker.url) as watching,
-    ):
-
-        def counted() -> list[int]:
-            return [
-                each["devices"] for body in watching.on("cloaked/counts") for each in body["counts"]
-            ]
-
-        async def look() -> list[int]:
-            await send(publisher, TRAMS)
-            return counted()
-
-        await eventually(look, bool)
-        await watching.until(lambda: bool(watching.on("cloaked/counts/cells")))
-    assert set(counted()) <= {3, 6, 9, 12}
-    [body, *_] = watching.on("cloaked/counts")
-    assert body["network"] == VERSION
-    assert len(watching.on("cloaked/counts/cells")[0]["features"]) == 16
-    assert gateway.ledger.n_settled == gateway.ledger.n_received
-
-
 def test_the_interval_in_which_a_gateway_starts_is_not_counted() -> None:
     every_s = 0.75 * int(time.time())  # the interval lasts for years, so that it cannot end here
     tables: dict[str, Any] = {

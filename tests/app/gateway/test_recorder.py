@@ -40,10 +40,8 @@ from tests.end_to_end import (
     SIMULATOR,
     TOKEN,
     Gateway,
-    client,
     eventually,
     running,
-    send,
     witness,
 )
 from tests.observe.samples import samples
@@ -176,23 +174,6 @@ async def test_the_settings_that_the_simulator_prints_take_what_it_sends(
     settled = sum(n for outcome, n in accounts.items() if outcome != "received")
     # At the end of a minute a window closes, and its classes may not be published yet.
     assert stored_parts(store) + waiting_parts(store) == accounts["received"] - settled
-
-
-async def test_positions_and_records_are_served_by_one_gateway(
-    broker: LocalBroker, tmp_path: Path
-) -> None:
-    inputs = [{"topic": "positions/{device}", "qos": 1}]
-    lasting = {"idle_s": 600}
-    async with serving_records(tmp_path, broker.url, fleet=lasting, inputs=inputs) as gateway:
-        await gateway.until_ready()
-        await publish(broker.url, list(traffic(n_vehicles=5, n_windows=1, seed=1)))
-        async with client(broker.url, "bus") as bus:
-            await send(bus, [("positions/bus", b"{}")], qos=1)
-        now = await gateway.until(lambda now: now.received == 1 and not now.held)
-        assert now.outcomes == {"invalid/schema": 1}
-        await until_held(gateway, 15)
-        gateway.signal(signal.SIGTERM)
-        assert await gateway.program.ended() == 0
 
 
 def test_what_ends_the_gateway_while_it_runs_is_one_error_where_it_is_the_operators() -> None:

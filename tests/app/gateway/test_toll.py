@@ -1,6 +1,5 @@
 """The seed's request through whole programs: simulator, Mosquitto, gateway, HTTP, MCP, backup."""
 
-import asyncio
 import json
 import re
 import sqlite3
@@ -17,25 +16,15 @@ from anonymizer.settings import Settings
 from anonymizer.store import ReleaseReader
 from anonymizer.transport.local_brokers import LocalBroker
 from simulator.toll_exits import MADE, read_exits
-from tests.app.gateway.recording import publish, serving_records
+from tests.app.gateway.recording import printed, publish, serving_records
 from tests.app.gateway.records import compiled, stored_parts
-from tests.end_to_end import ANONYMIZER, DEADLINE_S, SIMULATOR, eventually, running
+from tests.end_to_end import ANONYMIZER, SIMULATOR, eventually, running
 from tests.pipeline.records.tolls import TOLL, Exit
 
 __all__ = ["compiled"]
 PATH = "/api/analytics/truck/exit-hourly-flow-k-anonymized"
 ATTRIBUTES = [{**TOLL["attributes"][0], "values": list(MADE.section)}, *TOLL["attributes"][1:]]
 STREAM: dict[str, Any] = TOLL | {"attributes": ATTRIBUTES, "idle_s": 600}
-
-
-async def program(*command: object) -> str:
-    """Run a program to its end; return what it says on standard error."""
-    process = await asyncio.create_subprocess_exec(
-        *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-    )
-    _, said = await asyncio.wait_for(process.communicate(), DEADLINE_S)
-    assert process.returncode == 0, said.decode()
-    return said.decode()
 
 
 def covered(row: dict[str, Any], told: dict[str, Any]) -> bool:
@@ -53,12 +42,12 @@ async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_ra
     from mcp import Client, StdioServerParameters  # noqa: PLC0415  slow to load
 
     exits, copy = tmp_path / "exits.csv", tmp_path / "copy.sqlite"
-    await program(SIMULATOR, "tolls", "--out", exits, "--seed", 4)
+    await printed(SIMULATOR, "tolls", "--out", exits, "--seed", "4")
     sent = read_exits(exits)
     assert len(sent) == 2100
     async with serving_records(tmp_path, broker.url, fleet=STREAM) as gateway:
-        replay = ("tolls", "--csv", exits, "--broker", broker.url, "--rate", 5000, "--quiet")
-        await program(SIMULATOR, *replay)
+        replay = ("tolls", "--csv", exits, "--broker", broker.url, "--rate", "5000", "--quiet")
+        await printed(SIMULATOR, *replay)
         # A later day closes theirs, however slowly they came; its window stays open.
         later = Exit("the-last", sent[0]["section_id"], datetime(2023, 1, 4), 100)  # noqa: DTZ001
         await publish(broker.url, [later.delivery()])
@@ -83,7 +72,7 @@ async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_ra
             )
             assert told.structured_content is not None
             assert told.structured_content["privacy_protection"] == answer["privacy_protection"]
-        await program(ANONYMIZER, "backup", "-c", config, "--out", copy)
+        await printed(ANONYMIZER, "backup", "-c", config, "--out", copy)
     statistics = answer["privacy_protection"]["statistics"]
     n_trucks = len({told["truck_id"] for told in sent})  # one exit of each is published
     assert statistics == {

@@ -163,7 +163,8 @@ class NaiveChase:
                     for piece in pieces
                 ]
                 for track in self.tracks
-            ]
+            ],
+            np.float64,  # as the fast code has it, or associate is compiled twice
         ).reshape(-1, len(pieces))
         near = np.flatnonzero(inside.sum(axis=1) > 1e-6).tolist()
         alive = [sum(m for (b, _), m in track.items() if b == c) for track in self.tracks]
