@@ -58,6 +58,10 @@ def _in_words(setting: str) -> str:
     return f"`{value}`" if key == "region.mode" else f"`{setting}`"
 
 
+def _short(share: float, digits: int) -> str:
+    return f"{share:.{digits}f}".removeprefix("0")
+
+
 def row_of(kept: Mapping[str, str]) -> str:
     """Return the row of a fleet, whose figures have the names of `where_experiment.COLUMNS`."""
 
@@ -70,13 +74,13 @@ def row_of(kept: Mapping[str, str]) -> str:
         name_of(kept["fleet"], kept["settings"]),
         f"{kept['fleets']} x {kept['moments']}",
         kept["victims"],
-        f"{belief:.3f} / {tenth:.2f} / {float(kept['exposed']):.0%}".replace("%", " %"),
+        f"{_short(belief, 3)} / {_short(tenth, 2)} / {100 * float(kept['exposed']):.0f} %",
         times("followed", "followed_tenth"),
         times("hindsight", "hindsight_tenth"),
         times("high", "tenth_high"),
         times("placebo", "placebo_tenth"),
         f"{float(kept['nodes']):,.0f}",
-        f"{float(kept['valid']):.2f}",
+        _short(float(kept["valid"]), 2),
         f"{float(kept['age_s']):.0f} s",
     )
     return f"| {' | '.join(cells)} |"

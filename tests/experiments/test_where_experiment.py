@@ -138,8 +138,8 @@ def test_the_table_of_the_notes_is_written_from_figures_that_were_kept_and_read_
     notes.write_text("\n".join(["## Tracking, fleet by fleet", "", *table(files)]), "utf-8")
     head, _, first, second, third = notes.read_text("utf-8").splitlines()[2:]
     assert first == (
-        "| 200 evenly | 2 x 2 | 20 | 0.150 / 0.15 / 0 % | 1.50 / 1.50 | 1.75 / 1.75 | 1.75 / 1.75 |"
-        " 1.00 / 1.00 | 245 | 0.95 | 4 s |"
+        "| 200 evenly | 2 x 2 | 20 | .150 / .15 / 0 % | 1.50 / 1.50 | 1.75 / 1.75 | 1.75 / 1.75 |"
+        " 1.00 / 1.00 | 245 | .95 | 4 s |"
     )
     assert second.startswith("| 1,000, three quarters in lots, 3 devices a place | 2 x 2 | ")
     assert third.startswith("| 1,000 in a town of 3,000 nodes, `snapshot` | 2 x 2 | ")
