@@ -185,6 +185,7 @@ def chase(
             n_starts=n_starts,
             n_targets=n_targets,
             rng=np.random.default_rng(seed),
+            before_s=EARLIER_S,
             victims=scene.victims,
             most_share=1.0,
         )

@@ -27,6 +27,7 @@ from matplotlib.axes import Axes
 
 from anonymizer.app.plots import BLUE, INK, ORANGE, RED, TEAL, plot
 from anonymizer.audit.attacks.tracking import MOST_TIMES_NONE
+from experiments.where_table import NOTED
 
 DEFAULT = "default: session, 4 devices a place"
 _COLOURS = (BLUE, TEAL, RED, ORANGE)
@@ -83,12 +84,11 @@ def _of_notes(lines: Iterable[str]) -> Iterator[Mark]:
         section = line.strip() if line.startswith("## ") else section
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         fleet = _FLEET.fullmatch(cells[0].replace("`", ""))
-        if section != _TABLE or len(cells) != len(_NOTED) or not fleet:
+        if section != _TABLE or len(cells) != len(NOTED) or not fleet:
             continue
-        row = dict(zip(_NOTED, cells, strict=True))
+        row = dict(zip(NOTED, cells, strict=True))
         belief, tenth = (
-            max(column)
-            for column in zip(_pair(row["followed"]), _pair(row["hindsight"]), strict=True)
+            max(column) for column in zip(_pair(row["5 min"]), _pair(row["hindsight"]), strict=True)
         )
         evenly = fleet["evenly"]
         yield Mark(
@@ -100,20 +100,6 @@ def _of_notes(lines: Iterable[str]) -> Iterator[Mark]:
             belief,
             tenth,
         )
-
-
-_NOTED = (
-    "fleet",
-    "pooled",
-    "victims",
-    "release",
-    "followed",
-    "hindsight",
-    "nodes",
-    "valid",
-    "age",
-)
-"""Columns of the table of the notes."""
 
 
 def _number(text: str) -> int:

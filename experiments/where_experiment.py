@@ -24,13 +24,13 @@ release (`none`), with a release of other devices (`placebo`), and with hindsigh
 `followed` in multiples of `none`. `age` is the time since what is known of a device was published,
 `valid` the share of device-time in which it is valid. `--quick` has some hundred victims and takes
 at most a minute of CPU for each fleet; `--no-hindsight` takes half as long. `--csv FILE` keeps the
-figures, one line a fleet, for the picture of `where_chart`.
+figures, one line a fleet, for the table of `where_table` and the picture of `where_chart`.
 """
 
 import argparse
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import (
     ADVERSARIES,
+    N_DRAWS,
     Beliefs,
     HeardRelease,
     beliefs,
@@ -79,7 +80,9 @@ FLEETS = (
     "taxis:4",
 )
 CITY = "city:10000"
-SECONDS = 600
+SECONDS = 720
+"""Moments of a fleet lie within some minutes, each with all of the release that adversaries read
+before it and after."""
 TICK_S = 1.0
 """Fleets are cloaked in ticks of so many seconds; the gateway's are shorter by default."""
 N_LOTS = 5
@@ -124,6 +127,8 @@ class Row:
     ----------
     near
         Belief by adversary, shape (victims, minutes).
+    pooled
+        Number of fleets, and of moments of each.
     """
 
     fleet: str
@@ -133,6 +138,7 @@ class Row:
     valid: float
     age_s: float
     cpu_s: float
+    pooled: tuple[int, int]
 
     def figures(self, minute: int) -> dict[str, tuple[float, float, float]]:
         """Return mean, mean of the most exposed tenth and share above one half, by adversary."""
@@ -145,21 +151,44 @@ class Row:
         Ratios are to the belief without a release, after the longest time.
         """
         found = self.figures(self.minutes[-1])
-        none = found.pop("none")
-        cells = {"fleet": self.fleet, "settings": settings, "victims": len(self.near["none"])}
+        none, exposed_share = found.pop("none"), found["followed"][2]
+        n_fleets, n_moments = self.pooled
+        cells: Record = {"fleet": self.fleet, "settings": settings}
+        cells |= {"fleets": n_fleets, "moments": n_moments, "victims": len(self.near["none"])}
         for name in ADVERSARIES[1:]:
             of = found.get(name)
             cells[name] = of and of[0] / none[0]
             cells[f"{name}_tenth"] = of and of[1] / none[1]
+        cells |= {"high": self.highest(np.mean), "tenth_high": self.highest(most_exposed_tenth)}
+        cells["exposed"] = exposed_share
         served = {"nodes": self.nodes, "valid": self.valid, "age_s": self.age_s}
         return {**cells, "none": none[0], "none_tenth": none[1], **served, "cpu_s": self.cpu_s}
+
+    def highest(self, of: Callable[[FloatArray], float | np.floating[Any]]) -> float:
+        """Return the upper end of the interval of 95 % of a ratio, over resampled victims.
+
+        Of who follows groups and who looks back, that of the one for whom it is higher.
+        """
+        none, n = self.near["none"][:, -1], len(self.near["none"])
+        drawn = np.random.default_rng(0).integers(n, size=(N_DRAWS, n))
+        ends = [
+            np.quantile([of(belief[some, -1]) / of(none[some]) for some in drawn], 0.975)
+            for name, belief in self.near.items()
+            if name in ADVERSARIES[2:]
+        ]
+        return float(max(ends))
 
 
 COLUMNS = (
     "fleet",
     "settings",
+    "fleets",
+    "moments",
     "victims",
     *(name for each in ADVERSARIES for name in (each, f"{each}_tenth")),
+    "high",
+    "tenth_high",
+    "exposed",
     "nodes",
     "valid",
     "age_s",
@@ -225,6 +254,21 @@ def taxis(data: Path, hour: int) -> list[Trace]:
     return found
 
 
+def together(traces: Sequence[Trace]) -> Trace:
+    """Return the devices of several traces as one fleet; who is in two of them counts as two."""
+    n_before = np.cumsum([0, *(each.n_devices for each in traces)])
+    ts = np.concatenate([each.ts for each in traces])
+    order = np.argsort(ts, kind="stable")
+    device = np.concatenate([n + each.device_of for n, each in zip(n_before, traces, strict=False)])
+    return Trace(
+        device_id=tuple(f"{i}-{d}" for i, each in enumerate(traces) for d in each.device_id),
+        device_of=device[order],
+        ts=ts[order],
+        lat=np.concatenate([each.lat for each in traces])[order],
+        lon=np.concatenate([each.lon for each in traces])[order],
+    )
+
+
 def scenes(fleet: str, n_fleets: int, data: Path) -> tuple[RoadNetwork, Iterator[Scene]]:
     """Return the network of a fleet by its name, and scenes on it."""
     kind, *numbers = fleet.split(":")
@@ -232,8 +276,8 @@ def scenes(fleet: str, n_fleets: int, data: Path) -> tuple[RoadNetwork, Iterator
         days = taxis(data, int(numbers[0]))
         n_days = len(days)
         return load_network(str(data / "networks" / "san_francisco")), (
-            Scene(days[i], days[(i + 1) % n_days], np.ones(days[i].n_devices, bool), days[i - 1])
-            for i in range(min(n_fleets, n_days))
+            Scene(day, other, np.ones(day.n_devices, bool), together(rest))
+            for day, other, *rest in (days[i:] + days[:i] for i in range(min(n_fleets, n_days)))
         )
     network = load_network(f"city:{numbers[1]}" if kind == "even" and numbers[1:] else CITY)
     share = float(numbers[1]) if kind == "lots" else 0.0
@@ -304,7 +348,8 @@ def run_fleet(
         for name in found[0].near
     }
     nodes, valid, age = np.mean(kept, axis=0).tolist()
-    return Row(fleet, found[0].minutes, near, nodes, valid, age, time.process_time() - begun)
+    cpu_s = time.process_time() - begun
+    return Row(fleet, found[0].minutes, near, nodes, valid, age, cpu_s, (len(found), n_starts))
 
 
 class _Levels:

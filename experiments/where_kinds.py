@@ -19,6 +19,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.atoms import LEVELS
 from anonymizer.audit import Case
 from anonymizer.audit.attacks.tracking import (
+    EARLIER_S,
     HINDSIGHT_S,
     HORIZONS_MIN,
     HeardRelease,
@@ -129,6 +130,7 @@ def victims_of(
         n_starts=n_starts,
         n_targets=n_targets,
         rng=np.random.default_rng(seed),
+        before_s=EARLIER_S,
         ahead_s=HINDSIGHT_S,
         victims=scene.victims,
         most_share=1.0,

@@ -68,12 +68,15 @@ class NoisyCounts:
 
         With `w-event` there is no such bound: each device is counted in every interval.
         """
+        return self.with_noise(self.counted(cell), self._settings.cells)
+
+    def counted(self, cell: IntArray) -> IntArray:
+        """Return the cells of devices in the intervals in which they count, negative in others."""
         seen = cell >= 0
         rank = np.concatenate(
             [part.cumsum(axis=1) for part in np.split(seen, self._begins[1:], axis=1)], axis=1
         )
-        counted = seen & (rank <= self._settings.intervals_of_device)
-        return self.with_noise(np.where(counted, cell, -1), self._settings.cells)
+        return np.where(seen & (rank <= self._settings.intervals_of_device), cell, -1)
 
     def with_noise(self, cell: IntArray, n_cells: int) -> FloatArray:
         """Count devices by time and cell; add the noise."""

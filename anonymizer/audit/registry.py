@@ -34,7 +34,11 @@ ATTACKS: dict[Subject, list[str]] = {
         f"{_ROOM}.positions_with_counts:ATTACK",
         f"{_ROOM}.trips:ATTACK",
     ],
-    Subject.COUNTS: [f"{_ROOM}.aggregates:ATTACK", f"{_ROOM}.streets:ATTACK"],
+    Subject.COUNTS: [
+        f"{_ROOM}.aggregates:ATTACK",
+        f"{_ROOM}.durations:ATTACK",
+        f"{_ROOM}.streets:ATTACK",
+    ],
     Subject.WINDOWS: [
         f"{_ROOM}.windows_together:ATTACK",
         f"{_ROOM}.heavy_vehicles:ATTACK",

@@ -40,6 +40,7 @@ def stretches(
     n_starts: int,
     n_targets: int,
     rng: np.random.Generator,
+    before_s: float = 0.0,
     ahead_s: float = 0.0,
     moments: FloatArray | None = None,
     victims: BoolArray | None = None,
@@ -49,16 +50,24 @@ def stretches(
 
     `minutes`: from `horizons`; if there is none, there is no stretch. At most `n_starts` stretches,
     and `n_targets` of each. `ahead_s`: how long they go on after the last of `minutes`, as far as
-    the release does. `moments`: unix seconds, rising, at which they may begin; by default the ticks
-    of the release. `victims`: which devices may be targets, shape (devices,). At most `most_share`
-    of the devices are targets of one or another.
+    the release does; `before_s`: how long before a stretch the release is read. Where the release
+    lacks part of either no stretch begins, unless it is too short for `n_starts` others. `moments`:
+    unix seconds, rising, at which they may begin; by default the ticks of the release. `victims`:
+    which devices may be targets, shape (devices,). At most `most_share` of the devices are targets
+    of one or another.
     """
     if not minutes:
         return []
     end = observed.time[-1] + TIME_SLACK_S
     moments = observed.time if moments is None else moments
     possible = moments[moments + 60 * minutes[-1] <= moments[-1] + TIME_SLACK_S]
-    starts = np.sort(rng.choice(possible, min(n_starts, len(possible)), replace=False))
+    whole = possible[
+        (possible - before_s >= observed.time[0] - TIME_SLACK_S)
+        & (possible + 60 * minutes[-1] + ahead_s <= end)
+    ]
+    n_starts = min(n_starts, len(possible))
+    possible = whole if len(whole) >= n_starts else possible
+    starts = np.sort(rng.choice(possible, n_starts, replace=False))
     if most_share < 1.0:
         most = int(most_share * truth.n_devices) // max(len(starts), 1)
         n_targets = min(n_targets, max(1, most))

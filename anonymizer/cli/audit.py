@@ -229,8 +229,8 @@ def counts(
     r"""Attack the counts that `\[counts]` would publish about recorded positions.
 
     Recovers trajectories from them, and guesses whether a device is in them, beside the same
-    attacks on exact counts. Both are reported: safe counts do not promise to resist them. Counts of
-    trips, and how long they take (`counts.trip_durations`), are not attacked. Traffic
+    attacks on exact counts. Both are reported: safe counts do not promise to resist them. How long
+    trips take (`counts.trip_durations`) is attacked, counts of trips are not. Traffic
     by street and hour (`anonymizer traffic`) with k is attacked as well; exit 1 if it reveals
     fewer than k devices.
 
@@ -252,8 +252,8 @@ def counts(
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
     beside = write_json(as_json, json_out, page=page)
     beside.print(findings_table(findings, width=beside.width))
-    if settings.counts.has_noise and settings.counts.tells_trips:
-        beside.print("Cells alone were attacked: not trips, nor how long they take.")
+    if settings.counts.has_noise and settings.counts.trip_areas:
+        beside.print("Counts of trips were not attacked.")
     if any(each.fails for each in findings):
         raise GuaranteeError(
             f"{trace}: traffic by street and hour reveals fewer than {promised_k(settings)} devices"

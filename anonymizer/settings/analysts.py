@@ -158,11 +158,6 @@ class CountSettings(Group):
         return self.has_noise and self.trip_durations
 
     @property
-    def tells_trips(self) -> bool:
-        """Whether anything is told of trips beside the cells."""
-        return self.trip_areas > 0 or self.trip_durations
-
-    @property
     def intervals_of_device(self) -> int:
         """Intervals of a period in which a device is counted, at most (`dp` and `w-event`)."""
         n = self._n_intervals

@@ -137,7 +137,7 @@ def test_the_command_attacks_traffic_beside_counts(tmp_path: Path) -> None:
 def test_the_command_says_that_trips_among_private_counts_are_not_attacked(tmp_path: Path) -> None:
     trace, config = tmp_path / "trace.parquet", tmp_path / "gateway.toml"
     drives(30).write_parquet(trace)
-    said = "Cells alone were attacked"
+    said = "Counts of trips were not attacked"
     for n_areas in (0, 2):
         config.write_text(
             '[network]\nsource = "grid:8x8"\n[counts]\nprivacy = "w-event"\nevery_s = 900\n'

@@ -21,8 +21,10 @@ from experiments.where_experiment import (
     line,
     served,
     summary,
+    together,
     with_values,
 )
+from experiments.where_table import table
 
 CITY = load_network("city:400")
 
@@ -57,9 +59,20 @@ def test_what_is_known_has_an_age_and_is_valid_most_of_the_time() -> None:
     assert 5 < age_s < 60
 
 
+def test_taxis_of_several_days_are_one_fleet_in_which_nobody_is_two() -> None:
+    days = [even(CITY, n, seed=n)[0] for n in (3, 4)]
+    fleet = together(days)
+    assert fleet.n_devices == 7
+    assert (np.diff(fleet.ts) >= 0).all()
+    for day, first in zip(days, (0, 3), strict=True):
+        for device in range(day.n_devices):
+            was, now = day.device_of == device, fleet.device_of == first + device
+            assert (day.lat[was] == fleet.lat[now]).all()
+
+
 def test_a_row_has_a_cell_for_each_column() -> None:
     near = {name: np.full((20, 2), 0.25) for name in ADVERSARIES}
-    row = Row("even:50", (1, 3), near, 100.0, 0.95, 28.0, 30.0)
+    row = Row("even:50", (1, 3), near, 100.0, 0.95, 28.0, 30.0, (2, 2))
     text = line(row)
     assert text.count("|") == header((1, 3)).splitlines()[0].count("|")
     assert "1.00 / 1.00" in text
@@ -74,7 +87,7 @@ def _kept(file: Path, fleet: str, settings: str, followed: float, hindsight: flo
     }
     if hindsight is not None:
         near["hindsight"] = np.full((20, 2), 0.1 * hindsight)
-    record = Row(fleet, (1, 5), near, 245.0, 0.95, 4.0, 30.0).record(settings)
+    record = Row(fleet, (1, 5), near, 245.0, 0.95, 4.0, 30.0, (2, 2)).record(settings)
     assert list(rows_written([record], COLUMNS, file)) == [record]
     return file
 
@@ -113,6 +126,41 @@ def test_the_picture_shows_the_stronger_adversary_and_names_fleets_that_stand(
     assert (tmp_path / "fresh.svg").read_bytes() == first, "equal figures make equal files"
 
 
+def test_the_table_of_the_notes_is_written_from_figures_that_were_kept_and_read_again(
+    tmp_path: Path,
+) -> None:
+    files = [
+        _kept(tmp_path / "a.csv", "even:200", "", 1.5, 1.75),
+        _kept(tmp_path / "b.csv", "lots:1000:0.75", "region.place_devices=3", 1.5, 1.25),
+        _kept(tmp_path / "c.csv", "even:1000:3000", "region.mode=snapshot", 1.5, None),
+    ]
+    notes = tmp_path / "notes.md"
+    notes.write_text("\n".join(["## Tracking, fleet by fleet", "", *table(files)]), "utf-8")
+    head, _, first, second, third = notes.read_text("utf-8").splitlines()[2:]
+    assert first == (
+        "| 200 evenly | 2 x 2 | 20 | .150 / .15 / 0 % | 1.50 / 1.50 | 1.75 / 1.75 | 1.75 / 1.75 |"
+        " 1.00 / 1.00 | 245 | .95 | 4 s |"
+    )
+    assert second.startswith("| 1,000, three quarters in lots, 3 devices a place | 2 x 2 | ")
+    assert third.startswith("| 1,000 in a town of 3,000 nodes, `snapshot` | 2 x 2 | ")
+    assert head.count("|") == first.count("|")
+    notes.write_text(notes.read_text("utf-8").replace(third, ""), "utf-8")
+    read, kept = read_marks([notes]), read_marks(files[:2])
+    for mark, like in zip(read, kept, strict=True):
+        assert mark[-4:] == pytest.approx(like[-4:])
+
+
+def test_the_interval_of_a_ratio_is_that_of_the_adversary_who_finds_more() -> None:
+    rng = np.random.default_rng(0)
+    none = rng.uniform(0.05, 0.15, (200, 2))
+    near = dict.fromkeys(ADVERSARIES, none) | {"hindsight": none * rng.uniform(1, 2, (200, 2))}
+    row = Row("even:50", (1, 5), near, 100.0, 0.95, 28.0, 30.0, (2, 2))
+    kept = row.record("")
+    assert kept["hindsight"] < kept["high"] < 1.2 * kept["hindsight"]
+    assert kept["hindsight_tenth"] < kept["tenth_high"]
+    assert row.highest(np.mean) == kept["high"], "equal beliefs have equal intervals"
+
+
 NOTES = Path(__file__).parents[2] / "notes" / "attacks.md"
 
 
@@ -123,7 +171,11 @@ def test_every_fleet_of_the_notes_is_in_the_picture_but_the_taxis() -> None:
     assert len(marks) == sum("taxis" not in row and "the same" not in row for row in table)
     alike = [mark for mark in marks if mark.settings == DEFAULT and not mark.name]
     assert [mark.n_devices for mark in alike] == [20, 50, 100, 200, 1000, 10_000]
-    assert all(mark.belief <= MOST_TIMES_NONE for mark in marks if mark.settings == DEFAULT)
+    missed = {m.n_devices for m in marks if m.settings == DEFAULT and m.tenth > MOST_TIMES_NONE}
+    assert missed <= {20}, "docs/choosing.md says which"
+    assert all(
+        m.belief <= MOST_TIMES_NONE or m.n_devices == 20 for m in marks if m.settings == DEFAULT
+    )
     assert {mark.settings for mark in marks} >= {DEFAULT, "snapshot"}
     lots = next(mark for mark in marks if mark.name == "half in lots")
     assert f"| {lots.age_s:.0f} s |" in next(row for row in table if "half in lots" in row)

@@ -245,6 +245,7 @@ def beliefs(
         n_starts=n_starts,
         n_targets=n_targets,
         rng=np.random.default_rng(seed),
+        before_s=EARLIER_S,
         ahead_s=HINDSIGHT_S if "hindsight" in adversaries else 0.0,
         victims=victims,
         most_share=0.5 if motion is None else 1.0,

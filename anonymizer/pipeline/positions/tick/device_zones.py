@@ -117,7 +117,7 @@ class DeviceZones:
         self._refused: set[int] = set()
         """Those of them who have not said so."""
         self._withdrawn: set[int] = set()
-        """Those who have said so since `withdrawn` was called."""
+        """Those who have said so, or lost their room, since `withdrawn` was called."""
         self.demands: dict[int, Demand] = {}
         self.n_put = self.n_applied = 0
         """Statements that have arrived, and those that ticks have applied."""
@@ -187,8 +187,9 @@ class DeviceZones:
     def withdrawn(self, *, now: float) -> tuple[Int32Array, KeyArray]:
         """Apply what has arrived; return the devices that say that they take no part.
 
-        The slots of those that have one, and the keys of all: of one that has been silent for long
-        there are still counts, trips and stops. `now`: unix seconds, at which the tick closes.
+        And those for whose zones there is no room any more. The slots of those that have one, and
+        the keys of all: of one that has been silent for long there are still counts, trips and
+        stops. `now`: unix seconds, at which the tick closes.
         """
         self._now = now
         self._apply()
@@ -300,6 +301,8 @@ class DeviceZones:
         if withdraws and not withdrew:
             self._withdrawn.add(held.device)
         if without is not None:
+            if not self._left_out.has(without):
+                self._withdrawn.add(without.device)
             self._drop(without)
             self._leave_out(without)
 
@@ -361,6 +364,7 @@ class DeviceZones:
         publisher = without.publisher
         self._shut_out.add(publisher)
         self._shut_out_lately = True
+        self._withdrawn.update(each.device for each in self._places.of(publisher))
         for each in (*self._left_out.of(publisher), *self._places.of(publisher)):
             self._drop(each)
         self._owner_of_slot[:] = _UNKNOWN

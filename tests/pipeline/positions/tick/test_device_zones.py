@@ -129,18 +129,21 @@ def test_after_a_withdrawal_a_group_goes_on_as_if_the_device_were_silent(
 
 
 def test_what_a_device_reported_after_the_last_release_of_its_group_is_never_shown() -> None:
-    for withdraws in (False, True):
-        rig = ZonesRig(**SESSION)
+    for out in ("", "withdraws", "has no room"):
+        rig = ZonesRig(**SESSION, most_devices=1)
+        rig.state("z", FAR)
         drive(rig, NODE_OF, 3)
         while not any(0 in region for region in drive(rig, NODE_OF, 1)):
             pass
         assert rig.seconds < 8
         drive(rig, NODE_OF | {"a": 4}, 1)
-        if withdraws:
-            rig.state("a", {"everywhere": True})
+        if out == "withdraws":
+            rig.state("z")
+        if out:
+            rig.state("a", {"everywhere": True} if out == "withdraws" else FAR)
         shown = drive(rig, REST, 11 - rig.seconds)
-        assert any(0 in region for region in shown) is withdraws
-        assert any(4 in region for region in shown) is not withdraws
+        assert any(0 in region for region in shown) is bool(out)
+        assert any(4 in region for region in shown) is not bool(out)
 
 
 def test_a_group_that_has_shown_nothing_ends_with_a_withdrawal() -> None:
@@ -299,19 +302,27 @@ def test_where_a_device_stopped_is_forgotten_with_its_withdrawal() -> None:
     assert rig.hidden("a", node=4) == 0
 
 
-def test_a_device_that_has_withdrawn_is_not_counted_in_the_interval_either() -> None:
+@pytest.mark.parametrize("out", ["withdraws", "has no room"])
+def test_a_device_of_which_nothing_is_published_is_not_counted_in_the_interval_either(
+    out: str,
+) -> None:
     counts = {"privacy": "k", "every_s": 60, "k": 2, "cells": 16}
     counted = {}
-    for case, devices in {"stays": NODE_OF, "withdraws": NODE_OF, "was never there": REST}.items():
-        rig = ZonesRig(counts=counts)
+    for case, devices in {"stays": NODE_OF, out: NODE_OF, "was never there": REST}.items():
+        rig = ZonesRig(counts=counts, most_devices=1)
+        rig.state("b", FAR)
         rig.seconds = 50
         drive(rig, dict.fromkeys(devices, 12), 20)
         if case == "withdraws":
+            rig.state("b")
             rig.state("a", {"everywhere": True})
+        elif case == "has no room":
+            rig.state("a", FAR)
         output = rig.tick(now=NOW + 125)
         rig.settle(output, [True] * len(output.messages))
+        assert rig.zones.n_left_out == (case == "has no room")
         [counted[case]] = [m.payload for m in output.messages if m.topic == "cloaked/counts"]
-    assert counted["stays"] != counted["withdraws"] == counted["was never there"]
+    assert counted["stays"] != counted[out] == counted["was never there"]
 
 
 def test_a_device_that_withdraws_after_a_long_silence_is_not_counted_either() -> None:
@@ -557,6 +568,21 @@ def test_who_states_more_names_than_are_kept_hides_all_their_devices_and_no_othe
     other = ZonesRig(**TWO_LEVELS)
     other.zones.restore(unpack(pack(rig.zones.state())))
     assert other.hidden("eve/5", "bob/car", "a/a", node=3) == 1
+
+
+@pytest.mark.parametrize("n_names", [2, 3, 43], ids=["room", "left out", "shut out"])
+def test_the_sample_for_attacks_is_forgotten_with_who_has_no_room(n_names: int) -> None:
+    rig = ZonesRig(
+        **TWO_LEVELS | {"most_devices": 2}, watch={"evidence_s": 60, "reports": "evidence"}
+    )
+    drive(rig, {"a/1": 6, **{f"{user}/car": 12 for user in "bcdef"}}, 5)
+    for i in range(n_names):
+        rig.state(f"a/{i}", FAR)
+    drive(rig, {"b/car": 12}, 1)
+    assert rig.flow.sample is not None
+    traffic = rig.flow.sample.traffic()
+    n_reports = len(traffic.reports) if traffic else 0
+    assert n_reports == (6 if n_names == 2 else 0), "a release needs the reports before it"
 
 
 def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> None:
