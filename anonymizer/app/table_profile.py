@@ -5,7 +5,7 @@ of a column, the form of its cells, and whether it tells people apart, alone and
 doubt it is a quasi-identifier.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -14,6 +14,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from anonymizer.algorithms.records.ordering import numbered
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.risks import risk
 from anonymizer.algorithms.records.special_uniques import (
     SpecialUniques,
@@ -382,16 +383,16 @@ def _prices(
 
 def _price(table: TextTable, declared: Declared, asked: str, plan: ReleasePlan) -> Price:
     try:
-        made = anonymize(table, declared, plan).report
+        made = anonymize(table, declared, plan)
     except InputError as error:
         return Price(asked=asked, why_not=str(error).removeprefix(f"{table.path}: "))
-    ncp: Mapping[str, float] = {qi.name: qi.ncp.range for qi in made.qis}
+    found, n_published = made.measures(), len(made.publication.frame)
     return Price(
         asked=asked,
-        gcp=made.gcp.range,
-        suppressed_share=1 - made.n_published / made.n,
-        n_classes=made.n_classes,
-        risk_average=made.n_classes / max(made.n_published, 1),
-        ncp=dict(ncp),
-        t=max((each.t for each in made.sensitive), default=None),
+        gcp=found.gcp[Cost.RANGE],
+        suppressed_share=1 - n_published / len(made.publication.out_row),
+        n_classes=found.n_classes,
+        risk_average=found.n_classes / max(n_published, 1),
+        ncp=dict(zip(declared.qis, found.ncp[Cost.RANGE], strict=True)),
+        t=max(found.t, default=None),
     )

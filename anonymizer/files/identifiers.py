@@ -128,12 +128,23 @@ def identifying_columns(
     for name in (*keep, *sensitive, *qis):
         if name not in release.frame.columns:
             continue
-        cells = texts(original if name in qis else release, name)
-        found = recognized(cells.set(pl.Series(is_missing(cells, markers)), None))
+        counted = _counted(original if name in qis else release, name, markers)
+        found = _recognized(name, counted)
         if found is None or not (found.direct or name in keep or not found.are_numbers):
             continue
-        if name not in qis or (found.direct and _is_told(cells, texts(release, name))):
+        if name not in qis or (found.direct and _is_told(counted["cell"], texts(release, name))):
             yield name, found
+
+
+def _counted(table: TextTable, name: str, markers: Sequence[str]) -> pl.DataFrame:
+    """Return the different cells of a column and how often each occurs; each is read as text once.
+
+    A column of a large table as text takes more memory than all of its codes.
+    """
+    written = table.frame[name].alias("cell").value_counts(name="n")
+    cells = texts(TextTable(table.path, written), "cell")
+    some = pl.Series(~is_missing(cells, markers))
+    return pl.DataFrame([cells, written["n"]]).filter(some).group_by("cell").sum().sort("cell")
 
 
 def n_alike(ids: pl.Series) -> int:
@@ -161,14 +172,17 @@ def recognized(column: pl.Series) -> Recognized | None:
     column
         Text, null where there is no value; numbers as text.
     """
-    cells = column.drop_nulls()
-    counted = cells.alias("cell").value_counts(name="n").sort("cell")
-    there, times, n = counted["cell"], counted["n"], len(cells)
+    cells = column.drop_nulls().alias("cell")
+    return _recognized(column.name, cells.value_counts(name="n").sort("cell"))
+
+
+def _recognized(name: str, counted: pl.DataFrame) -> Recognized | None:
+    there, times, n = counted["cell"], counted["n"], int(counted["n"].sum())
     if not n:
         return None
     if (found := _of_one_form(there, times, n)) is not None or n > _FEW_HAVE_IT * len(there):
         return found
-    for kind, fits in () if _are_measured(there) else _looser(column.name, there):
+    for kind, fits in () if _are_measured(there) else _looser(name, there):
         if fits.sum() > _MOST * len(there):
             return Recognized(kind, int(times.filter(fits).sum()), direct=True)
     return _of_their_own(there, int((times == 1).sum()), n)

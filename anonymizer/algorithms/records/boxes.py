@@ -102,7 +102,7 @@ def _cut(problem: Problem, rows: _Rows, keep_going: Callable[[], bool]) -> Recor
     part = np.zeros(2 * (problem.n // problem.k) + 1, NODE)  # one that is cut has 2 k rows at least
     part["left"][0], part["size"][0] = LEAF, problem.n
     state = np.array([0, 1, 0], np.int64)
-    sample = blank_sample(problem.n_qis, len(problem.position))
+    sample = blank_sample(problem)
     while state[_AT] < state[_N_PARTS] and keep_going():
         _divide(problem.k, problem.n_qis, part, state, rows, sample)
     return part[: state[_N_PARTS]]

@@ -21,6 +21,8 @@ from anonymizer.algorithms.kernels import inner_kernel, kernel, runs_as_python
 from anonymizer.algorithms.records.boxes import near_together
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import column_loss
+from anonymizer.algorithms.records.measures import in_order
+from anonymizer.algorithms.records.ordering import numbered
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.kernel_cache import current_background
@@ -31,6 +33,7 @@ UNSURE = 0.01
 """Probability that a bound from a sample is too high."""
 _TOGETHER = 16
 """Classes of a group."""
+_NO_CODE_YET = 2**31 - 1
 
 
 class _Boxes(NamedTuple):
@@ -109,36 +112,30 @@ def _boxes_of(problem: Problem, class_of: Int32Array) -> _Boxes:
     alone = class_of == SUPPRESSED
     number = class_of.astype(np.int64)
     number[alone] = int(class_of.max(initial=-1)) + 1 + np.arange(alone.sum())
-    number = np.unique(number, return_inverse=True)[1]
-    cells = problem.cells[:, :q]
-    _, _, lo, hi = _outlines(number, cells, cells)
-    middle = np.ascontiguousarray(lo + (hi - lo) // 2)
+    place = numbered(number[:, None])
+    lo, hi = _outlines(place, int(place.max()) + 1, q, problem.cells, problem.cells)
+    middle = lo + (hi - lo) // 2
     group, by_group = near_together(problem, middle, at_least=_TOGETHER)
-    place = np.argsort(by_group)
-    number, lo, hi = place[number], lo[by_group], hi[by_group]
-    _, around, least, most = _outlines(group[by_group].astype(np.int64), lo, hi)
-    return _Boxes(
-        number,
-        np.argsort(number, kind="stable"),
-        starts_of(np.bincount(number)),
-        lo,
-        hi,
-        np.append(around, len(lo)),
-        least,
-        most,
-    )
+    lo, hi = lo[by_group], hi[by_group]
+    place = np.argsort(by_group)[place]
+    near = (group[by_group] - group.min()).astype(np.int64)  # one where none keeps the promise
+    around = starts_of(np.bincount(near))
+    least, most = _outlines(near, len(around) - 1, q, lo, hi)
+    member = in_order(np.arange(len(place)), place, len(lo))
+    return _Boxes(place, member, starts_of(np.bincount(place)), lo, hi, around, least, most)
 
 
+@kernel
 def _outlines(
-    number: IntArray, lowest: Int32Array, highest: Int32Array
-) -> tuple[IntArray, IntArray, Int32Array, Int32Array]:
-    """Return the rows by their number, where each begins, and its first and last codes."""
-    member = np.argsort(number, kind="stable")
-    begins = np.flatnonzero(np.r_[True, np.diff(number[member]) > 0])
-    low = lowest[member]
-    high = low if highest is lowest else highest[member]
-    lo, hi = np.minimum.reduceat(low, begins), np.maximum.reduceat(high, begins)
-    return member, begins, lo, hi
+    number: IntArray, n: int, q: int, lowest: Int32Array, highest: Int32Array
+) -> tuple[Int32Array, Int32Array]:
+    """Return the first and last codes of the rows with each number, shape (n, q) both."""
+    lo, hi = np.full((n, q), _NO_CODE_YET, np.int32), np.full((n, q), -1, np.int32)
+    for i in range(len(number)):
+        at = number[i]
+        for c in range(q):
+            lo[at, c], hi[at, c] = min(lo[at, c], lowest[i, c]), max(hi[at, c], highest[i, c])
+    return lo, hi
 
 
 @kernel

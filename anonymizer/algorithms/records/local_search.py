@@ -38,7 +38,7 @@ from anonymizer.algorithms.records.partition import (
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import Tally, blank_tally
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import Int32Array, IntArray, starts_of
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -277,11 +277,7 @@ def best(
 
         own_effort = effort.portion(len(own) / (problem.n - n_done))
         # In the order, the members of a class lie near each other in memory too.
-        placed = replace(
-            problem,
-            cells=problem.cells[own],
-            person=problem.person[own] if len(problem.person) else problem.person,
-        )
+        placed = _only(problem, own)
         found, loss = _searched(
             without_gaps(class_of[own]), tally_of(placed), own_effort, rng, told
         )
@@ -292,6 +288,28 @@ def best(
         n_done, lost = n_done + len(own), lost + loss
     spent(effort.used)
     return class_of
+
+
+def _only(problem: Problem, member: IntArray) -> Problem:
+    """Return the problem of some of its records, in the given order; persons keep their numbers.
+
+    Of joint tuples, of which a table has as many as records, those that occur are numbered anew, in
+    their order: what is held for each code of the part is then no larger than the part.
+    """
+    person = problem.person[member] if len(problem.person) else problem.person
+    part = replace(problem, cells=problem.cells[member], person=person)
+    if problem.plain.all():
+        return part
+    rule, codes = problem.rule.copy(), []
+    for c, one in enumerate(problem.rule):
+        kept = np.arange(one["size"])
+        if not problem.plain[c]:
+            kept, part.cells[:, c] = np.unique(part.cells[:, c], return_inverse=True)
+        rule[c]["size"] = len(kept)
+        codes.append(one["first_position"] + kept)
+    rule["first_position"] = starts_of(rule["size"])[:-1]
+    of = np.concatenate(codes)
+    return replace(part, rule=rule, position=problem.position[of], usual=problem.usual[of])
 
 
 def _first_classes(

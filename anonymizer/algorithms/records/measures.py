@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place
 from anonymizer.algorithms.records.criteria import ROUNDING
+from anonymizer.algorithms.records.ordering import joint_code, stable_order
 from anonymizer.algorithms.records.problem import Cost, form_of, whole_of
 from anonymizer.algorithms.records.verification import NO_ATTRIBUTE, HeldValues
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -24,20 +25,17 @@ from anonymizer.domain.criteria.criterion import ClassCriterion, Of
 from anonymizer.domain.criteria.registry import CRITERIA, FURTHER, criteria_of, with_fields
 from anonymizer.domain.records import Attribute, Records, Schema
 
-_TABLE_FACTOR = 4
-"""Values are counted in a table of up to this many cells a record; beyond, records are ordered."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Runs:
     """Distinct values of each class, a run for each, rising within a class.
 
-    `first_of`: index of the first run of each class, shape (classes,); `code`: value of each run,
-    shape (runs, columns); `n_persons`: distinct persons with that value, shape (runs,).
+    `first_of`: index of the first run of each class, shape (classes,); `code`: value of each run;
+    `n_persons`: distinct persons with that value, shape (runs,).
     """
 
     first_of: IntArray
-    code: Int32Array
+    code: Int32Array | IntArray
     n_persons: IntArray
 
     def ends(self) -> IntArray:
@@ -61,7 +59,7 @@ class GroupedRecords:
 
     Notes
     -----
-    O(n + codes) for a column: records are put in order by counting.
+    O(n) for a column: classes are small, and their values are sorted one class after the other.
     """
 
     def __init__(self, class_of: Int32Array, person: Int32Array) -> None:
@@ -70,45 +68,75 @@ class GroupedRecords:
         if not self.size.all():
             raise ValueError("a class number has no records")
         # In the order of the classes: records that are counted together are adjacent in memory.
-        self._record = _in_order(kept, class_of, len(self.size))
-        self._class_of, self._person = class_of[self._record], person[self._record]
-        self._no_repeats = False
-        self.n_persons = self.runs(np.zeros((len(class_of), 0), np.int32), ()).n_persons
-        self._no_repeats = bool((self.n_persons == self.size).all())
+        self._record = in_order(kept, class_of, len(self.size))
+        person = person[self._record]
+        self._person = person if (np.bincount(person) > 1).any() else person[:0]
+        self.n_persons = self.size
+        if len(self._person):
+            self.n_persons = self.runs(np.zeros(len(class_of), np.int32)).n_persons
 
     def __len__(self) -> int:
         """Return the number of classes."""
         return len(self.size)
 
-    def runs(self, columns: Int32Array, attributes: Sequence[Attribute]) -> Runs:
-        """Return the distinct rows of some columns, shape (n, columns), in each class."""
-        if self._no_repeats and len(attributes) == 1:
-            n_cells = len(self) * attributes[0].size
-            if n_cells <= _TABLE_FACTOR * len(self._record):
-                return self._counted(columns[:, 0], attributes[0].size)
-        order = np.arange(len(self._record))
-        columns = columns[self._record]
-        for column, attribute in zip(columns.T, attributes, strict=True):
-            order = _in_order(order, np.ascontiguousarray(column), attribute.size)
-        if len(attributes):
-            order = _in_order(order, self._class_of, len(self))
-        n_persons = int(self._person.max(initial=-1)) + 1
-        first_of, record, count = _count(
-            order, self._class_of, columns, self._person, len(self), n_persons
-        )
-        return Runs(first_of, columns[record], count)
+    def runs(self, code: Int32Array | IntArray) -> Runs:
+        """Return the distinct codes of each class; `code`: of each record, >= 0, shape (n,)."""
+        code = code[self._record]
+        if len(self._person):
+            return self._runs_of_persons(code)
+        return Runs(*_counted(code, self.size, int(code.max(initial=0)) + 1))
 
-    def _counted(self, column: Int32Array, n_codes: int) -> Runs:
-        """Return the distinct values of one column, where nobody has two records in a class."""
-        times = np.bincount(self._class_of.astype(np.int64) * n_codes + column[self._record])
-        there = np.flatnonzero(times)
-        first_of = np.searchsorted(there, np.arange(len(self)) * n_codes)
-        return Runs(first_of, (there % n_codes).astype(np.int32)[:, None], times[there])
+    def _runs_of_persons(self, code: Int32Array | IntArray) -> Runs:
+        class_of = np.repeat(np.arange(len(self), dtype=np.int32), self.size)
+        order = stable_order(code.astype(np.uint64), np.arange(len(code)))
+        order = in_order(order, class_of, len(self))
+        n_persons = int(self._person.max()) + 1
+        first_of, record, count = _count(order, class_of, code, self._person, len(self), n_persons)
+        return Runs(first_of, code[record], count)
 
 
 @kernel
-def _in_order(order: IntArray, key: Int32Array, n_keys: int) -> IntArray:
-    """Return `order` sorted stably by the key of each record. O(n + keys)."""
+def _counted(
+    code: Int32Array | IntArray, size: IntArray, n_codes: int
+) -> tuple[IntArray, Int32Array | IntArray, IntArray]:
+    """Return the runs of records that lie class by class, and the number of records in each.
+
+    `size`: records of each class. Codes of a class are sorted, or counted where it is larger than
+    the domain.
+    """
+    most = 0
+    for m in size:
+        most = max(most, m)
+    some, times = np.empty(most, code.dtype), np.zeros(min(n_codes, most + 1), np.int64)
+    first_of = np.empty(len(size), np.int64)
+    found, count = np.empty(len(code), code.dtype), np.empty(len(code), np.int32)
+    at, run = 0, 0
+    for c in range(len(size)):
+        m = size[c]
+        first_of[c] = run
+        if m >= n_codes:
+            for i in range(at, at + m):
+                times[code[i]] += 1
+            for value in range(n_codes):
+                if times[value] > 0:
+                    found[run], count[run] = value, times[value]
+                    times[value] = 0
+                    run += 1
+        else:
+            copy_items(code[at : at + m], some, 0, m)
+            sort_in_place(some[:m])
+            for i in range(m):
+                if i == 0 or some[i] != some[i - 1]:
+                    found[run], count[run] = some[i], 0
+                    run += 1
+                count[run - 1] += 1
+        at += m
+    return first_of, found[:run].copy(), count[:run].astype(np.int64)
+
+
+@kernel
+def in_order(order: IntArray, key: Int32Array | IntArray, n_keys: int) -> IntArray:
+    """Return `order` sorted stably by the key of each record, 0 and up. O(n + keys)."""
     first = np.zeros(n_keys + 1, np.int64)
     for i in order:
         first[key[i] + 1] += 1
@@ -124,7 +152,7 @@ def _in_order(order: IntArray, key: Int32Array, n_keys: int) -> IntArray:
 def _count(
     order: IntArray,
     class_of: Int32Array,
-    columns: Int32Array,
+    code: Int32Array | IntArray,
     person: Int32Array,
     n_classes: int,
     n_persons: int,
@@ -138,10 +166,7 @@ def _count(
     for at in range(len(order)):
         i = order[at]
         new_class = at == 0 or class_of[order[at - 1]] != class_of[i]
-        new_run = new_class
-        for j in range(columns.shape[1]):
-            new_run |= at > 0 and columns[order[at - 1], j] != columns[i, j]
-        if new_run:
+        if new_class or code[order[at - 1]] != code[i]:
             run += 1
             record[run] = i
         if new_class:
@@ -223,15 +248,13 @@ def measure(
     size = survey.size
     n, n_out = records.n, records.n - int(size.sum())
     # Sources take the most memory, so they come first.
-    joint = [
-        survey.runs(records.qi[:, list(s)], [schema.qis[j] for j in s]) for s in schema.sources
-    ]
-    qis = [(survey.runs(records.qi[:, [j]], (a,)), a) for j, a in enumerate(schema.qis)]
+    joint = [survey.runs(joint_code(records.qi[:, list(s)])) for s in schema.sources]
+    qis = [(survey.runs(records.qi[:, j]), a) for j, a in enumerate(schema.qis)]
     runs_of = {
         Of.QI: [runs for runs, _ in qis],
         Of.SOURCE: joint,
         Of.SENSITIVE: [
-            survey.runs(records.sensitive[:, [j]], (a,)) for j, a in enumerate(schema.sensitive)
+            survey.runs(records.sensitive[:, j]) for j, a in enumerate(schema.sensitive)
         ],
     }
     lost = {cost: [float(size @ _loss(r, a, cost)) for r, a in qis] for cost in costs}
@@ -266,7 +289,7 @@ def _reached(
         for j, (runs, attribute) in enumerate(zip(all_runs, attributes[of], strict=True)):
             codes = np.arange(len(runs.code))
             if of is not Of.SOURCE:
-                codes = runs.code[:, 0].astype(np.int64)
+                codes = runs.code.astype(np.int64)
             usual = None
             if of is Of.SENSITIVE:
                 usual = np.bincount(records.sensitive[:, j], minlength=attribute.size)
@@ -307,10 +330,8 @@ def measure_briefly(
     if not len(survey):
         return BriefMeasures(n, n, 0, 0, (0,) * len(schema.qis), (0,) * len(schema.sensitive), 0.0)
     size = survey.size
-    qis = [(survey.runs(records.qi[:, [j]], (a,)), a) for j, a in enumerate(schema.qis)]
-    sensitive = [
-        (survey.runs(records.sensitive[:, [j]], (a,)), a) for j, a in enumerate(schema.sensitive)
-    ]
+    qis = [(survey.runs(records.qi[:, j]), a) for j, a in enumerate(schema.qis)]
+    sensitive = [(survey.runs(records.sensitive[:, j]), a) for j, a in enumerate(schema.sensitive)]
     n_published = int(size.sum())
     return BriefMeasures(
         n=n,
@@ -343,20 +364,16 @@ class ModalShares:
     n_above_any: int
 
 
-def modal_shares(
-    records: Records, schema: Schema, class_of: Int32Array, share: float
-) -> ModalShares:
+def modal_shares(records: Records, class_of: Int32Array, share: float) -> ModalShares:
     """Return how many records are in classes of which one value has more than `share`.
 
     Shares are those of records. O((n + codes) columns).
     """
     survey = GroupedRecords(class_of, np.arange(records.n, dtype=np.int32))
-    columns = np.column_stack([records.qi, records.sensitive])
-    attributes = (*schema.qis, *schema.sensitive)
     table, n_above, any_above = [], [], np.zeros(len(survey), bool)
-    for column, attribute in zip(columns.T, attributes, strict=True):
+    for column in (*records.qi.T, *records.sensitive.T):
         usual = np.bincount(column, minlength=1).max() / max(records.n, 1)
-        runs = survey.runs(column[:, None], (attribute,))
+        runs = survey.runs(column)
         above = np.zeros(len(survey), bool)
         if len(survey):
             above = runs.most() > share * survey.size + ROUNDING
@@ -375,19 +392,23 @@ def _fewest(runs: Runs, attribute: Attribute) -> int:
     """Return the fewest distinct values in a class, the missing marker not counted."""
     if not len(runs.first_of):
         return 0
-    return int(runs.sum_of(runs.code[:, 0] != attribute.missing).min())
+    return int(runs.sum_of(runs.code != attribute.missing).min())
 
 
 def _loss(runs: Runs, attribute: Attribute, cost: Cost) -> FloatArray:
     """Return the loss in each class."""
     if not len(runs.first_of):
         return np.zeros(0)
-    lo, hi = runs.code[runs.first_of, 0], runs.code[runs.ends() - 1, 0]
+    lo, hi = runs.code[runs.first_of], runs.code[runs.ends() - 1]
     return losses(attribute, cost, runs.ends() - runs.first_of, lo, hi)
 
 
 def losses(
-    attribute: Attribute, cost: Cost, n_codes: IntArray, lo: Int32Array, hi: Int32Array
+    attribute: Attribute,
+    cost: Cost,
+    n_codes: IntArray,
+    lo: Int32Array | IntArray,
+    hi: Int32Array | IntArray,
 ) -> FloatArray:
     """Return the loss of a quasi-identifier in classes, see `criteria.column_loss`.
 

@@ -168,16 +168,22 @@ def numbered(columns: Int32Array | IntArray) -> IntArray:
 
     Compared column by column, the first one first. O(n columns).
     """
+    number = joint_code(columns)
+    return _dense(number, int(number.max()) + 1) if len(number) else number
+
+
+def joint_code(columns: Int32Array | IntArray) -> IntArray:
+    """Return a number for each row as `numbered` does, but with gaps."""
     number, size = np.zeros(len(columns), np.int64), 1
-    if not len(columns):
-        return number
     for column in columns.T:
-        width = int(column.max()) + 1
+        width = int(column.max(initial=0)) + 1
         if size > _MOST_KEYS // width:
             number = _dense(number, size)
             size = int(number.max()) + 1
-        number, size = number * width + column, size * width
-    return _dense(number, size)
+        number *= width
+        number += column
+        size *= width
+    return number
 
 
 def _dense(number: IntArray, size: int) -> IntArray:

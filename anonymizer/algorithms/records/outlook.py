@@ -1,6 +1,6 @@
 """Outlook: how much less a search would lose with twice its work, measured on a part."""
 
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from anonymizer.algorithms.records.criteria import loss
 from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.problem import Problem
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import Int32Array, IntArray
 
 _PART = 40
 """So many parts has a table."""
@@ -18,13 +18,18 @@ _FEWEST = 1_000
 """Records of a part: its classes at its borders are worse than they would be."""
 
 
-def saved_by_twice_the_work(problem: Problem, *, work: int, seed: int) -> float | None:
+def saved_by_twice_the_work(
+    problem: Problem, problem_of: Callable[[IntArray], Problem], *, work: int, seed: int
+) -> float | None:
     """Return the share of its loss that twice the work would save; None if it was not measured.
 
     Parameters
     ----------
     problem
-        No person has two records.
+        No person has two records. Columns that are not quasi-identifiers may be left out of its
+        cells.
+    problem_of
+        Returns the problem of some of the records.
     work
         Of a search of the table, see `best`.
 
@@ -40,7 +45,7 @@ def saved_by_twice_the_work(problem: Problem, *, work: int, seed: int) -> float 
     part_of, _ = near_together(problem, problem.cells[:, :q], at_least=at_least)
     rng = np.random.default_rng(seed)
     own = np.flatnonzero(part_of == rng.integers(part_of.max() + 1))
-    part = replace(problem, cells=problem.cells[own].copy())
+    part = problem_of(own)
     sizes = [int(rule["size"]) for rule in problem.rule[:q]]
     order = hilbert_order(part.cells[:, :q].copy(), sizes)
     once, twice = (

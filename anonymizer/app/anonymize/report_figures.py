@@ -3,11 +3,12 @@
 Measured on the published classes, independently of the method that formed them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from math import inf
 from typing import Any, Literal
+
+import numpy as np
 
 from anonymizer import __version__
 from anonymizer.algorithms.records.boxes import near_together
@@ -66,13 +67,12 @@ def report_of(
     class_of = publication.class_of
     share = plan.prefer_share if plan.prefer_share < 1 else HALF
     records, schema = coded.records, coded.schema
-    modal = modal_shares(records, schema, class_of, share)
+    modal = modal_shares(records, class_of, share)
     found = measure(records, schema, class_of)
     leaks, alike = _attacked(
         records, schema, class_of, by_hierarchy=plan.cost == Cost.TAXONOMY.name.lower()
     )
-    problem = cache(lambda: former.problem(coded.records))
-    saved = _saved(problem, former, formed)
+    saved = _saved(coded.records, former, formed)
     suppressed = {
         **{str(reason): len(rows) for reason, rows in coded.left_out.items()},
         "repeated": n_repeated,
@@ -96,7 +96,7 @@ def report_of(
         sensitive=_sensitive(coded, found, alike, modal),
         gcp=_losses(found.gcp),
         gcp_published=_losses(found.gcp_published),
-        least_gcp=_least_gcp(coded, problem, former, class_of),
+        least_gcp=_least_gcp(coded.records, former, class_of),
         saved_by_twice_the_time=saved,
         dm=found.dm,
         dm_published=found.dm_published,
@@ -130,29 +130,40 @@ def _attacked(
     )
 
 
-def _least_gcp(
-    coded: CodedTable, problem: Callable[[], Problem], former: Former, class_of: Int32Array
-) -> float | None:
+def _bare(records: Records, former: Former) -> Problem:
+    """Return a problem of the quasi-identifiers alone, and of nobody's several records."""
+    one = former.problem(records.only(np.arange(1)), table=records)
+    return replace(one, cells=records.qi)
+
+
+def _least_gcp(records: Records, former: Former, class_of: Int32Array) -> float | None:
     """Return a loss that no release with this promise is below, whatever the method.
 
     None where a quick method would wait for it: in a million rows it takes longer than `tree`, and
     while its kernels run as Python, ten times as long as all the rest.
     """
-    if not searches(former.method) and (
-        coded.records.n > _MOST_BOUNDED or not is_compiled(problem())
-    ):
+    if not searches(former.method) and records.n > _MOST_BOUNDED:
         return None
-    even = replace(former, weights={}).problem(coded.records) if former.weights else problem()
+    even = _bare(records, replace(former, weights={}))
     if not searches(former.method):  # its classes may be wide, and then tell little
-        class_of, _ = near_together(even, even.cells[:, : even.n_qis], at_least=_NEAR)
+        if not is_compiled(even):
+            return None
+        class_of, _ = near_together(even, even.cells, at_least=_NEAR)
     return least_loss(even, class_of, seed=former.seed)
 
 
-def _saved(problem: Callable[[], Problem], former: Former, formed: FormedClasses) -> float | None:
+def _saved(records: Records, former: Former, formed: FormedClasses) -> float | None:
     """Return the share of its loss that a search would save with twice its time."""
     if formed.in_time or not formed.work or former.dm_weight or former.prefer_share < 1:
         return None
-    return saved_by_twice_the_work(problem(), work=formed.work, seed=former.seed)
+    if (np.bincount(records.person) > 1).any():
+        return None
+    return saved_by_twice_the_work(
+        _bare(records, former),
+        lambda part: former.problem(records.only(part), table=records),
+        work=formed.work,
+        seed=former.seed,
+    )
 
 
 def _times_hilbert(

@@ -10,6 +10,7 @@ from anonymizer.algorithms.models.model import Model
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.methods import AUTO, searches, weighs
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.anonymize.class_forming import form_classes, former_of
 from anonymizer.app.anonymize.class_labels import joined, labelling_of
 from anonymizer.app.anonymize.one_row_each import one_row_each
@@ -25,6 +26,7 @@ from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import TextTable
 
 if TYPE_CHECKING:
+    from anonymizer.algorithms.records.measures import Measures
     from anonymizer.app.anonymize.release_report import AnonymizeReport
 
 Progress: TypeAlias = Callable[[str, float, float | None], None]
@@ -42,17 +44,23 @@ class Anonymized:
         The published rows.
     measure
         Returns the report on it. It holds the records until it was called.
+    measures
+        Returns loss (range) and privacy of the classes, which nothing attacks for this.
     """
 
-    def __init__(self, publication: Publication, measure: "Callable[[], AnonymizeReport]") -> None:
-        self.publication = publication
-        self._measure = measure
+    def __init__(
+        self,
+        publication: Publication,
+        measure: "Callable[[], AnonymizeReport]",
+        measures: "Callable[[], Measures]",
+    ) -> None:
+        self.publication, self.measures, self._measure = publication, measures, measure
 
     @cached_property
     def report(self) -> "AnonymizeReport":
         """The report on the release: it is measured and attacked when this is first asked for."""
         report = self._measure()
-        del self._measure
+        del self._measure, self.measures
         return report
 
 
@@ -149,7 +157,12 @@ def anonymize(
             )
         return report.model_copy(update={"seconds": dict(steps.seconds)})
 
-    return Anonymized(publication, measure_release)
+    def measure_classes() -> "Measures":
+        from anonymizer.algorithms.records.measures import measure  # noqa: PLC0415  likewise
+
+        return measure(coded.records, coded.schema, publication.class_of, costs=[Cost.RANGE])
+
+    return Anonymized(publication, measure_release, measure_classes)
 
 
 class _Steps:

@@ -22,6 +22,7 @@ from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, counts_alone, promises, records
 from tests.algorithms.records.real_tables import adult
+from tests.algorithms.records.test_boxes import WIDE, large
 
 ROOT = Path(__file__).parents[3]
 TABLES = st.booleans().flatmap(lambda repeats: records(repeats=repeats))
@@ -191,6 +192,29 @@ def test_a_search_in_blocks_of_whole_classes_loses_hardly_more(
     assert repeats == (class_of == whole).all()  # a person's rows may lie in several blocks
     assert cost_of(problem, class_of) < 1.15 * cost_of(problem, whole)
     assert told
+
+
+@pytest.mark.compiled
+def test_classes_do_not_depend_on_how_joint_tuples_are_numbered() -> None:
+    table = large(12_000)
+    problem = make_problem(table, WIDE, Promise(k=8, max_source_share=0.3))
+    c, order = problem.n_qis, np.arange(table.n)
+    first, size = int(problem.rule["first_position"][c]), int(problem.rule["size"][c])
+    cells, rule, usual = problem.cells.copy(), problem.rule.copy(), np.zeros(3 * size)
+    cells[:, c] *= 3
+    rule["size"][c] *= 3
+    rule["first_position"][c + 1 :] += 2 * size
+    usual[::3] = problem.usual[first : first + size]
+    sparse = replace(
+        problem,
+        cells=cells,
+        rule=rule,
+        position=np.insert(problem.position, first, np.arange(2 * size)),
+        usual=np.r_[problem.usual[:first], usual, problem.usual[first + size :]],
+    )
+    found, other = (best(each, order, work=20_000_000, seed=1) for each in (problem, sparse))
+    assert (found == other).all()
+    assert found.max() > 1_000
 
 
 @pytest.mark.compiled

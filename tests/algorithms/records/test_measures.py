@@ -27,7 +27,7 @@ def test_the_records_in_classes_where_one_value_prevails_are_counted(
     made: tuple[Records, Int32Array], share: float
 ) -> None:
     table, class_of = made
-    found = modal_shares(table, SCHEMA, class_of, share)
+    found = modal_shares(table, class_of, share)
     columns = [*table.qi.T.tolist(), *table.sensitive.T.tolist()]
     most = [max(Counter(column).values()) / table.n for column in columns]
     assert found.table == pytest.approx(most)
