@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.id_shares import IdShares
@@ -72,7 +73,7 @@ class NaiveDecoder:
     ) -> Position | Outcome:
         if isinstance(fix, Outcome):
             return fix
-        device = fix.device if route.device is None else route.device
+        device = plain_id(fix.device or "") if route.device is None else route.device
         if not device or len(device) > self.limits.max_device_id_chars:
             return Outcome.INVALID__NO_DEVICE
         if retained and fix.ts is None:

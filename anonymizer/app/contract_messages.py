@@ -119,8 +119,7 @@ WHY_SILENT = MessageKind(
     "Why positions arrive and none is published, in one sentence; nothing is retained otherwise.",
     {"type": "string"},
     "fewer devices are present than a group needs (2 to 10, by density): nothing is published until"
-    " more come, or, for less protection, write k_values = [5, 2, 2] and k_floor = 2 in [adka] and"
-    " restart",
+    " more come; the log says whether a smaller k would do, and what to write for it",
     "text/plain",
 )
 _NODE = object_of({"kind": {"const": "node"}, "node": NAME}, "kind", "node")

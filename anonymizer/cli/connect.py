@@ -449,6 +449,8 @@ def _next(folder: Path, settings: "Settings", known: "Ecosystem") -> Iterator[st
     yield f"there: {words}"
     if is_open and known.has_users:
         yield "  each phone or tracker as a user of its own: two of one would throw each other out"
+    if not known.has_users:
+        yield f"  {publisher} speaks for all devices: whoever has its password can make up as many"
     yield "here:"
     if parts.hostname == "127.0.0.1":
         yield f"  mosquitto -c {config}"

@@ -50,7 +50,8 @@ def write_kafka(
     typer.echo(f"{folder}: {SETTINGS}, {_SETUP}, fleet.properties and analyst.properties written")
     typer.echo(f"there: sh {folder / _SETUP} ADMIN.properties makes topics, users and rules once;")
     typer.echo(
-        f"  the fleet writes to {topic}, with the device as the key, as {folder}/fleet.properties"
+        f"  the fleet writes to {topic}, with the device as the key, as {folder}/fleet.properties,"
+        " whose password speaks for all devices"
     )
     for line in (f"connect kafka --out {folder} --try", f"serve --config {folder / SETTINGS}"):
         typer.echo(f"{'here:' if '--try' in line else '     '} anonymizer {line}")

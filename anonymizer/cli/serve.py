@@ -61,14 +61,21 @@ def serve(
 
         ANONYMIZER__BROKER__URL=mqtts://broker.example anonymizer serve -c gateway.toml
     """
+    # Logs need the settings, and errors are one line on standard error.
+    typer.echo(f"anonymizer: reads {config or 'the environment'}; what follows is in the log")
     import asyncio
 
     settings = settings_of(config)
-    from anonymizer.app.gateway.service import serve_until_told, serve_with_broker
+    from anonymizer.app.gateway.start_log import StartLog
+    from anonymizer.observe.logs import configure_logs
 
-    serving = serve_with_broker if with_broker else serve_until_told
-    with errors_naming(config):
-        asyncio.run(serving(settings, lambda: settings_of(config, whole=True)))
+    configure_logs(settings.log)
+    with StartLog() as start, errors_naming(config):
+        start.tell("loads the program")
+        from anonymizer.app.gateway.service import serve_until_told, serve_with_broker
+
+        serving = serve_with_broker if with_broker else serve_until_told
+        asyncio.run(serving(settings, lambda: settings_of(config, whole=True), start))
 
 
 def check(

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.fixes import Fix, Places, checked_fix
 from anonymizer.errors import InputError
 
@@ -41,7 +42,7 @@ def _places_in(rows: "csv.DictReader[str]", path: Path) -> Places:
     places: dict[str, tuple[float, float]] = {}
     for row in rows:
         where = f"{path}: line {rows.line_num}"
-        device, fix = row["device_id"], _fix_of(row["lat"], row["lon"])
+        device, fix = plain_id(row["device_id"] or ""), _fix_of(row["lat"], row["lon"])
         if not device:
             raise InputError(f"{where}: has no device_id")
         if fix is None:

@@ -19,6 +19,7 @@ import polars as pl
 from msgspec import Raw
 
 from anonymizer.codecs.times import unix_s
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.fixes import MOTION, Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace
@@ -176,7 +177,7 @@ class _Reader:
         if isinstance(fix, Outcome):
             self._refuse(fix)
             return
-        device = fix.device if route.device is None else route.device
+        device = plain_id(fix.device or "") if route.device is None else route.device
         if not device:
             self._refuse(Outcome.INVALID__NO_DEVICE)
             return

@@ -59,8 +59,8 @@ class InputSettings(Group):
 
     topic: str = "positions/{device}"
     """MQTT topic filter. `{device}` stands for the level that names the device; `+` and a final `#`
-    match anything. Several such levels, `owntracks/{user}/{device}`, together are the id, joined by
-    `/`: what only `+` matches does not tell devices apart. `kafka:NAME`: a topic of Kafka, see
+    match anything. Several such levels, `fleets/{operator}/{vehicle}`, together are the id, joined
+    by `/`: what only `+` matches does not tell devices apart. `kafka:NAME`: a topic of Kafka, see
     `[kafka]`; `output.topic` must be one, too."""
     codec: str = "native"
     """Format of the payloads: a name of the manual's list, `json` for any JSON (see `payload`), or

@@ -75,7 +75,7 @@ def test_every_ecosystem_has_a_recipe_and_every_echo_repeats_its_input() -> None
 @pytest.mark.parametrize(
     ("name", "device"),
     [
-        ("owntracks", "alice/phone1"),
+        ("owntracks", "alice"),
         ("home-assistant", "alice"),
         ("traccar", "tracker1"),
         ("meshtastic", "1"),

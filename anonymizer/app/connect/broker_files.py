@@ -86,9 +86,10 @@ def rules(settings: Settings, ecosystem: Ecosystem, readers: Collection[str]) ->
         yield f"topic read {_OF_THE_PUBLIC}"
         yield ""
     if ecosystem.has_users:
-        yield "# A device writes below its own name: its user name is its id."
+        yield "# A device writes under its own name alone: its user name is the id that counts."
         yield f"{_OWN if OWN in readers else 'pattern write'} {ecosystem.rule}"
     else:
+        yield "# It speaks for all devices: whoever has its password can make up as many."
         yield f"user {ecosystem.publisher}"
         yield f"topic write {ecosystem.rule}"
 

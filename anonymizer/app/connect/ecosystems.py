@@ -22,7 +22,8 @@ class Ecosystem:
         Where a publisher writes; `{user}` is its name at the broker, `{n}` the number of a device.
     rule
         What a publisher may write, as a rule of Mosquitto, without its first word: with `%u` for
-        its name, each device is a user of its own.
+        its name, each device is a user of its own, and writes under one counted id: every level
+        that `input` counts is its name. Without, one user speaks for all devices.
     publisher
         Name of the user that publishes, or of the first of them.
     payload
@@ -67,14 +68,14 @@ def _iso(time: float) -> str:
 ECOSYSTEMS: Mapping[str, Ecosystem] = MappingProxyType(
     {
         "owntracks": Ecosystem(
-            input={"topic": "owntracks/{user}/{device}", "codec": "owntracks"},
-            topic="owntracks/{user}/phone{n}",
-            rule="owntracks/%u/#",
+            input={"topic": "owntracks/{user}/phone", "codec": "owntracks"},
+            topic="owntracks/{user}/phone",
+            rule="owntracks/%u/phone",
             payload=lambda _, lat, lon, time: {
                 "_type": "location", "acc": 10, "lat": lat, "lon": lon, "tst": int(time),
             },
             words="in the app: mode MQTT, host {host}, port {port}, user name {user}, the password"
-            " in {password}, any device id, and monitoring move",
+            " in {password}, device id phone, and monitoring move; a second phone is a second user",
         ),
         "traccar": Ecosystem(
             input={"topic": "traccar", "codec": "traccar", "device_from": "payload"},

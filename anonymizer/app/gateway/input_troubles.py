@@ -5,6 +5,7 @@
 - Nothing arrives on a connection. It is no fault of the gateway, so readiness does not depend on
   it: devices may be off at night.
 - Regions exceed the cap: devices are not published because of a setting.
+- There is no room for all that arrives: who comes first keeps others out.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,47 @@ TOO_LARGE = (
     "regions: many positions are suppressed because a region that hides them would need more nodes"
     " than region.max_nodes allows"
 )
+
+_FULL_S = 3.0
+_ROOM_S = 30.0
+NO_ROOM = (
+    "inputs: positions are lost because there is no room for more devices or messages: look in the"
+    " broker's log for a user who publishes under many ids or very often, else raise"
+    " presence.max_devices"
+)
+"""What is wrong, and what to do; it contains no number."""
+
+
+class NoRoomWatch:
+    """Watches positions that are lost as overload, whichever table or queue is full.
+
+    It reports once they have been lost for some seconds, and again only after there was room for
+    longer. A burst that passes sooner is in the counts alone.
+    """
+
+    def __init__(self) -> None:
+        self._n: int | None = None
+        self._since_s: float | None = None
+        self._last_s = 0.0
+        self._reported = False
+
+    def see(self, counts: Mapping[Outcome, int], *, at_s: float) -> bool:
+        """Take in counts since any time, at a monotonic time; return whether it has just begun."""
+        n = counts.get(Outcome.SUPPRESSED__OVERLOAD, 0)
+        before, self._n = self._n, n
+        if before is not None and n > before:
+            self._since_s = at_s if self._since_s is None else self._since_s
+            self._last_s = at_s
+        elif self._since_s is not None and at_s - self._last_s > _ROOM_S:
+            self._since_s = None
+        was, lasts = self._reported, self._since_s is not None
+        self._reported = lasts and (was or self._last_s - (self._since_s or 0.0) >= _FULL_S)
+        return self._reported and not was
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for readiness while there is no room."""
+        return [NO_ROOM] if self._reported else []
 
 
 class ChangingIds:

@@ -13,9 +13,11 @@ import structlog
 
 from anonymizer.app.gateway.input_troubles import (
     IDS_CHANGE,
+    NO_ROOM,
     TOO_LARGE,
     WHY_SILENT,
     ChangingIds,
+    NoRoomWatch,
     SilentConnection,
     TooLargeWatch,
 )
@@ -87,6 +89,7 @@ class InputWatch:
         )
         self._changing = ChangingIds()
         self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
+        self._no_room = NoRoomWatch()
         self._next_stream = 0
         self._said = ""
         self._shown = self._next = ""
@@ -114,8 +117,11 @@ class InputWatch:
         for flow, ledger, n_held in every[here : self._next_stream]:
             found = self._of_stream[flow].see(ledger.counts(), n_held=n_held, at_s=at_s)
             self._say_misfit(found, flow=flow)
-        if self._too_large.see(self._flow.ledger.counts(), at_s=at_s):
+        counts = self._flow.ledger.counts()
+        if self._too_large.see(counts, at_s=at_s):
             self._log.warning("regions are too large", problem=TOO_LARGE)
+        if self._no_room.see(counts, at_s=at_s):
+            self._log.warning("there is no room for all that arrives", problem=NO_ROOM)
         succession = self._flow.mobile.intake.succession
         if self._changing.see(succession):
             share = round(succession.share, 2)
@@ -178,7 +184,7 @@ class InputWatch:
                 for number, watch in enumerate(self._of_input, start=1)
                 if watch.misfit is not None and watch.misfit.public
             ]
-        problems += self._too_large.problems
+        problems += self._too_large.problems + self._no_room.problems
         if self._flow.mobile.intake.succession.ids_change:
             problems.append(f"inputs: {IDS_CHANGE}")
         return problems

@@ -23,10 +23,13 @@ from anonymizer.settings.streams import sharing
 from anonymizer.transport.local_brokers import broker_if_none
 
 if TYPE_CHECKING:
+    from anonymizer.app.gateway.start_log import StartLog
     from anonymizer.app.gateway.starting import Startup
 
 
-async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -> None:
+async def serve_until_told(
+    settings: Settings, reread: Callable[[], Settings], start: "StartLog | None" = None
+) -> None:
     """Run a gateway until SIGTERM or SIGINT; a second signal ends it without draining.
 
     Parameters
@@ -35,6 +38,8 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
         The settings at the start.
     reread
         Reads the settings again on SIGHUP, or raises SettingsError.
+    start
+        Logs what the start is doing, until it is over.
 
     Raises
     ------
@@ -56,7 +61,9 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
 
                 startup = Startup(settings.http)
                 await stack.enter_async_context(startup.server.serving())
-            gateway = await in_daemon_thread(lambda: _prepared(settings, startup))
+            gateway = await in_daemon_thread(lambda: _prepared(settings, startup, start))
+            if start is not None:
+                start.end()
             reload_at_signal(gateway, settings, reread)
             await gateway.run(stop_at_signal())
     except BaseExceptionGroup as group:
@@ -98,13 +105,17 @@ def _warn(settings: Settings) -> None:
             )
 
 
-def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
+def _prepared(
+    settings: Settings, startup: "Startup | None", start: "StartLog | None" = None
+) -> Gateway:
     """Return the gateway, ready to run: files read, kernels compiled."""
     log = structlog.get_logger()
 
     def tell(doing: str) -> None:
         if startup is not None:
             startup.doing = doing
+        if start is not None:
+            start.tell(doing)
 
     tell("reads the network")
     network, streams = check_files(settings)
@@ -123,7 +134,9 @@ def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
     return gateway
 
 
-async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) -> None:
+async def serve_with_broker(
+    settings: Settings, reread: Callable[[], Settings], start: "StartLog | None" = None
+) -> None:
     """Run a gateway as `serve_until_told`, and a broker for it if none answers at its address.
 
     Raises
@@ -140,6 +153,7 @@ async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) 
         await serve_until_told(
             settings.model_copy(update={"broker": broker}),
             lambda: reread_with(broker, settings, reread()),
+            start,
         )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.app.tuning.bench import Bench, Trained, Window, split_windows
 from anonymizer.domain.criteria.registry import BY_D
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
 from anonymizer.errors import InputError, SettingsError, TransportError
@@ -128,7 +129,7 @@ def key_of(vehicle: str, *, limits: LimitSettings) -> bytes:
     router = RecordRouter(
         [], secret=_KEY, max_id_chars=limits.max_device_id_chars, names=[_ANY_STREAM]
     )
-    return router.key(0, vehicle)
+    return router.key(0, plain_id(vehicle))
 
 
 def joined_windows(
@@ -190,7 +191,7 @@ def _part(
     named = reader.read_named(payload)
     if isinstance(named, Outcome):
         return named
-    vehicle = router.key(route.stream, named[0])
+    vehicle = router.key(route.stream, plain_id(named[0]))
     return (vehicle, *named[1]) if vehicle else Outcome.INVALID__NO_DEVICE
 
 

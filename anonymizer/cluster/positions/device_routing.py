@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from anonymizer.domain.arrays import IntArray, with_room
+from anonymizer.domain.device_ids import id_of
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.positions.decode.senders import UNKNOWN, Senders
 from anonymizer.pipeline.positions.decode.topics import TopicRouter, Treatment
@@ -92,9 +93,8 @@ class StatementRouting:
         found = np.full(len(messages), FIXED_SOURCE, np.int64)
         for row, (start, end) in enumerate(messages.columns.bounds[:, :2].tolist()):
             if not self._to_one:
-                levels = messages.stream[start:end].split(b"/")
-                device = b"/".join(levels[i] for i in self._levels)
-                found[row] = crc32(device)
+                of = messages.stream[start:end].decode("utf-8", "surrogatepass").split("/")
+                found[row] = _number_of(id_of(of[i] for i in self._levels))
         return found % n_parts
 
 

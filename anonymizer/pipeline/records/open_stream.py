@@ -14,6 +14,7 @@ import numpy as np
 from anonymizer.algorithms.windows import NEVER, Windows
 from anonymizer.codecs.record_parts import Part, PartReader
 from anonymizer.domain.arrays import IntArray, UInt8Array
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.ledger import Ledger
@@ -186,7 +187,7 @@ class OpenStream:
         if isinstance(named, Outcome):
             return named
         stated, part = named
-        vehicle = self._key(stated)
+        vehicle = self._key(plain_id(stated))
         if not vehicle:
             return Outcome.INVALID__NO_DEVICE
         if not self._shares.admits(topic, vehicle, share=self._limits.max_ids_per_topic, at_s=at_s):

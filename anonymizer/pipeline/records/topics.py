@@ -8,6 +8,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import NamedTuple
 
+from anonymizer.domain.device_ids import id_of
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
@@ -128,13 +129,12 @@ class RecordRouter:
             if in_payload:
                 found[stream] = RecordRoute(stream, source, b"", named)
                 continue
-            # With an empty level, two vehicles could have the same id.
-            vehicle = "/".join(match.groups()) if all(match.groups()) else ""
-            found[stream] = RecordRoute(stream, source, self.key(stream, vehicle))
+            vehicle = self.key(stream, id_of(match.groups()))
+            found[stream] = RecordRoute(stream, source, vehicle)
         return tuple(found.values())
 
     def key(self, stream: int, vehicle: str) -> bytes:
-        """Return the key that stands for an id in a stream; empty if the id is not usable."""
+        """Return the key of an id (in plain form) in a stream; empty if the id is not usable."""
         if not 0 < len(vehicle) <= self._max_id_chars:
             return b""
         identity = f"{self._names[stream]}\0{vehicle}".encode("utf-8", "surrogatepass")

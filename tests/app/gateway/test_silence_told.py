@@ -35,8 +35,7 @@ QUICK = {
 }
 PUBLIC = (
     "fewer devices are present than a group needs (5 to 10, by density): nothing is published"
-    " until more come, or, for less protection, write k_values = [5, 2, 2] and k_floor = 2 in"
-    " [adka] and restart"
+    " until more come; the log says whether a smaller k would do, and what to write for it"
 )
 WAITING = "devices wait for their first groups: these are formed when the next epoch begins"
 WHY = "anonymizer/status/why"

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import structs
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.id_shares import IdShares
@@ -321,15 +322,16 @@ class Decoder:
             return rows
         n_chars = at["end"] - at["start"]
         named = ~is_claim | (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
-        nobody = np.full(np.count_nonzero(~named), Outcome.INVALID__NO_DEVICE, np.uint8)
-        self._ledger.settle_all(nobody)
-        self.inputs.settle_all(input_[~named], nobody)
         claims = np.flatnonzero(is_claim & named)
         spans = np.stack([at["start"][claims], at["end"][claims]], axis=1)
         sender[claims] = self.senders.ids(stream, spans, input_[claims])
+        named[claims] = self.senders.n_chars_of(sender[claims]) > 0
         for row in claims[sender[claims] == UNKNOWN].tolist():
-            names.append(stream[at["start"][row] : at["end"][row]].decode())
-            sender[row] = -len(names)
+            names.append(plain_id(stream[at["start"][row] : at["end"][row]].decode()))
+            sender[row], named[row] = -len(names), bool(names[-1])
+        nobody = np.full(np.count_nonzero(~named), Outcome.INVALID__NO_DEVICE, np.uint8)
+        self._ledger.settle_all(nobody)
+        self.inputs.settle_all(input_[~named], nobody)
         return rows if named.all() else rows.taken(np.flatnonzero(named))
 
     def _numbered(self, rows: _Rows, stated: Sequence[str], names: list[str]) -> _Rows:
@@ -377,7 +379,7 @@ class Decoder:
         self._ledger.receive(len(fixes) - 1)
         for fix in fixes:
             if is_claim and isinstance(fix, Fix):
-                device = fix.device or ""
+                device = plain_id(fix.device or "")
                 n_chars = len(device)
             # Nobody knows how old a retained half without a time is.
             is_dated = isinstance(fix, Fix) and not (delivery.retained and fix.ts is None)

@@ -11,6 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray, with_room
+from anonymizer.domain.device_ids import plain_id
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.name_hashes import KEY, Bytes, hash_all, hash_span
 from anonymizer.pipeline.packed_deliveries import PackedDeliveries
@@ -315,6 +316,8 @@ class Senders:
     def ids(self, stream: bytes, spans: Int32Array, input_: Int32Array) -> IntArray:
         """Return the sender that an id in a payload is, shape (n,), see `topics`.
 
+        Each spelling of an id is a sender; `device` and `slots` are the same of all.
+
         `spans`: start and end of each id in the bytes, shape (n, 2); `input_`: index of its input,
         shape (n,).
         """
@@ -337,7 +340,7 @@ class Senders:
         if len(kinds) and kinds[0] == _TOPIC:
             of["input"], devices = self._router.match_all(names)
         else:
-            of["input"], devices = kinds - 1, list(names)
+            of["input"], devices = kinds - 1, [plain_id(name) for name in names]
         of["n_chars"] = [OF_PAYLOAD if each is None else len(each) for each in devices]
         of["slot"], of["named_by"], of["n_freed"] = NO_SLOT, UNKNOWN, 0
         self._newest = first, devices
@@ -371,7 +374,8 @@ class Senders:
     def device(self, sender: int) -> str:
         """Return the id of a device, empty if a topic names none."""
         name = _text(self._names.name(sender))
-        return name if self._names.kind(sender) != _TOPIC else self._router.device(name)
+        of_payload = self._names.kind(sender) != _TOPIC
+        return plain_id(name) if of_payload else self._router.device(name)
 
     def devices(self, senders: Sequence[int], names: Sequence[str]) -> list[str]:
         """Return the ids of some devices; `names` has those of numbers below 0, from -1 down."""

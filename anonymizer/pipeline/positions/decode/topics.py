@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anonymizer.codecs import Codec
 from anonymizer.codecs.layouts import LAYOUTS
+from anonymizer.domain.device_ids import id_of, plain_id
 from anonymizer.domain.fixes import Fix, Places
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.topic_patterns import pattern_of
@@ -40,7 +41,8 @@ class Treatment(IntEnum):
 class Route(NamedTuple):
     """Codec, device and treatment of the messages of one topic.
 
-    `device` is None if the input takes it from the payload, and empty if the topic names none.
+    `device`, in plain form, is None if the input takes it from the payload, and empty if the topic
+    names none.
     `places` are those of the input's registry, None if it has none. `join_s` is how far apart the
     halves of a position may be, 0 if positions come whole. `bare` are the codecs of numbers alone,
     by the last level of their topic, None if payloads are no such numbers.
@@ -141,7 +143,7 @@ class TopicRouter:
                     others.append(at)
                     continue
                 index[at] = i
-                device[at] = found[1] if is_one_level else _device(found, device_from)
+                device[at] = plain_id(found[1]) if is_one_level else _device(found, device_from)
             left = others
         return index, device
 
@@ -149,9 +151,7 @@ class TopicRouter:
 def _device(found: re.Match[str], device_from: str) -> str | None:
     if device_from == "payload":
         return None
-    named = found.groups()
-    # If one of several levels is empty, two devices could get the same id.
-    return "/".join(named) if all(named) else ""
+    return id_of(found.groups())
 
 
 def _route(

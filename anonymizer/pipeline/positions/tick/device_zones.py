@@ -15,6 +15,7 @@ from anonymizer.algorithms.positions.device_keys import KeyArray
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, OwnedZones, Polygon, Zones
 from anonymizer.codecs.device_zones import StatedZones, decode
 from anonymizer.domain.arrays import BoolArray, Int32Array, distinct
+from anonymizer.domain.device_ids import id_of
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
@@ -489,7 +490,7 @@ def takes_no_part(deliveries: Iterable[Delivery], levels: Sequence[int]) -> dict
 def _said_in(delivery: Delivery, levels: Sequence[int]) -> tuple[str, bytes]:
     """Return the device of a statement, and what it says."""
     of_topic = delivery.topic.split("/")
-    device = "/".join(of_topic[i] for i in levels)
+    device = id_of(of_topic[i] for i in levels)
     return device, b"?" if len(delivery.payload) > ZONES_BYTES else delivery.payload
 
 

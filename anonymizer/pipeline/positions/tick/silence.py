@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _LEAST_REPORTS = 2
 """Nothing is said about a shorter silence, however short the beat is."""
 _BEATS = 2
+_LEAST_K = 2
+_ROUND = 10
+"""Whoever is told a larger k has so many devices that some of them come and go."""
+_MORE = "nothing is published until more come"
 _NOT_A_REASON = frozenset(
     {Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED, Outcome.PUBLISHED}
 )
@@ -73,18 +77,26 @@ def published_k(adka: "AdkaSettings") -> str:
     return f"{most}" if least == most else f"{least} to {most}, by density"
 
 
-def smaller_k(adka: "AdkaSettings") -> str:
-    """Return what to write for about half of the k, in words; nothing if there is no smaller one.
+def smaller_k(adka: "AdkaSettings", *, most: int) -> str:
+    """Return what to write so that no k is more than about `most`, in words, rounded down.
 
-    The value of both keys is stated, since one alone may be refused, or without effect.
+    Keys that need no change are not named. Nothing if no such k is left, or none is larger.
     """
-    values, floor = [max(2, k // 2) for k in adka.k_values], max(2, adka.k_floor // 2)
-    if max(adka.k_floor, *adka.k_values) <= 2:
+    k = _rounded_down(most)
+    if k < _LEAST_K or max(adka.k_floor, *adka.k_values) <= k:
         return ""
-    return (
-        f", or, for less protection, write k_values = {values} and k_floor = {floor} in [adka] and"
-        " restart"
-    )
+    keys = []
+    if max(adka.k_values) > k:
+        keys.append(f"k_values = {[min(each, k) for each in adka.k_values]}")
+    if adka.k_floor > k:
+        keys.append(f"k_floor = {k}")
+    return f", or, for less protection, write {' and '.join(keys)} in [adka] and restart"
+
+
+def _rounded_down(n: int) -> int:
+    """Return a number to 10, or a larger one down to half of its first power of ten."""
+    step = max(1, 10 ** (len(str(n)) - 1) // 2) if n >= _ROUND else 1
+    return n // step * step
 
 
 class SilenceRule:
@@ -107,11 +119,13 @@ class SilenceRule:
             self.patience_s += settings.trips.delay_s
         self._longest_beat_s = longest_beat_s(beat_s)
         self._topics = [each.topic for each in settings.inputs]
-        adka = settings.adka
-        self._ks = published_k(adka)
-        self._smaller = smaller_k(adka)
-        self._advice = f"nothing is published until more come{smaller_k(adka)}"
-        self._few = f"fewer devices are present than a group needs ({self._ks}): {self._advice}"
+        self._adka, self._k_extra = settings.adka, settings.region.k_extra
+        self._ks = published_k(self._adka)
+        largest = max(self._adka.k_floor, *self._adka.k_values)
+        self._smaller = smaller_k(self._adka, most=largest // 2)
+        self._few = f"fewer devices are present than a group needs ({self._ks}): {_MORE}"
+        if largest > _LEAST_K:
+            self._few += "; the log says whether a smaller k would do, and what to write for it"
 
     def reason(self, standing: Standing) -> Reason | None:
         """Return why nothing is published; None if there is nothing to say yet."""
@@ -158,7 +172,7 @@ class SilenceRule:
     def _too_few(self, standing: Standing) -> Reason | None:
         if not standing.n_on_graph:
             what = "no device is present on the roads of network.source"
-            text = f"{what}, and a group needs {self._ks}: {self._advice}"
+            text = f"{what}, and a group needs {self._ks}: {_MORE}"
             return Reason("too few", text, self._few)
         shortage = standing.shortage()
         if shortage is None:
@@ -167,7 +181,8 @@ class SilenceRule:
         what = f"{n} devices are present" if n > 1 else "1 device is present"
         if n < standing.n_on_graph:
             what = f"at most {n} of {standing.n_on_graph} devices are on roads that are connected"
-        return Reason("too few", f"{what} and a group needs {k}: {self._advice}", self._few)
+        smaller = smaller_k(self._adka, most=n - self._k_extra)
+        return Reason("too few", f"{what} and a group needs {k}: {_MORE}{smaller}", self._few)
 
     def _refused(self, n_of: Mapping[Outcome, int]) -> Reason | None:
         """Most of what arrived has one outcome that says why."""
