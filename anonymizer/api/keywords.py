@@ -93,8 +93,7 @@ class AuditKeywords(CommonKeywords, total=False):
 def takes_keywords(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Give a function the signature that its `**options: Unpack[...]` stand for.
 
-    Types and defaults are those of the model. An unknown or missing keyword is a `TypeError`. Its
-    docstring says `further_criteria` where the names of the criteria besides k, d and l belong.
+    Types, defaults and, in a docstring, `further_criteria` are the model's; others a `TypeError`.
     """
 
     def derived(function: Callable[P, R]) -> Callable[P, R]:

@@ -77,6 +77,5 @@ def held_by_lists(
     # Codes rise with numbers, as a spread is read off them; a text has no place.
     code_of = {value: code for code, value in enumerate((*numbers, *texts, None))}
     place = np.array([*numbers, *np.zeros(len(texts) + 1)])
-    attribute = Attribute("", place, missing=code_of[None])
     code = np.array([code_of[value] for value in shown])
-    return held_by(of, code, np.zeros(0, np.int32), attribute)
+    return held_by(of, code, np.zeros(0, np.int32), Attribute("", place, missing=code_of[None]))
