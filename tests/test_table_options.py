@@ -19,6 +19,7 @@ from anonymizer.app.table_options import AuditOptions, Options, TableOptions, ki
 from anonymizer.cli.columns import takes_options
 from anonymizer.cli.main import app
 from anonymizer.cli.tune import TuneOptions
+from anonymizer.domain.criteria.registry import BY_NAME, FURTHER
 from anonymizer.errors import SettingsError
 
 
@@ -55,6 +56,10 @@ def test_every_field_is_an_option_of_the_command(
 
 def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"job": ["a", "b"]}')
+    criteria: dict[str, Any] = {
+        each.name: {"age": 2} if each.per_attribute else 0.7 if each.most == 1 else 1.5
+        for each in FURTHER
+    }
     asked = TableOptions(
         qi=["age", "job"],
         k=7,
@@ -85,13 +90,9 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
         weights={"age": 2},
         suppress=0.5,
         time_budget_s=6,
-        max_share=0.7,
-        max_source_share=0.8,
-        min_spread={"age": 2},
-        entropy_l=1.5,
-        t=0.9,
         target="ill",
         language="en",
+        **criteria,
     )
     assert not [each.name for each in fields(asked) if getattr(asked, each.name) == each.default]
     seen = []
@@ -109,9 +110,10 @@ def test_what_an_option_is_given_reaches_its_field(tmp_path: Path) -> None:
         " --measure pay --as-published --model kld --method hilbert --cost set --seed 5"
         " --k-extra 2 --dm-weight 0.2 --prefer-share 0.3 --share-price 0.4 --weight age=2"
         " --suppress 0.5"
-        " --time-budget 6 --max-share 0.7 --max-source-share 0.8 --min-spread age=2"
-        " --entropy-l 1.5 --t 0.9 --target ill --lang en"
+        " --time-budget 6 --target ill --lang en"
     )
+    for name, value in criteria.items():
+        arguments += f" --{name.replace('_', '-')} {'age=2' if isinstance(value, dict) else value}"
     CliRunner().invoke(command, arguments.split(), catch_exceptions=False)
     assert seen == [asked]
 
@@ -134,6 +136,7 @@ def test_help_of_a_public_function_lists_its_keywords_with_their_defaults(
     required = [each.name for each in fields(model) if each.default is MISSING]
     assert list(parameters)[: len(own) + len(required)] == [*own, *required]
     assert sorted(parameters) == sorted([*own, *(each.name for each in fields(model))])
+    assert all(each.name in (function.__doc__ or "") for each in FURTHER)
     assert parameters["entropy_l"].default == 1.0
     assert parameters["qi"].default is parameters["qi"].empty
 
@@ -175,7 +178,8 @@ def test_a_number_beyond_its_limits_is_refused_by_the_name_of_the_option(
 ) -> None:
     def made(value: object) -> object:
         given = GOOD if model is TableOptions else {"qi": "age"}
-        return model(**given | {name: {"age": value} if name == "min_spread" else value})
+        by_name = {each.name for each in BY_NAME}
+        return model(**given | {name: {"age": value} if name in by_name else value})
 
     made(known.least)
     above = [known.most + 1] if isfinite(known.most) else []

@@ -107,7 +107,7 @@ def anonymize(
         is chosen, and those that fit in no class are left out without a limit.
     time_budget_s
         Longest search.
-    k_extra, max_share, max_source_share, min_spread, entropy_l, t, bands
+    k_extra, bands, further_criteria
         Further criteria of a class.
     keep
         Columns that are published unchanged, outside every promise.

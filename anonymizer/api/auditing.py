@@ -37,7 +37,7 @@ def audit_table(
     auditor_map
         The row of the release of each row of the table. May be left out where `release` is what
         `anonymize` returned.
-    k, d, l, k_extra, max_share, max_source_share, min_spread, entropy_l, t, bands
+    k, d, l, k_extra, bands, further_criteria
         The criteria that are required; the rest is reported. With d of 2 or more the linkability
         attack must find nothing between sources, with l of 2 or more nothing sensitive.
     qi, sa, id, sources, hierarchies, orders, domains, categories, labels, missing, exact,

@@ -93,13 +93,13 @@ class AuditKeywords(CommonKeywords, total=False):
 def takes_keywords(model: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Give a function the signature that its `**options: Unpack[...]` stand for.
 
-    Types and defaults are those of the model. An unknown or missing keyword is a `TypeError`.
+    Types, defaults and, in a docstring, `further_criteria` are the model's; others a `TypeError`.
     """
 
     def derived(function: Callable[P, R]) -> Callable[P, R]:
         given = signature(function)
         *own, rest = given.parameters.values()
-        further = {each.name for each in FURTHER}
+        further = [each.name for each in FURTHER]
         taken, types = get_args(rest.annotation)[0].__annotations__, get_type_hints(model)
         keywords = [
             each.replace(annotation=types[each.name])
@@ -117,6 +117,7 @@ def takes_keywords(model: type[Options]) -> Callable[[Callable[P, R]], Callable[
                 raise TypeError(f"{function.__name__}() {error}") from None
             return function(*args, **kwargs)
 
+        checked.__doc__ = (function.__doc__ or "").replace("further_criteria", ", ".join(further))
         checked.__dict__["__signature__"] = whole  # what `inspect.signature` returns
         return checked
 

@@ -10,10 +10,7 @@ from anonymizer.audit.findings import LossFigures, TableAuditReport
 from anonymizer.audit.registry import mounted
 from anonymizer.audit.table_case import Day, TableDemands, table_case
 from anonymizer.audit.table_utility import model_utility, utility_of
-from anonymizer.domain.criteria.criterion import Of
-from anonymizer.domain.criteria.registry import criteria_of
-from anonymizer.domain.promises import Promise
-from anonymizer.errors import SettingsError
+from anonymizer.domain.promises import Promise, check_numbers
 from anonymizer.files.coded_table import Declared, code_table, in_meaning
 from anonymizer.files.meanings import in_spelling
 from anonymizer.files.published_tables import read_published, read_row_map
@@ -50,7 +47,7 @@ def audit_table(
     are published although they hold direct identifiers, by name. `days`: the
     files of this table and of one about the same people later, to attack both releases together.
     InputError if a file cannot be read, or its content does not fit; SettingsError if the promise
-    names a column that is no numeric quasi-identifier, or bands are invalid.
+    bounds a column that is no number of the criterion's kind, or bands are invalid.
 
     Notes
     -----
@@ -61,12 +58,8 @@ def audit_table(
     """
     table, spelling, folds = in_meaning(table, declared)
     coded = code_table(table, declared)
-    numeric = {qi.name for qi in coded.schema.qis if qi.numeric}
-    for each in criteria_of(Of.QI):
-        bounds = getattr(promise, each.name) if each.per_attribute else ()
-        if unknown := sorted(set(bounds) - numeric):
-            option = each.name.replace("_", "-")
-            raise SettingsError(f"{option}: {unknown[0]} is no numeric quasi-identifier")
+    unbanded = [a for a in coded.schema.sensitive if a.name not in bands]
+    check_numbers(promise, coded.schema.qis, unbanded)
     release = release if isinstance(release, TextTable) else without_escapes(read_table(release))
     read = read_published(
         in_spelling(release, {name: spelling.get(name, {}) for name in declared.sensitive}),

@@ -17,7 +17,7 @@ import typer
 
 from anonymizer.app.table_options import Hierarchy, Option, Options, kinds_of
 from anonymizer.cli.completion import method_names, model_names
-from anonymizer.domain.criteria.registry import FURTHER
+from anonymizer.domain.criteria.registry import BY_NAME
 from anonymizer.errors import SettingsError
 from anonymizer.extras import require
 
@@ -278,10 +278,6 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "measures": _several,
     "keep_anyway": reasons_of,
     "weights": lambda given: numbers_of("weight", given),
-    **{
-        each.name: partial(numbers_of, each.name.replace("_", "-"))
-        for each in FURTHER
-        if each.per_attribute
-    },
+    **{each.name: partial(numbers_of, each.name.replace("_", "-")) for each in BY_NAME},
 }
 """By field: makes its value of what its option was given. Of other fields, that is the value."""

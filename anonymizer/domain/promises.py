@@ -1,11 +1,12 @@
 """The privacy promise of a release of records: criteria that every equivalence class meets."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from anonymizer.domain.criteria.criterion import ClassCriterion, Of
-from anonymizer.domain.criteria.registry import CRITERIA, FURTHER, criteria_of, with_fields
+from anonymizer.domain.criteria.registry import BY_NAME, CRITERIA, FURTHER, criteria_of, with_fields
+from anonymizer.errors import SettingsError
 
 
 @with_fields(lambda: {each.name: (Any, each.default) for each in FURTHER})
@@ -58,19 +59,17 @@ def asked_of(promise: Promise, of: Of, attribute: str) -> list[tuple[ClassCriter
     return [(each, bound) for each, bound in bounds if bound != each.neutral]
 
 
-def promise_about(promise: Promise, qis: Collection[str], *, sensitive: bool = True) -> Promise:
-    """Return the part of a promise that concerns these quasi-identifiers, by name.
+def check_numbers(promise: Promise, qis: Iterable[Any], sensitive: Iterable[Any]) -> None:
+    """Raise `SettingsError` if a bound is stated of what is no number of the criterion's kind.
 
-    `sensitive`: whether it concerns sensitive attributes, too.
+    `qis`, `sensitive`: attributes; not those in bands, whose places are ranks without a distance.
     """
-    bounds: dict[str, Any] = {
-        each.name: {name: x for name, x in getattr(promise, each.name).items() if name in qis}
-        for each in criteria_of(Of.QI)
-        if each.per_attribute
-    }
-    if not sensitive:
-        bounds |= {each.name: each.default for each in criteria_of(Of.SENSITIVE)}
-    return replace(promise, **bounds)
+    kinds = {Of.QI: qis, Of.SENSITIVE: sensitive}
+    for each in BY_NAME:
+        numbers = {attribute.name for attribute in kinds[each.of] if attribute.numeric}
+        if strays := [name for name in getattr(promise, each.name) if name not in numbers]:
+            but = " without bands" if each.of is Of.SENSITIVE else ""
+            raise SettingsError(f"{each.name}: {strays[0]} is not a numeric {each.of.value}{but}")
 
 
 def check_cells_promise(promise: Promise) -> None:

@@ -28,14 +28,15 @@ from anonymizer.app.anonymize.class_forming import form_classes, former_of
 from anonymizer.app.anonymize.plan import ReleasePlan
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.criteria.criterion import ClassCriterion, Of
-from anonymizer.domain.criteria.registry import FURTHER
-from anonymizer.domain.promises import Promise, check_cells_promise
+from anonymizer.domain.criteria.registry import BY_NAME, FURTHER
+from anonymizer.domain.promises import Promise, check_cells_promise, check_numbers
 from anonymizer.estimators.data_frames import (
     Column,
     ColumnArray,
     RowTransformer,
     Selected,
     names_of,
+    place_of,
     rows_to_learn_from,
     rows_to_transform,
     seed_of,
@@ -45,11 +46,11 @@ from anonymizer.estimators.frame_columns import TABLE, as_value_errors, code_row
 from anonymizer.files.coded_table import CodedTable
 from anonymizer.files.tables import TextTable
 
-_CRITERIA = [each for each in FURTHER if not each.per_attribute and each.of is not Of.SOURCE]
+_CRITERIA = [each for each in FURTHER if each.of is not Of.SOURCE]
 
 
 def _unstated(criterion: ClassCriterion) -> float | None:
-    return None if criterion.safe is not None else criterion.default
+    return None if criterion.safe is not None or criterion.per_attribute else criterion.default
 
 
 class Anonymizer(RowTransformer):
@@ -67,9 +68,9 @@ class Anonymizer(RowTransformer):
         Fewest distinct values of every quasi-identifier and of every sensitive attribute in a
         class. None: 2 and 1 for `kd`, 2 and 2 for `kld`, otherwise 1 and 1.
     criteria
-        Bounds of further criteria by their names: `entropy_l`, `max_share`, `t`; see
-        `anonymizer anonymize --help`. Every column is a source of its own here, so there is no
-        bound on tuples, and spread needs names.
+        Bounds of further criteria by their names: `entropy_l`, `max_share`, `t`, and `min_spread`
+        by column; see `anonymizer anonymize --help`. Every column is a source of its own here, so
+        there is no bound on tuples.
     prefer_share, share_price
         Soft goal of `best`: as many rows as possible in classes where no value has more than this
         share, at this much more information loss for each column in which a class is above. 1: no
@@ -222,8 +223,8 @@ class Anonymizer(RowTransformer):
         y: ArrayLike | None,
         person: ArrayLike | None,
     ) -> ColumnArray:
-        promise = self._promise()
         rows = rows_to_learn_from(self, X, may_lack=True)
+        promise = self._promise()
         seed = seed_of(self.random_state)
         self.columns_, coded = code_rows(
             rows,
@@ -241,6 +242,8 @@ class Anonymizer(RowTransformer):
         if promise.l > 1 and not schema.sensitive:
             raise ValueError(f"l = {promise.l}, but no column is sensitive")
         with as_value_errors():
+            unbanded = [a for a in schema.sensitive if a.name not in self._by_name(self.bands)]
+            check_numbers(promise, schema.qis, unbanded)
             class_of = self._classes(coded, promise, y, rows, seed)
         check_classes(records, schema, promise, class_of)
         self.class_of_ = np.full(len(rows), SUPPRESSED, np.int32)
@@ -272,14 +275,21 @@ class Anonymizer(RowTransformer):
             k=self.k,
             d=d,
             l=model.l if self.l is None else self.l,
-            **{each.name: each.bound_of(getattr(self, each.name), d) for each in _CRITERIA},
+            **{each.name: each.bound_of(getattr(self, each.name), d) for each in _CRITERIA}
+            | {each.name: self._by_name(getattr(self, each.name)) for each in BY_NAME},
         )
         check_cells_promise(promise)
         model.check(promise)
         for each in _CRITERIA:
-            if not each.least <= getattr(promise, each.name) <= each.most:
-                raise ValueError(f"{each.name} must be from {each.least:g} to {each.most:g}")
+            bound = getattr(promise, each.name)
+            for x in bound.values() if each.per_attribute else [bound]:
+                if not each.least <= x <= each.most:
+                    raise ValueError(f"{each.name} must be from {each.least:g} to {each.most:g}")
         return promise
+
+    def _by_name(self, of: Mapping[Column, Any] | None) -> dict[str, Any]:
+        names = names_of(self)
+        return {names[place_of(column, names)]: each for column, each in (of or {}).items()}
 
     def _classes(
         self,

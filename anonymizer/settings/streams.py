@@ -14,7 +14,8 @@ from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath, Step
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import BY_D, FURTHER, bounds_of, criteria_of, named
-from anonymizer.domain.promises import Promise, bounds_sensitive
+from anonymizer.domain.promises import Promise, bounds_sensitive, check_numbers
+from anonymizer.errors import SettingsError
 from anonymizer.settings.base import (
     Group,
     Name,
@@ -379,20 +380,19 @@ class StreamSettings(Group):
         model = MODELS[self.model]
         if p.l < model.l:
             raise ValueError(f'model: "{self.model}" requires promise.l of {model.l} or more')
+        numbers = [a for a in self.attributes if a.numeric and not a.bands]
+        qis, secret = ([a for a in numbers if a.role == r] for r in ("qi", "sensitive"))
         try:
             model.check(p.promise)
-        except ValueError as wrong:
+            check_numbers(p.promise, qis, secret)
+        except (ValueError, SettingsError) as wrong:
             raise ValueError(f"promise: {wrong}") from None
         if self.method not in {AUTO, *model.of_streams}:
             known = " or ".join((AUTO, *model.of_streams))
             raise ValueError(f'method: must be {known} for "{self.model}"')
-        further = [each for each in FURTHER if each.is_asked(getattr(p.promise, each.name))]
-        if model.counts_alone and further:
+        further = (each.is_asked(getattr(p.promise, each.name)) for each in FURTHER)
+        if model.counts_alone and any(further):
             raise ValueError(f'promise: "{self.model}" supports k, d and l only')
-        numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
-        for each in further:
-            if each.per_attribute and not numeric.issuperset(getattr(p, each.name)):
-                raise ValueError(f"promise.{each.name}: must name numeric quasi-identifiers")
         return self
 
     @model_validator(mode="after")

@@ -279,7 +279,7 @@ def test_without_an_identifier_rows_are_counted(release: Release) -> None:
 
 
 def test_a_spread_of_what_is_no_number_is_refused(release: Release) -> None:
-    with pytest.raises(SettingsError, match="min-spread: city"):
+    with pytest.raises(SettingsError, match="min_spread: city"):
         release.audit(Promise(k=3, min_spread={"city": 1.0}))
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from anonymizer.domain.criteria.criterion import Of
+from anonymizer.domain.criteria.registry import criteria_of, named
 from tests.cli.support import anonymizer, process
 from tests.lanes import some
 
@@ -293,9 +295,10 @@ def test_l_without_a_sensitive_attribute_is_refused_in_one_line(
 ) -> None:
     columns = ("--qi", "age,sex", "-k", "2", "--out", tmp_path / "out.csv")
     done = anonymizer("anonymize", table, *columns, "-l", "2")
+    names = named(criteria_of(Of.SENSITIVE), "and").replace("_", "-")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "anonymizer: l, entropy-l and t need a sensitive attribute: name one with --sa"
+        f"anonymizer: {names} need a sensitive attribute: name one with --sa"
     ]
 
 

@@ -921,6 +921,7 @@ MODULES = (
             ('not promise.k <= total["n"] <= k', 'not promise.k <= total["n"]'),
             ('not promise.k <= total["n"] <= k', 'not total["n"] <= k'),
             ("bisect_right(edges, value)", "value"),
+            ("numbers = sorted({", "numbers = list({"),
             ("fails(held, bound, promise.margin)", "fails(held, bound, 0)"),
         ),
     ),

@@ -126,7 +126,10 @@ def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], sai
     [
         ({"promise": {"k": 1}}, "greater than or equal to 2"),
         ({"model": "kld"}, "requires promise.l of 2"),
-        ({"promise": {"min_spread": {"type": 1.0}}}, "numeric quasi-identifiers"),
+        (
+            {"promise": {"min_spread": {"type": 1.0}}},
+            "promise: min_spread: type is not a numeric quasi-identifier",
+        ),
         ({"per": "record"}, "requires a single source"),
         ({"method": "fast"}, 'method: must be auto or hilbert or best for "kd"'),
         ({"model": "kaca"}, 'method: must be auto or kmeans or fast for "kaca"'),

@@ -44,7 +44,7 @@ def broken_contents(
         whole = [c for c in told if c not in broken]
         asked = [one for one in asked_of(promise, Of.SENSITIVE, name) if one[0].is_read]
         if asked and whole:
-            held = _held([contents[c]["sensitive"][name] for c in whole], edges)
+            held = held_by_lists([contents[c]["sensitive"][name] for c in whole], edges)
             for criterion, bound in asked:
                 fails = criterion.fails(held, bound, promise.margin)
                 broken |= {c for c, breaks in zip(whole, fails, strict=True) if breaks}
@@ -62,14 +62,20 @@ def _has_persons(content: Mapping[str, Any], promise: Promise) -> bool:
     return all(len(values) == k for values in content["sensitive"].values())
 
 
-def _held(lists: Sequence[Sequence[str | float | None]], edges: Sequence[float]) -> HeldValues:
+def held_by_lists(
+    lists: Sequence[Sequence[str | float | None]], edges: Sequence[float]
+) -> HeldValues:
     """Return what classes hold by the lists of their values; none is a missing one."""
-    code_of: dict[str | float | None, int] = {None: 0}
-    of, code = [], []
-    for c, values in enumerate(lists):
-        for value in values:
-            shown = value if value is None or not edges else bisect_right(edges, value)
-            of.append(c)
-            code.append(code_of.setdefault(shown, len(code_of)))
-    attribute = Attribute("", np.arange(len(code_of), dtype=float), missing=0)
-    return held_by(np.array(of), np.array(code), np.zeros(0, np.int32), attribute)
+    of = np.repeat(np.arange(len(lists)), [len(values) for values in lists])
+    shown = [
+        value if value is None or not edges else bisect_right(edges, value)
+        for values in lists
+        for value in values
+    ]
+    numbers = sorted({each for each in shown if isinstance(each, int | float)})
+    texts = sorted({each for each in shown if isinstance(each, str)})
+    # Codes rise with numbers, as a spread is read off them; a text has no place.
+    code_of = {value: code for code, value in enumerate((*numbers, *texts, None))}
+    place = np.array([*numbers, *np.zeros(len(texts) + 1)])
+    code = np.array([code_of[value] for value in shown])
+    return held_by(of, code, np.zeros(0, np.int32), Attribute("", place, missing=code_of[None]))

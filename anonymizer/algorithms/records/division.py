@@ -27,7 +27,7 @@ from anonymizer.algorithms.records.methods import cuts as cuts_from_the_top
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.task import ModelTarget
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
-from anonymizer.domain.promises import promise_about
+from anonymizer.domain.partial_promises import promise_about
 from anonymizer.domain.records import Records
 
 

@@ -41,7 +41,8 @@ from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.promises import Promise, promise_about
+from anonymizer.domain.partial_promises import promise_about
+from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 
 WAITING = -1

@@ -11,8 +11,8 @@ import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.criteria.criterion import Of
-from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
-from anonymizer.domain.promises import Promise, asked_of
+from anonymizer.domain.criteria.registry import CRITERIA
+from anonymizer.domain.promises import Promise, asked_of, check_numbers
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import GuaranteeError
 
@@ -73,8 +73,8 @@ def verify_classes(
     `records`: all, since t-closeness compares with the distribution over them; `class_of`: negative
     where suppressed, shape (n,); `usual`: where the records are a part of a table, how often each
     code of each sensitive attribute occurs in all of it. ValueError if the shapes differ, a code is
-    outside its domain, or the promise names an attribute that is not a numeric QI: no result could
-    be trusted.
+    outside its domain, SettingsError if the promise names what is no number of the criterion's
+    kind: no result could be trusted.
 
     Notes
     -----
@@ -247,10 +247,7 @@ def _refuse_nonsense(
     outside = (n and (code.min() < 0 or code.max() >= a.size) for code, a in columns)
     if any(outside) or (n and records.person.min() < 0):
         raise ValueError("a code or a person lies outside its domain")
-    numeric = {a.name for a in schema.qis if a.numeric}
-    for each in criteria_of(Of.QI):
-        if each.per_attribute and not numeric.issuperset(getattr(promise, each.name)):
-            raise ValueError(f"{each.name} names what is no numeric quasi-identifier")
+    check_numbers(promise, schema.qis, schema.sensitive)
 
 
 def held_by(

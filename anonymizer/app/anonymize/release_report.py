@@ -278,22 +278,24 @@ class AnonymizeReport(_Part):
             of = self.qis if criterion.of is Of.QI else self.sources
             if criterion.of_each:
                 for each in of:
-                    if not criterion.per_attribute or each.name in bound:
-                        yield self._kept(criterion, each)
+                    yield from self._kept(criterion, each)
                 continue
             worst = max if criterion.is_most else min
             reached = worst(getattr(each, criterion.key) for each in of)
             yield _line(criterion, criterion.row, bound, reached)
         for attribute in self.sensitive:
             for criterion in criteria_of(Of.SENSITIVE):
-                yield self._kept(criterion, attribute)
+                yield from self._kept(criterion, attribute)
 
     def _kept(
         self, criterion: ClassCriterion, of: "QuasiIdentifier | Source | Sensitive"
-    ) -> KeptCriterion:
+    ) -> Iterator[KeptCriterion]:
+        """Yield one of a column, unless it is stated for columns by name and not for this one."""
         bound = getattr(self.asked, criterion.name)
-        bound = bound[of.name] if criterion.per_attribute else bound
-        return _line(criterion, criterion.row.format(of.name), bound, getattr(of, criterion.key))
+        bounds = bound if criterion.per_attribute else {of.name: bound}
+        if of.name in bounds:
+            reached = getattr(of, criterion.key)
+            yield _line(criterion, criterion.row.format(of.name), bounds[of.name], reached)
 
 
 def _line(

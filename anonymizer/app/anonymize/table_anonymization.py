@@ -19,7 +19,7 @@ from anonymizer.app.anonymize.publication import Publication, publish
 from anonymizer.app.anonymize.statistics import measured, with_summaries
 from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import criteria_of, named
-from anonymizer.domain.promises import bounds_sensitive
+from anonymizer.domain.promises import bounds_sensitive, check_numbers
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import Declared, code_table
@@ -229,13 +229,9 @@ def model_of(plan: ReleasePlan, schema: Schema, models: Mapping[str, Model] = MO
 
 
 def _check_names(plan: ReleasePlan, schema: Schema) -> None:
+    unbanded = [a for a in schema.sensitive if a.name not in plan.bands]
+    check_numbers(plan.promise, schema.qis, unbanded)
     names = [qi.name for qi in schema.qis]
-    numeric = [qi.name for qi in schema.qis if qi.numeric]
-    for each in criteria_of(Of.QI):
-        bounds = getattr(plan.promise, each.name) if each.per_attribute else ()
-        if astray := [name for name in bounds if name not in numeric]:
-            option = each.name.replace("_", "-")
-            raise SettingsError(f"{option}: {astray[0]} is not a numeric quasi-identifier")
     if astray := [name for name in plan.weights if name not in names]:
         raise SettingsError(f"weight: {astray[0]} is not a quasi-identifier")
     if not any(plan.weights.get(name, 1.0) for name in names):

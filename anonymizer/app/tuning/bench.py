@@ -23,7 +23,8 @@ from anonymizer.app.tuning.cross_validation import (
 from anonymizer.app.tuning.own_model import OwnModel, labels_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.criteria.registry import BY_D
-from anonymizer.domain.promises import Promise, promise_about
+from anonymizer.domain.partial_promises import promise_about
+from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError, SettingsError
@@ -135,7 +136,8 @@ class Bench:
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
         """Return the promise of a configuration that publishes these quasi-identifiers."""
         bounds = {each.name: each.bound_of(self.stated.get(each.name), d) for each in BY_D}
-        return replace(promise_about(self.base, qis), k=k, d=d, l=l, **bounds)
+        names = {*qis, *(attribute.name for attribute in self.schema.sensitive)}
+        return replace(promise_about(self.base, names), k=k, d=d, l=l, **bounds)
 
     def digest(self) -> str:
         """Return a digest that is equal if all trials would be equal."""

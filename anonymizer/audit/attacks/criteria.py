@@ -45,7 +45,8 @@ def _reached(
                 yield criterion, name, reached
     for j, attribute in enumerate(schema.sensitive):
         for criterion in criteria_of(Of.SENSITIVE):
-            yield criterion, attribute.name, getattr(measures, criterion.name)[j]
+            if (reached := getattr(measures, criterion.name)[j]) is not None:
+                yield criterion, attribute.name, reached
 
 
 _AS_ASKED = "as the promise asks"

@@ -64,7 +64,7 @@ def _list_findings(
             "n_classes_broken": len(broken),
         }
         yield required(
-            f"own vehicles: {n_own} in each class", figures, "keeps l and entropy-l",
+            f"own vehicles: {n_own} in each class", figures, "keeps what a reader can verify",
             holds=not broken, asked=asked, of=name,
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from anonymizer.domain.criteria.registry import CRITERIA
+from anonymizer.domain.promises import Promise
 from anonymizer.outputs.promised import Promised
 from anonymizer.outputs.registry import asked_for, copies_asked_for
 from anonymizer.settings import ReadingSettings, Settings, StreamSettings
@@ -144,14 +145,18 @@ def _besides(settings: Settings) -> Iterator[Promised]:
         )
 
 
+def _criteria(promise: Promise) -> Iterator[str]:
+    for each in CRITERIA:
+        bound = getattr(promise, each.name)
+        for name, x in bound.items() if each.per_attribute else [("", bound)]:
+            if each.promised and each.is_asked(x):
+                yield each.promised.format(x, f"`{name}`")
+
+
 def _stream(stream: StreamSettings) -> Promised:
     promise = stream.promise
     parts = [f"at least {promise.k + promise.k_extra} vehicles in each class"]
-    parts += [
-        each.promised.format(bound)
-        for each in CRITERIA
-        if each.promised and each.is_asked(bound := getattr(promise.promise, each.name))
-    ]
+    parts += _criteria(promise.promise)
     lasting = ", ".join(f"`{each.name}`" for each in stream.attributes if each.lasting)
     if lasting and stream.enforces:
         parts.append(f"windows together keep it for {lasting}")

@@ -131,20 +131,16 @@ class LaneStage:
     def _groups(self, closed: Closed) -> Sequence[Outgoing]:
         """Return the messages about the groups of a tick."""
         result = closed.result
-        until = self.lane.district.operator.until(result.release, now=closed.at_s)
-        keys = result.key.tolist()
+        operator, keys = self.lane.district.operator, result.key.tolist()
         for batch in closed.batches:
             self._readings.take(batch.readings)
-        since = (
-            closes_at(closed.tick, self._interval_s)
-            - self.lane.district.operator.pace.longest_ttl_s
-        )
+        since = closes_at(closed.tick, self._interval_s) - operator.pace.longest_ttl_s
         messages, _ = self._encoder.encode(
             result.release,
             time=closed.at_s,
             pseudonyms=lambda slots, versions: self._pseudonyms.of(slots, keys, versions),
             values=self._readings.summarize(result.release, result.key, since=since),
-            until=until,
+            until=operator.until(result.release, now=closed.at_s),
         )
         self.n_groups += result.release.n_groups
         return messages

@@ -76,7 +76,7 @@ class ClassCriterion:
     least, most, above_least
         Limits of a bound, and whether settings leave out the lower one.
     per_attribute
-        Whether a bound is stated for each attribute, by its name.
+        Whether a bound is stated for each number of its kind, by its name.
     safe
         The bound where d is 2 or more and none is stated; None: the default.
     leaving
@@ -89,7 +89,7 @@ class ClassCriterion:
         Words of a report: in a table of all criteria, and of columns; whether each column has a row
         of its own there; whether figures are told as shares.
     promised
-        Words of a contract, with the bound; empty: it tells nothing.
+        Words of a contract, with the bound and the attribute; empty: it tells nothing.
     finding, figure, danger, question
         Of an audit: the name of what it finds, of its figure, the criterion of the Article 29
         Working Party to which it belongs, and what is asked.

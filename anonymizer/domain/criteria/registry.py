@@ -16,6 +16,8 @@ FURTHER = tuple(each for each in CRITERIA if each.name not in {"k", "d", "l"})
 
 BY_D = [each for each in FURTHER if each.safe is not None]
 """Those whose default depends on d."""
+BY_NAME = [each for each in FURTHER if each.per_attribute]
+"""Those of which a bound is stated for each number, by its name."""
 
 
 def criteria_of(*of: Of) -> list[ClassCriterion]:

@@ -14,6 +14,7 @@ CRITERION = ClassCriterion(
     row="spread of {}",
     head="spread",
     of_each=True,
+    promised="smallest and largest {1} at least {0:g} apart",
     finding="spread",
     figure="spread_min",
     danger="inference",

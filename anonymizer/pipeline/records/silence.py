@@ -13,7 +13,8 @@ import numpy as np
 
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.promises import Promise, promise_about
+from anonymizer.domain.partial_promises import promise_about
+from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 
@@ -50,7 +51,8 @@ class Heard:
     @cached_property
     def promise(self) -> Promise:
         """The promise on these attributes."""
-        return promise_about(self.stream.promise, {qi.name for qi in self.schema.qis})
+        heard = (*self.schema.qis, *self.schema.sensitive)
+        return promise_about(self.stream.promise, {attribute.name for attribute in heard})
 
     @property
     def bands(self) -> dict[str, tuple[float, ...]]:

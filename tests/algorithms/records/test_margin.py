@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.models.registry import MODELS
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.content_verification import broken_contents
+from anonymizer.algorithms.records.content_verification import broken_contents, held_by_lists
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.former import Former
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.tally import blank_tally, tally_keeps, tally_members
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.verification import held_by, verify_classes
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
@@ -173,6 +173,24 @@ def test_what_leaves_is_refused_exactly_where_the_records_would_be(
     schema = Schema((), (categories("fault", "abc", missing=True),), ())
     holds = not verify_classes(table, schema, promise, np.zeros(n, np.int32))
     assert (not broken_contents([content], promise, {"fault": ()})) is holds
+
+
+@given(
+    st.lists(st.sampled_from([9.0, 2.5, None, 4.0, 10.0]), min_size=1, max_size=6),
+    st.integers(0, 3),
+    st.sampled_from([1.0, 6.5, 7.5]),
+)
+def test_a_reader_finds_the_span_that_the_records_have(
+    values: list[float | None], margin: int, least: float
+) -> None:
+    """In whatever order the numbers stand; a criterion that is read may ask for it."""
+    pay = numbers("pay", 2.5, 4.0, 9.0, 10.0, missing=True)
+    code = np.array([4 if v is None else [*pay.position].index(v) for v in values])
+    n_one = np.zeros(len(values), np.int64)
+    of_records = held_by(n_one, code, np.zeros(0, np.int32), pay)
+    of_content = held_by_lists([values], ())
+    assert of_content.spread(margin).tolist() == of_records.spread(margin).tolist()
+    assert held_by_lists([values, ["a", None]], ()).spread(0)[1] <= 0 < least
 
 
 @pytest.mark.parametrize(
