@@ -85,6 +85,7 @@ _PACKED = {
     b"PK\3\4": "is a zip archive: unpack it",
     b"\\x28\xb5/\xfd": "is packed with zstandard: unpack it",
     b"\xfd7zXZ": "is packed with xz: unpack it",
+    b"PAR1": "is a parquet file: let its name end in .parquet",
 }
 
 

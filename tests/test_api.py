@@ -379,6 +379,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: anonymizer.anonymize(people(), qi="age", k=2, domains={"age": (1,)}),
         "domain: age: must be LO:HI",
     ),
+    "domain of text": (
+        lambda: anonymizer.anonymize(people(), qi="age", k=2, domains={"age": "0:100"}),  # type: ignore[dict-item]
+        "domain: age: must be LO:HI or LO:HI:STEP, in Python (lo, hi) or (lo, hi, step)",
+    ),
     "column": (lambda: anonymizer.anonymize(people(), qi="sex", k=2), "table: no column sex"),
     "twice": (
         lambda: anonymizer.anonymize(pd.DataFrame([[1, 2]], columns=["age", "age"]), qi="age", k=2),

@@ -5,26 +5,34 @@ sets, nodes of a hierarchy. A row of which every quasi-identifier is suppressed 
 reveals nobody; it is left out and counted, unless all are. What labels cover is not asked: whoever
 joins classes whose labels are spelled otherwise but cover the same finds no smaller k or l and no
 greater t. Sensitive values are counted by what they mean, as where a table is anonymized: `HIV` and
-`hiv` are one value, and `NA` is none.
+`hiv` are one value, and `NA` is none. Rows of totals, headings and pages are nobody's.
+
+Columns that are neither quasi-identifiers nor sensitive are not judged, but for direct identifiers.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.algorithms.records.verification import held_by
+from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
-from anonymizer.files.coded_columns import is_missing
+from anonymizer.files.coded_columns import ColumnRules, code_column
+from anonymizer.files.coded_table import Declared
+from anonymizer.files.free_text import told_columns
+from anonymizer.files.identifiers import Recognized
 from anonymizer.files.meanings import meant
+from anonymizer.files.rows_of_nobody import without_nobodies
 from anonymizer.files.tables import TextTable, no_column
 
 SUPPRESSED = frozenset({"", "*", "**", "***", "?", "na", "n/a", "nan", "null", "none", "<na>", "."})
 """What programs write for a cell that they suppressed, in small letters."""
 _NO_VALUE = (*NO_VALUE, "*", "**", "***")
+_STARS = r"^\*+$"
 _MOST_ROWS = 100_000_000
 _MOST_PATTERNS = 20_000
 """Different classes with a suppressed cell up to which wildcards are compared with all classes."""
@@ -41,16 +49,11 @@ class SensitiveFigures:
     entropy_l
         Exponential of the least entropy of a class.
     t
-        Greatest earth mover's distance of a class to the whole [1]_: each two categories are as far
-        apart as any; numbers as far as their ranks.
+        Greatest earth mover's distance of a class to the whole, as `anonymize` promises it.
     share
         Greatest share of one value in a class: how surely it is guessed.
     ordered
-        Whether its values are numbers.
-
-    References
-    ----------
-    .. [1] N. Li et al., "t-closeness", ICDE 2007, sections 3 and 4.
+        Whether its values are numbers, dates or times.
     """
 
     distinct_l: int
@@ -66,8 +69,8 @@ class LoneRelease:
 
     Attributes
     ----------
-    n_rows, n_suppressed
-        Rows, and those of which all quasi-identifiers are suppressed.
+    n_rows, n_nobodys, n_suppressed
+        Rows, those that nobody is behind, and those of which all quasi-identifiers are suppressed.
     n_classes
         Classes of the others.
     k
@@ -78,9 +81,12 @@ class LoneRelease:
         Rows that are alone in their class, and those in classes of fewer than `k_asked`.
     sensitive
         By name of the attribute.
+    not_judged, identifying
+        The other columns, and what those hold that seem to hold direct identifiers.
     """
 
     n_rows: int
+    n_nobodys: int
     n_suppressed: int
     n_classes: int
     k: int
@@ -88,6 +94,8 @@ class LoneRelease:
     n_alone: int
     n_below: int
     sensitive: dict[str, SensitiveFigures]
+    not_judged: list[str]
+    identifying: dict[str, Recognized]
 
 
 def judge_release(
@@ -111,13 +119,18 @@ def judge_release(
     both = [name for name in qis if name in (*sensitive, count)]
     if both := both or [name for name in sensitive if name == count]:
         raise InputError(f"{table.path}: column {both[0]}: state it for one thing alone")
-    if count is not None:
-        table = _counted_out(table, count)
+    others = [name for name in table.frame.columns if name not in (*qis, *sensitive, count)]
     for name in (*qis, *sensitive):
         if name not in table.frame.columns:
             raise no_column(table.path, name, table.frame.columns)
     if not qis:
         raise InputError(f"{table.path}: state its quasi-identifiers with --qi")
+    is_nobody = _of_nobody(table, (*qis, *sensitive))
+    table = replace(table, frame=table.frame.filter(~pl.Series(is_nobody)))
+    found = told_columns(table, table, qis=(), sensitive=(), keep=others, markers=_NO_VALUE)
+    identifying = dict(found)
+    if count is not None:
+        table = _counted_out(table, count)
     cells = table.frame.select(
         pl.col(name).cast(pl.String).fill_null("").str.strip_chars() for name in (*qis, *sensitive)
     )
@@ -130,15 +143,30 @@ def judge_release(
     size = np.bincount(class_of, minlength=len(labels))
     of_row = size[class_of]
     return LoneRelease(
-        n_rows=len(cells),
+        n_rows=len(cells) + int(is_nobody.sum()),
+        n_nobodys=int(is_nobody.sum()),
         n_suppressed=int((~kept).sum()),
         n_classes=len(size),
         k=int(size.min(initial=len(shown))),
         k_by_wildcards=_k_by_wildcards(labels, is_hidden, size),
         n_alone=int((of_row == 1).sum()),
         n_below=int((of_row < k_asked).sum()),
-        sensitive={name: _figures(shown[name], class_of, len(size)) for name in sensitive},
+        sensitive={name: _figures(shown[name], class_of) for name in sensitive},
+        not_judged=others,
+        identifying=identifying,
     )
+
+
+def _of_nobody(table: TextTable, names: Sequence[str]) -> BoolArray:
+    """Return which rows are nobody's; a word of totals tells so in a sensitive attribute, too."""
+    marks = pl.col(names).cast(pl.String).str.replace(_STARS, "*")
+    shown = table.frame.with_columns(marks)
+    declared = Declared(qis=names, markers=_NO_VALUE)
+    left = without_nobodies(replace(table, frame=shown), declared).frame
+    none_left = left.select(pl.all_horizontal(pl.col(names).is_null())).to_series()
+    none_there = shown.select(pl.all_horizontal(pl.col(names).is_null())).to_series()
+    nobody: BoolArray = (none_left & ~none_there).to_numpy()
+    return nobody
 
 
 def _counted_out(table: TextTable, count: str) -> TextTable:
@@ -182,34 +210,25 @@ def _k_by_wildcards(labels: IntArray, hidden: BoolArray, size: IntArray) -> int 
     return least
 
 
-def _figures(column: pl.Series, class_of: IntArray, n_classes: int) -> SensitiveFigures:
-    column = meant(column, markers=_NO_VALUE).of(column)
-    column = column.set(pl.Series(is_missing(column, _NO_VALUE)), "")
-    number = column.cast(pl.Float64, strict=False)
-    ordered = bool(len(column)) and not number.null_count()
-    values = number.to_numpy() if ordered else column.to_numpy().astype(str)
-    distinct, code = np.unique(values, return_inverse=True)
-    stated = distinct.astype(str) != ""
-    if not n_classes:
+def _figures(column: pl.Series, class_of: IntArray) -> SensitiveFigures:
+    """Return the figures of classes numbered from 0, by the values that a table is read with."""
+    counted = meant(column, markers=_NO_VALUE).of(column)
+    table = TextTable(Path("a release"), counted.to_frame())
+    rules = ColumnRules(markers=_NO_VALUE)
+    try:
+        coded = code_column(table, column.name, rules)
+    except InputError:  # a comma may be of decimals or of thousands
+        coded = code_column(table, column.name, replace(rules, as_category=True))
+    ordered = coded.attribute.numeric
+    if not len(class_of):
         return SensitiveFigures(0, 0.0, 0.0, 0.0, ordered)
-    order = np.lexsort((code.ravel(), class_of))
-    whole = np.bincount(code.ravel(), minlength=len(distinct)) / len(code)
-    fewest, entropy, t, share = len(distinct), np.inf, 0.0, 0.0
-    starts = np.searchsorted(class_of[order], np.arange(n_classes + 1))
-    for begin, end in pairwise(starts):
-        n = np.bincount(code.ravel()[order[begin:end]], minlength=len(distinct))
-        p: FloatArray = n / (end - begin)
-        there = p[p > 0]
-        fewest = min(fewest, int(np.count_nonzero(stated & (p > 0))))
-        share = max(share, float(p.max()))
-        entropy = min(entropy, float(-(there * np.log(there)).sum()))
-        t = max(t, _distance(p - whole, ordered=ordered))
-    return SensitiveFigures(fewest, float(np.exp(entropy)), t, share, ordered)
-
-
-def _distance(difference: FloatArray, *, ordered: bool) -> float:
-    if not ordered:
-        return float(np.abs(difference).sum() / 2)
-    if len(difference) == 1:
-        return 0.0
-    return float(np.abs(np.cumsum(difference)).sum() / (len(difference) - 1))
+    code = coded.code.astype(np.int64)
+    usual = np.bincount(code, minlength=coded.attribute.size)
+    held = held_by(class_of, code, np.zeros(0, np.int32), coded.attribute, usual)
+    return SensitiveFigures(
+        distinct_l=int(held.n_values(0).min()),
+        entropy_l=float(held.diversity(0).min()),
+        t=float(held.distance(0).max()),
+        share=float((held.most / held.n_persons).max()),
+        ordered=ordered,
+    )

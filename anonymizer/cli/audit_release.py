@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from anonymizer.cli.columns import reasons_of
 from anonymizer.cli.terminal import printable
-from anonymizer.errors import GuaranteeError
+from anonymizer.errors import GuaranteeError, SettingsError
 from anonymizer.extras import require
 
 
@@ -36,12 +37,20 @@ def release(
             metavar="COLUMN", help="How many rows a row stands for, as anonypy writes them."
         ),
     ] = None,
+    keep_anyway: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=REASON", help="Why a column is there that holds direct identifiers."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Judge a release by itself, without its original: who made it does not matter.
 
     Rows that read alike in all quasi-identifiers are a class, whatever its labels look like. Rows
-    that are suppressed as a whole are left out and counted. Exit 1 if it lacks what is asked.
+    that are suppressed as a whole, or are totals or headings, are left out and counted. Exit 1 if
+    it lacks what is asked, or if another column seems to hold direct identifiers, such as e-mail
+    addresses, and no reason says why.
 
     [bold]Example[/bold]
 
@@ -53,9 +62,13 @@ def release(
 
     qis, sensitive = _names(qi), _names(sa or [])
     found = judge_release(read_table(table), qis, sensitive, k_asked=max(k, 2), count=count)
-    shown = found.n_rows - found.n_suppressed
+    reasons = reasons_of(keep_anyway)
+    if unknown := [name for name in reasons if name not in found.not_judged]:
+        raise SettingsError(f"keep-anyway: {unknown[0]} is no column beside --qi and --sa")
+    shown = found.n_rows - found.n_suppressed - found.n_nobodys
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        direct = {name: each._asdict() for name, each in found.identifying.items()}
+        typer.echo(json.dumps(asdict(found) | {"identifying": direct}, indent=2))
     else:
         alone = f"{found.n_alone:,} of {shown:,} rows" if found.n_alone else "No row"
         lines = [
@@ -63,6 +76,8 @@ def release(
             f"The smallest of {found.n_classes:,} classes has {found.k:,} rows.",
             f"Suppressed as a whole: {found.n_suppressed:,} of {found.n_rows:,} rows.",
         ]
+        if found.n_nobodys:
+            lines.append(f"Nobody's: {found.n_nobodys:,} rows, as totals, headings and pages are.")
         if found.k_by_wildcards is not None and found.k_by_wildcards != found.k:
             lines.append(f"k is {found.k_by_wildcards:,} if a suppressed cell may be any value.")
         for name, each in found.sensitive.items():
@@ -71,11 +86,18 @@ def release(
                 f"{each.entropy_l:.2f}), one is guessed with {each.share:.0%} at most, t is "
                 f"{each.t:.3f}{' of ranks' if each.ordered else ''}."
             )
+        if found.not_judged:
+            lines.append(f"Not judged: {', '.join(found.not_judged)} (neither --qi nor --sa).")
         typer.echo(printable("\n".join(lines)))
     lacks = [f"k is {found.k}, not {k}"] * (found.k < k)
     for name, each in found.sensitive.items():
         lacks += [f"{name}: l is {each.distinct_l}, not {l}"] * (each.distinct_l < l)
         lacks += [f"{name}: t is {each.t:.3f}, above {t:g}"] * (each.t > t)
+    lacks += [
+        f"{name}: {each.n_cells:,} cells hold {each.kind}"
+        for name, each in found.identifying.items()
+        if name not in reasons
+    ]
     if lacks:
         raise GuaranteeError(f"{table}: {'; '.join(lacks)}")
 

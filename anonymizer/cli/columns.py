@@ -163,10 +163,16 @@ def _orders(given: Sequence[Path] | None) -> dict[str, Sequence[str]]:
     return orders
 
 
+_HIDDEN_BREAKS = {ord("\n"): "\ue000", ord("\r"): "\ue001"}
+_SHOWN_BREAKS = {ord(hidden): chr(mark) for mark, hidden in _HIDDEN_BREAKS.items()}
+
+
 def names(listed: str) -> list[str]:
     """Return the names in a comma-separated list; one that has a comma stands in double quotes."""
-    rows = csv.reader([listed], skipinitialspace=True)
-    return [name.strip() for row in rows for name in row if name.strip()]
+    # Line breaks are of a name, as in headings of spreadsheets, and end no row.
+    rows = csv.reader([listed.translate(_HIDDEN_BREAKS)], skipinitialspace=True)
+    shown = [name.translate(_SHOWN_BREAKS).strip() for row in rows for name in row]
+    return [name for name in shown if name]
 
 
 def _all_names(given: Many) -> list[str]:

@@ -69,7 +69,7 @@ def _hopeless(report: TuneReport) -> str:
     original, guessing = report.original_score, report.guessing_score
     if original is None or guessing is None or original > guessing:
         return ""
-    kind = "" if report.is_regression else ", or say --target-kind number"
+    kind = "" if report.is_regression else "; if the target holds numbers, say --target-kind number"
     return f": nor do the original records; try other quasi-identifiers or another model{kind}"
 
 

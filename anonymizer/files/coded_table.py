@@ -131,11 +131,16 @@ def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
     """
     intervals = {}
     for name, parts in domains.items():
-        if not 2 <= len(parts) <= 3:
-            raise SettingsError(f"domain: {name}: must be LO:HI or LO:HI:STEP")
         try:
-            intervals[name] = Interval(*map(float, parts))
-        except (TypeError, ValueError) as error:
+            ends = [float(part) for part in parts]
+        except (TypeError, ValueError):
+            ends = []
+        if not 2 <= len(ends) <= 3:
+            in_python = "in Python (lo, hi) or (lo, hi, step)"
+            raise SettingsError(f"domain: {name}: must be LO:HI or LO:HI:STEP, {in_python}")
+        try:
+            intervals[name] = Interval(*ends)
+        except ValueError as error:
             raise SettingsError(f"domain: {name}: {error}") from None
     return intervals
 

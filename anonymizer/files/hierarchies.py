@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import InputError
 
 _MOST_LEVELS = 100
+_TAKEN_SO = "which its readers take for a range or a set: mend the label or the line"
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_INTERVAL = re.compile(r"\[(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)\]")
 _NO_GROUP = "is read as a missing value, and can name no group"
 
 
@@ -26,7 +31,8 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
     ------
     InputError
         If the file cannot be read, or if a line (named by its number) has no leaf or no level above
-        it, ends in another root than the first line, has a mark for missing above its leaf, or has
+        it, ends in another root than the first line, has a mark for missing above its leaf, has a
+        label in a form of the program that leaves its leaf out, such as `[20-29]` above 30, or has
         a label that also names another node.
     """
     path = Path(path)
@@ -59,6 +65,8 @@ def _check(path: Path, branches: list[Branch], lines: list[int]) -> None:
             raise InputError(f"{path}: line {line}: ends in another root than the first line")
         if (mark := _marking_none(branch)) is not None:
             raise InputError(f"{path}: line {line}: {mark} {_NO_GROUP}")
+        if (label := _lacking_its_leaf(branch)) is not None:
+            raise InputError(f"{path}: line {line}: {branch[0]} is not in {label}, {_TAKEN_SO}")
     at = ambiguous(branches)
     if at is not None:
         raise InputError(f"{path}: line {lines[at]}: a label names two nodes")
@@ -72,7 +80,8 @@ def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
     Raises
     ------
     InputError
-        If the file has another form, or a label of an attribute names two nodes.
+        If the file has another form, or a label of an attribute names two nodes or is a range or a
+        set that leaves a leaf below it out.
     """
     path = Path(path)
     return hierarchies_of(_object(path), path=path)
@@ -99,6 +108,10 @@ def hierarchies_of(
             raise InputError(f"{path}: {attribute}: a label names two nodes")
         if mark := next(filter(None, map(_marking_none, branches)), None):
             raise InputError(f"{path}: {attribute}: {mark} {_NO_GROUP}")
+        for branch in branches:
+            if (label := _lacking_its_leaf(branch)) is not None:
+                said = f"{branch[0]} is not in {label}, {_TAKEN_SO}"
+                raise InputError(f"{path}: {attribute}: {said}")
         hierarchies[attribute] = branches
     return hierarchies
 
@@ -150,6 +163,21 @@ def _marking_none(branch: Branch) -> str | None:
     named = [label for label in branch[1:] if label == MISSING or label in NO_VALUE]
     below_all = branch[0] == MISSING or branch[0] in NO_VALUE
     return next((label for label in named if label == MISSING or not below_all), None)
+
+
+def _lacking_its_leaf(branch: Branch) -> str | None:
+    """Return a label `[lo-hi]` above a number that is not in it, or `{a|b}` above neither."""
+    leaf = branch[0]
+    number = Decimal(leaf) if _NUMBER.fullmatch(leaf) else None
+    for at, label in enumerate(branch[1:], 1):
+        ends = _INTERVAL.fullmatch(label)
+        if ends and number is not None and not Decimal(ends[1]) <= number <= Decimal(ends[2]):
+            return label
+        is_set = label.startswith("{") and label.endswith("}") and "|" in label
+        members = {part.strip() for part in label[1:-1].split("|")}
+        if is_set and "\\" not in label and members.isdisjoint(branch[:at]):
+            return label
+    return None
 
 
 def _label(path: Path, attribute: str, label: object) -> str:

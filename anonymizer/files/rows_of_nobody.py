@@ -36,7 +36,8 @@ _JOINED = "\u5408\u8a08|\u5c0f\u8a08|\u5e73\u5747|\u5408\u8ba1|\u603b\u8ba1|\u5c
 _SUMMARY = rf"(?i)^[^\p{{L}}\d=]*(?:(?:{'|'.join((*TOTALS, *_FIGURES))})\b|{_JOINED})"
 _TOTAL = rf"(?i)^(?:{'|'.join(TOTALS)}|{_JOINED}) *\d*:*$"
 _FORMULA = r"^'?=\s*(?:[A-Za-z.]+\(|\$?[A-Z]{1,3}\$?\d)"
-_IN_BRACKETS = r"^[(\[{<][^\d]*[)\]}>]$"
+_IN_BRACKETS = r"^[(\[{<][^\d|]*[)\]}>]$"
+"""As units are; `{a|b}` is a label."""
 _AROUND = r"^[\s\p{Cf}\p{Cc}]+|[\s\p{Cf}\p{Cc}]+$"
 _SEPARATOR = r"^[^\p{L}\d]{4,}$"
 

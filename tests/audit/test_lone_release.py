@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.records.measures import measure
 from anonymizer.audit.lone_release import judge_release
 from anonymizer.errors import InputError
+from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import TextTable
 from tests.cli.support import anonymizer
 
@@ -83,6 +85,18 @@ def test_numbers_lie_as_far_apart_as_their_ranks() -> None:
     assert found.sensitive["illness"].t == pytest.approx(0.375)
 
 
+@pytest.mark.parametrize("outlier", ["", "17000", "100000000"])
+def test_t_of_a_release_is_that_of_the_program_that_made_it(outlier: str) -> None:
+    pay = [*("1000", "1001", "2000", "17000") * 5, outlier]
+    rows = [("ab"[i % 3 == 0], "1", each) for i, each in enumerate(pay)]
+    found = judge_release(_table(rows), ["age"], ["illness"]).sensitive["illness"]
+    table = TextTable(Path("t"), _table(rows).frame)
+    coded = code_table(table, Declared(qis=["age"], sensitive=["illness"]))
+    class_of = coded.records.qi[:, 0]
+    assert found.t == pytest.approx(measure(coded.records, coded.schema, class_of).t[0])
+    assert found.ordered
+
+
 @given(
     st.lists(
         st.tuples(
@@ -146,3 +160,34 @@ def test_a_column_is_one_thing_alone(tmp_path: Path) -> None:
         done = anonymizer("audit", "release", path, "--qi", "age,zip", *more)
         assert done.returncode == 2, more
         assert "state it for one thing alone" in done.stderr, more
+
+
+@pytest.mark.parametrize("last", ["[20-30],total", "total,", "Summe,x", "age,ill"])
+def test_a_line_of_totals_or_a_heading_is_nobody(last: str, tmp_path: Path) -> None:
+    path = tmp_path / "release.csv"
+    path.write_text("age,ill\n" + "[20-30],flu\n[20-30],gout\n" * 2 + last + "\n")
+    done = anonymizer("audit", "release", path, "--qi", "age", "--sa", "ill", "-k", "5", "-l", "3")
+    assert done.returncode == 1
+    assert "k is 4, not 5; ill: l is 2, not 3" in done.stderr
+    assert "Nobody's: 1 rows" in done.stdout
+
+
+@pytest.mark.parametrize("label", ["*", "*****", "{a|b}", "[20-30]", "?", "20-29"])
+def test_no_row_with_a_label_is_nobody(label: str) -> None:
+    rows = [("[20-30]", "1", "x")] * 20 + [(label, label, "y")]
+    assert judge_release(_table(rows), ["age", "zip"], ["illness"]).n_nobodys == 0
+
+
+def test_columns_beside_are_named_and_fail_if_they_hold_direct_identifiers(tmp_path: Path) -> None:
+    path = tmp_path / "release.csv"
+    rows = [f"[20-30],{i % 2},p{i}@x.org,{i % 3}" for i in range(10)]
+    path.write_text("\n".join(["age,ill,contact,ward", *rows]) + "\n")
+    asked = "audit", "release", path, "--qi", "age", "--sa", "ill", "-k", "5", "-l", "2"
+    done = anonymizer(*asked)
+    assert done.returncode == 1
+    assert "Not judged: contact, ward (neither --qi nor --sa)." in done.stdout
+    assert "contact: 10 cells hold e-mail addresses" in done.stderr
+    assert anonymizer(*asked, "--keep-anyway", "contact=a hotline").returncode == 0
+    done = anonymizer(*asked, "--keep-anyway", "age=why")
+    assert done.returncode == 2
+    assert "age is no column beside --qi and --sa" in done.stderr

@@ -42,6 +42,12 @@ def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
     assert (declared.categories, declared.markers) == (("illness",), ("NA",))
 
 
+@pytest.mark.parametrize("name", ["age\n(years)", "age\r\n(years)", "a,b\nc"])
+def test_a_heading_with_a_line_break_is_a_name(name: str) -> None:
+    listed = f'"{name}"' if "," in name else name
+    assert declared_columns(qi=[f"{listed}, sex"]).qis == (name, "sex")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

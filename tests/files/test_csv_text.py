@@ -160,6 +160,7 @@ def test_an_encoding_is_judged_at_once_however_much_there_is(raw: bytes) -> None
         (gzip.compress, "is packed with gzip: let its name end in .gz"),
         (bz2.compress, "is packed with bzip2: let its name end in .bz2"),
         (lzma.compress, "is packed with xz: unpack it"),
+        (lambda raw: b"PAR1" + raw, "is a parquet file: let its name end in .parquet"),
         (lambda raw: b"PK\3\4" + raw, "is a zip archive: unpack it"),
         (lambda raw: b"\x28\xb5\x2f\xfd" + raw, "is packed with zstandard: unpack it"),
     ],

@@ -54,6 +54,32 @@ def test_a_line_at_fault_is_named_by_its_number_and_not_quoted(
         read_hierarchy(written(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["30;[20-29];*", "-5;[-4-9];*", "20.5;[17-20];[17-30];*", "25;[20-29];[30-39];*", "c;{a|b};*"],
+)
+def test_a_range_or_set_that_leaves_its_leaf_out_is_refused(line: str, tmp_path: Path) -> None:
+    leaf, *groups = line.split(";")
+    with pytest.raises(InputError, match=f"line 1: {leaf} is not in") as told:
+        read_hierarchy(written(tmp_path, line + "\n"))
+    tree: object = [leaf]
+    for group in groups[:-1]:
+        tree = {group: tree}
+    with pytest.raises(InputError, match=f"age: {leaf} is not in") as said:
+        hierarchies_of({"age": tree})
+    assert any(group in str(told.value) and group in str(said.value) for group in groups)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["20;[20-29];*", "29.0;[20-29];*", "-3;[-4--1];*", "young;[20-29];*", "a;g;{g|h};*", "b;{a};*"],
+)
+def test_a_label_that_holds_its_leaf_or_has_another_form_is_taken(
+    line: str, tmp_path: Path
+) -> None:
+    assert len(read_hierarchy(written(tmp_path, line + "\n"))) == 1
+
+
 def test_groups_within_groups_are_read_from_json_below_a_root(tmp_path: Path) -> None:
     tree = {"work": {"paid": {"state": ["a", "b"], "firm": ["c"]}, "none": ["d"]}, "n": [1, 2]}
     path = written(tmp_path, json.dumps(tree))

@@ -81,7 +81,7 @@ MODULES = (
             ("(n_persons < k) & (found >= 0)", "(n_persons <= k) & (found >= 0)"),
             ("(n_persons < k) & (found >= 0)", "(n_persons < k)"),
             ("(who[1:] != who[:-1])", "True"),
-            ("crossing * gaps", "crossing * np.ones_like(gaps)"),
+            ("occurs = self.usual > 0", "occurs = self.usual >= 0"),
         ),
     ),
     *(

@@ -269,7 +269,7 @@ def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:
 def banded_attribute(name: str, edges: Sequence[float]) -> Attribute:
     """Return the attribute whose codes are the bands between `edges`.
 
-    It is numeric, with adjacent bands one step apart: t-closeness measures distance in bands.
+    It is numeric, with adjacent bands one step apart, and t-closeness ranks the bands that occur.
     ValueError as for `banded`.
     """
     return Attribute(name, np.arange(len(_checked(edges)) + 1, dtype=np.float64))

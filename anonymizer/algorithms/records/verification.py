@@ -165,32 +165,32 @@ class HeldValues:
         """Return the earth mover's distance of each class from all records, 0 to 1.
 
         Categories are all at distance 1 from each other: half the sum of the differences. Numbers
-        lie on a line as long as their span: the excess to the left of each gap crosses it. Whatever
-        leaves moves the share of any set of values by no more than is added here; infinite if all
-        might leave.
+        are as far apart as their ranks among those that occur in the table, or in a class: the
+        excess to the left of each gap crosses it. Whatever leaves moves the share of any set of
+        values by no more than is added here; infinite if all might leave.
         """
         assert self.usual is not None  # noqa: S101  the whole table is known
-        attribute, usual = self.attribute, self.usual / max(self.usual.sum(), 1)
+        occurs = self.usual > 0
+        occurs[self.value] = True
+        usual, rank = (self.usual / max(self.usual.sum(), 1))[occurs], np.cumsum(occurs) - 1
         n_left = np.add.reduceat(self.n, self.first) - leaving
         share = self.n / np.maximum(n_left, 1)[self.class_number]
         first, n_classes = self.first, len(self.n_persons)
         distance = np.empty(n_classes)
-        step = max(_MOST_CELLS // attribute.size, 1)
+        step = max(_MOST_CELLS // len(usual), 1)
         for at in range(0, n_classes, step):
             to = min(at + step, n_classes)
             rows = slice(first[at], first[to] if to < n_classes else None)
             table = np.tile(-usual, (to - at, 1))
-            table[self.class_number[rows] - at, self.value[rows]] += share[rows]
-            if attribute.numeric:
-                gaps = np.diff(attribute.position)
+            table[self.class_number[rows] - at, rank[self.value[rows]]] += share[rows]
+            if self.attribute.numeric:
                 excess = np.cumsum(table, axis=1)[:, :-1]
                 crossing = np.abs(excess)
                 if leaving:
                     lacking = (leaving / np.maximum(n_left[at:to], 1))[:, None] - excess
                     full = np.cumsum(usual)[:-1]
                     crossing = np.maximum(np.minimum(excess, 1 - full), np.minimum(lacking, full))
-                whole = max(gaps.sum(), np.finfo(float).tiny)
-                distance[at:to] = (crossing * gaps).sum(axis=1) / whole
+                distance[at:to] = crossing.sum(axis=1) / max(len(usual) - 1, 1)
             elif leaving:
                 distance[at:to] = table.clip(min=0).sum(axis=1)
             else:

@@ -26,7 +26,6 @@ from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.domain.spellings import NO_VALUE
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
-from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +154,11 @@ def declared_of(options: ColumnOptions) -> Declared:
         If options do not fit each other.
     """
     given = options.hierarchies or {}
+    if given:
+        from anonymizer.files.hierarchies import (  # noqa: PLC0415  few tables have one
+            hierarchies_of,
+            read_hierarchy,
+        )
     read: dict[str, Sequence[Branch]] = {}
     calendars: dict[str, Sequence[Level]] = {}
     for name, hierarchy in given.items():

@@ -41,7 +41,8 @@ from anonymizer.domain.promises import Promise, bounds_sensitive
 from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
 from anonymizer.files.coded_columns import texts
 from anonymizer.files.coded_table import CodedTable, Declared
-from anonymizer.files.identifiers import identifying_columns, n_alike
+from anonymizer.files.free_text import told_columns
+from anonymizer.files.identifiers import n_alike
 from anonymizer.files.tables import TextTable
 
 HALF = 0.5
@@ -292,7 +293,7 @@ def settings_of(table: TextTable, declared: Declared, plan: ReleasePlan) -> Rele
 def _identifying(table: TextTable, declared: Declared, publication: Publication) -> tuple[str, ...]:
     """Say which published columns hold direct identifiers."""
     release = TextTable(table.path, publication.frame)
-    found = identifying_columns(
+    found = told_columns(
         table,
         release,
         qis=declared.qis,

@@ -79,7 +79,10 @@ def fold_masks(
     persons, first, of = np.unique(person, return_index=True, return_inverse=True)
     stratum = target[first]
     if np.bincount(stratum).max(initial=0) < validation.folds:
-        raise InputError(f"there are too few persons for {validation.folds} folds")
+        raise InputError(
+            f"there are too few persons for {validation.folds} folds: no value of the target is"
+            " that of so many; state fewer folds, or another target"
+        )
     divided = RepeatedStratifiedKFold(
         n_splits=validation.folds, n_repeats=validation.repeats, random_state=seed
     )

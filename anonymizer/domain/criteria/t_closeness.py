@@ -1,6 +1,7 @@
 """t-closeness: the distribution of a sensitive attribute is that of all records, but for t [1]_.
 
-By the earth mover's distance, 0 to 1.
+By the earth mover's distance, 0 to 1: numbers, dates and times are as far apart as their ranks
+among the values that occur in all records (ordered distance, section 4.2), each two categories 1.
 
 References
 ----------

@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.promises import Promise
@@ -95,11 +95,9 @@ def distance(attribute: Attribute, values: Sequence[int], everybody: Sequence[in
     off = [here[v] / len(values) - usual[v] / len(everybody) for v in range(attribute.size)]
     if not attribute.numeric:
         return sum(abs(x) for x in off) / 2
-    places = [float(x) for x in attribute.position]
-    return sum(
-        abs(sum(off[: v + 1])) * (b - a) / attribute.span
-        for v, (a, b) in enumerate(pairwise(places))
-    )
+    ranked = sorted({*values, *everybody})
+    crossing = [abs(sum(off[v] for v in ranked[: i + 1])) for i in range(len(ranked) - 1)]
+    return sum(crossing) / max(len(ranked) - 1, 1)
 
 
 def loss(records: Records, schema: Schema, cost: Cost, member: Sequence[int]) -> float:

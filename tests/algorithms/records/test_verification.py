@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.criteria import class_keeps
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.verification import (
     ONE_EACH,
     PARTS,
@@ -16,7 +18,7 @@ from anonymizer.algorithms.records.verification import (
 )
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, numbers, promises
@@ -129,17 +131,44 @@ def test_a_class_unlike_everybody_is_found() -> None:
     assert not verify_classes(spoilt(row=6, illness=1), SCHEMA, close, HALVES)
 
 
-def test_numbers_are_moved_along_their_axis() -> None:
-    schema = Schema(qis=(), sensitive=(numbers("pay", 0, 1, 10),), sources=())
+@st.composite
+def paid_otherwise(draw: st.DrawFn) -> tuple[Records, Int32Array, list[Attribute]]:
+    """A table with classes, and three numbers of the same order: as codes, far, and with gaps."""
+    n = draw(st.integers(2, 20))
+    codes, classes = st.integers(0, 4), st.integers(0, 2)
+    pay: Int32Array = np.array([draw(st.lists(codes, min_size=n, max_size=n))], np.int32).T
+    of = np.array(draw(st.lists(classes, min_size=n, max_size=n)), np.int32)
+    table = Records(np.zeros((n, 0), np.int32), pay, np.arange(n, dtype=np.int32))
+    places = [range(5), (0, 1, 2, 3, 1e8), sorted(draw(st.sets(st.floats(0, 1e9), min_size=5)))[:5]]
+    return table, of, [numbers("pay", *each) for each in places]
+
+
+@given(paid_otherwise(), st.sampled_from([0.05, 0.1, 0.2, 0.4]), st.integers(0, 1))
+def test_no_number_far_away_and_no_monotone_map_of_the_numbers_changes_t(
+    made: tuple[Records, Int32Array, list[Attribute]], t: float, margin: int
+) -> None:
+    table, class_of, numbered = made
+    promise = Promise(k=1, d=0, l=0, t=t, margin=margin)
+    schemas = [Schema((), (each,), ()) for each in numbered]
+    found = [verify_classes(table, each, promise, class_of) for each in schemas]
+    assert found[0] == found[1] == found[2]
+    member = np.flatnonzero(class_of == class_of[0])
+    keeps = [class_keeps(make_problem(table, s, promise).arrays, 1, member) for s in schemas]
+    assert keeps == [all(each.class_number != class_of[0] for each in found[0])] * 3
+
+
+def test_numbers_are_as_far_apart_as_their_ranks() -> None:
+    """Ten million is the next value after one; no value between them occurs."""
+    schema = Schema(qis=(), sensitive=(numbers("pay", 0, 1, 5, 1e7),), sources=())
     table = Records(
         np.zeros((4, 0), np.int32),
-        np.array([[0], [1], [0], [2]], np.int32),
+        np.array([[0], [1], [0], [3]], np.int32),
         np.arange(4, dtype=np.int32),
     )
     halves = np.array([0, 0, 1, 1], np.int32)
-    # Half of each class lies 9 too far to one side, and everybody's half of that: 9/40.
-    assert not verify_classes(table, schema, Promise(k=1, t=0.225), halves)
-    assert len(verify_classes(table, schema, Promise(k=1, t=0.224), halves)) == 2
+    # A quarter of each class crosses one of two gaps.
+    assert not verify_classes(table, schema, Promise(k=1, d=0, l=0, t=0.125), halves)
+    assert len(verify_classes(table, schema, Promise(k=1, d=0, l=0, t=0.124), halves)) == 2
 
 
 def test_numbers_of_classes_may_have_gaps_and_what_is_left_out_is_not_judged() -> None:
