@@ -17,7 +17,7 @@ _ISO = "2027-01-15T08:00:00.250Z"
 # Placeholders for the coordinates, in degrees or in 1e-7 degrees.
 _LAT, _LON, _LAT7, _LON7 = "@lat@", "@lon@", "@lat7@", "@lon7@"
 
-_MESSAGES: dict[str, dict[str, Any]] = {
+_MESSAGES: dict[str, Any] = {
     "native": {"ts": _TS + 0.25, "lat": _LAT, "lon": _LON},
     "owntracks": {
         "_type": "location", "acc": 12, "alt": 21, "batt": 78, "bs": 1, "cog": 270, "conn": "m",
@@ -106,6 +106,10 @@ _MESSAGES: dict[str, dict[str, Any]] = {
             "value": {"type": "Point", "coordinates": [_LON, _LAT]},
         },
     },
+    "senml": [
+        {"bn": "urn:dev:mac:0024befffe804ff1:", "bt": _TS, "n": "lat", "u": "lat", "v": _LAT},
+        {"n": "lon", "u": "lon", "v": _LON}, {"n": "speed", "u": "m/s", "v": 9.7},
+    ],
 }  # fmt: skip
 
 
@@ -131,7 +135,7 @@ def _places(n: int) -> Iterator[tuple[float, float]]:
     return ((ORIGIN_LAT + i * 1e-6, ORIGIN_LON - i * 1e-6) for i in range(n))
 
 
-def _writer(message: dict[str, Any]) -> Writer:
+def _writer(message: Any) -> Writer:  # noqa: ANN401  JSON
     template = json.dumps(message)
 
     def write(lat: float, lon: float) -> bytes:

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from anonymizer.codecs import CODECS
+from anonymizer.domain.fixes import Fix
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.costs import Stopwatch
 from benchmarks.gateways import Scrape
+from benchmarks.payloads import messages
 from benchmarks.tables import Table, as_json, as_markdown
 from benchmarks.timing import agree, best_of, runs_for
+from tests.codecs.test_native import naive_decode
 
 
 def quick_run(tmp_path: Path, *names: str) -> dict[str, Any]:
@@ -34,6 +38,14 @@ def quick_run(tmp_path: Path, *names: str) -> dict[str, Any]:
             cells = [cell for row in table["rows"] for cell in row.values()]
             assert all(isinstance(cell, str) or cell >= 0 for cell in cells)
     return results
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_each_codec_that_is_timed_reads_its_typical_message(codec: str) -> None:
+    for payload in messages(codec, 2):
+        assert [type(each) for each in CODECS[codec](payload)] == [Fix]
+        if codec == "native":
+            assert CODECS[codec](payload) == naive_decode(payload)
 
 
 def test_every_part_of_a_tick_that_is_timed_exists() -> None:

@@ -56,7 +56,7 @@ def naive_fix(record: Any) -> Fix | Outcome:  # noqa: ANN401, PLR0911  any JSON,
         return SCHEMA
     if lat is None or lon is None:
         return NO_FIX
-    if ts is not None and ts >= 1e8:
+    if ts is not None and ts > 1e11:
         return Outcome.INVALID__FUTURE_TIME  # those of the strategy are far ahead
     if abs(lat) > 90 or abs(lon) > 180:
         return OUT_OF_RANGE
