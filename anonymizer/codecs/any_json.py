@@ -19,12 +19,14 @@ from anonymizer.codecs._fields import (
     Codec,
     Readings,
     StatedId,
+    coordinate,
     device_id,
     is_no_value,
     number_or_text,
     numeral,
     read,
     read_part,
+    time_of_text,
     too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
@@ -402,11 +404,12 @@ class _Position:
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
         if type(stated) is float:
             return stated / self._per_degree
-        value = None if stated is None or stated is UNSET else _number(stated)
-        if value is not None:
-            return value / self._per_degree
-        no_value = stated is None or (isinstance(stated, str) and is_no_value(stated))
-        return Outcome.INVALID__NO_FIX if no_value else Outcome.INVALID__SCHEMA
+        if stated is UNSET:
+            return Outcome.INVALID__SCHEMA
+        value = coordinate(stated) if isinstance(stated, str) else stated
+        if value is None or isinstance(value, Outcome):
+            return value or Outcome.INVALID__NO_FIX
+        return float(value / self._per_degree)
 
     def _readings(self, parts: Sequence[Any]) -> Readings:
         if parts == self._no_readings:
@@ -431,7 +434,7 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
     def from_number(value: float | str) -> _Time:
         stated = _number(value)
         if stated is None:
-            return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
+            return time_of_text(str(value), zone)
         seconds = in_seconds(stated, unit)
         return StatedInstant(seconds) if isinstance(seconds, float) else seconds
 
