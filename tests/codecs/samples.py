@@ -538,6 +538,17 @@ def _ngsi_ld() -> list[tuple[str, Any, list[Fix | Outcome]]]:
     geo = {"type": "GeoProperty", "value": point}
     line = {"type": "LineString", "coordinates": [[1, 2], [3, 4]]}
     stamped: dict[str, Any] = {"type": "Property", "value": {"@type": "DateTime", "@value": when}}
+    observed = {**vehicle, "location": {**geo, "observedAt": when}}
+    times: list[tuple[str, Any, list[Fix | Outcome]]] = [
+        (f"time as {name}: {stated}", {**vehicle, "location": point, name: stated}, [fix])
+        for name in ("dateObserved", "TimeInstant", "timestamp")
+        for stated in (when, {"type": "DateTime", "value": when}, stamped)
+    ]
+    v2 = {
+        **vehicle,
+        "TimeInstant": {"type": "DateTime", "value": when},
+        "location": {"type": "geo:point", "value": "40.5, -3.25"},
+    }
     return [
         ("key-values", {**vehicle, "location": point, "observationDateTime": when}, [fix]),
         ("normalized", {**vehicle, "location": geo, "observationDateTime": stamped}, [fix]),
@@ -573,7 +584,29 @@ def _ngsi_ld() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("property without value", {**vehicle, "location": {"type": "GeoProperty"}}, [SCHEMA]),
         ("no type", {**vehicle, "location": {"coordinates": [1, 2]}}, [SCHEMA]),
         ("one coordinate", {**vehicle, "location": {**point, "coordinates": [1]}}, [SCHEMA]),
-        ("text", {**vehicle, "location": {**point, "coordinates": ["1", 2]}}, [SCHEMA]),
+        ("words", {**vehicle, "location": {**point, "coordinates": ["N", 2]}}, [SCHEMA]),
+        *times,
+        ("a period", {**vehicle, "location": point, "dateObserved": f"{when}/{when}"}, [
+            Fix(40.5, -3.25, None, "urn:v"),
+        ]),
+        ("modified place", {**vehicle, "location": {**geo, "modifiedAt": when}}, [fix]),
+        ("modified entity", {**vehicle, "location": geo, "modifiedAt": when}, [
+            Fix(40.5, -3.25, None, "urn:v"),
+        ]),
+        ("the nearest time", {**vehicle, "dateObserved": "2026-01-01T00:00:00Z", "location": {
+            **geo, "metadata": {"TimeInstant": {"type": "DateTime", "value": when}}}}, [fix]),
+        ("notified", {"type": "Notification", "id": "n", "data": [observed, {"id": "x"}]}, [
+            fix, SCHEMA,
+        ]),
+        ("notified by mqtt", {"metadata": {}, "body": {"type": "Notification", "id": "n",
+                                                       "data": [observed]}}, [fix]),
+        ("notified by version 2", {"subscriptionId": "s", "data": [v2]}, [fix]),
+        ("version 2", v2, [fix]),
+        ("version 2, geo:json", {**vehicle, "TimeInstant": when,
+                                 "location": {"type": "geo:json", "value": point}}, [fix]),
+        ("version 2, one number", {**v2, "location": {"type": "geo:point", "value": "1"}}, [
+            SCHEMA,
+        ]),
         ("swapped", {**vehicle, "location": {**point, "coordinates": [40, 100]}}, [OUT_OF_RANGE]),
         ("nameless", {**vehicle, "id": "", "location": point}, [Fix(40.5, -3.25)]),
         ("nothing", {}, [SCHEMA]),
