@@ -19,7 +19,6 @@ from anonymizer.codecs._fields import (
     Codec,
     Readings,
     StatedId,
-    coordinate,
     device_id,
     is_no_value,
     number_or_text,
@@ -404,12 +403,11 @@ class _Position:
     def _coordinate(self, stated: Any) -> float | Outcome:  # noqa: ANN401  as decoded
         if type(stated) is float:
             return stated / self._per_degree
-        if stated is UNSET:
-            return Outcome.INVALID__SCHEMA
-        value = coordinate(stated) if isinstance(stated, str) else stated
-        if value is None or isinstance(value, Outcome):
-            return value or Outcome.INVALID__NO_FIX
-        return float(value / self._per_degree)
+        value = None if stated is None or stated is UNSET else _number(stated)
+        if value is not None:
+            return value / self._per_degree
+        no_value = stated is None or (isinstance(stated, str) and is_no_value(stated))
+        return Outcome.INVALID__NO_FIX if no_value else Outcome.INVALID__SCHEMA
 
     def _readings(self, parts: Sequence[Any]) -> Readings:
         if parts == self._no_readings:
