@@ -8,6 +8,7 @@ device, they are the device's own, in snake case.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
 from functools import lru_cache
 from math import inf, isfinite, isnan, nan
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -17,8 +18,14 @@ from msgspec import Meta, Raw
 from msgspec.json import Decoder
 
 from anonymizer.codecs.mending import NO_VALUE, mended, unreadable
-from anonymizer.codecs.times import PADDING, in_seconds, stated_time
-from anonymizer.domain.fixes import Fix, checked_fix
+from anonymizer.codecs.times import (
+    PADDING,
+    StatedInstant,
+    calendar_number,
+    in_seconds,
+    stated_time,
+)
+from anonymizer.domain.fixes import ACCURACY, Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
 Codec: TypeAlias = Callable[[bytes], Sequence[Fix | Outcome]]
@@ -30,6 +37,8 @@ StatedId: TypeAlias = Any
 Int32: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Digits: TypeAlias = Annotated[str, Meta(pattern=r"^-?[0-9]{1,20}\Z")]
 """An integer written as text, as some formats do."""
+Number: TypeAlias = float | str
+"""A coordinate or a time as stated: a number, or its text, see `stated_fix`."""
 
 Readings: TypeAlias = dict[str, float] | None
 """Numbers by name, NaN for what is stated and cannot be used; None where there are none."""
@@ -148,10 +157,10 @@ def device_id(id_: object) -> str | None:
 
 
 def stated_fix(
-    lat: float | None,
-    lon: float | None,
+    lat: Number | None,
+    lon: Number | None,
     *,
-    time: float | str | None = None,
+    time: Number | StatedInstant | None = None,
     device: StatedId = None,
     readings: dict[str, float] | None = None,
 ) -> Fix | Outcome:
@@ -160,19 +169,26 @@ def stated_fix(
     Parameters
     ----------
     lat, lon
-        WGS84 degrees; None: the device has no fix.
+        WGS84 degrees, also as text; None, or a word that says so: the device has no fix.
     time
-        Unix seconds, text like ISO 8601, or None when not stated.
+        Unix seconds, also as text, text like ISO 8601, what was read of it, or None when not
+        stated.
     device
         The id as stated, or None when not stated. What cannot be an id is none.
     readings
         Numbers by name, or None.
     """
+    if isinstance(lat, str):
+        lat = coordinate(lat)
+    if isinstance(lon, str):
+        lon = coordinate(lon)
     if lat is None or lon is None:
         return Outcome.INVALID__NO_FIX
+    if isinstance(lat, Outcome) or isinstance(lon, Outcome):
+        return Outcome.INVALID__SCHEMA
     zoneless = False
     if time is not None:
-        when = stated_time(time) if isinstance(time, str) else in_seconds(time)
+        when = time if isinstance(time, tuple) else time_of(time)
         if isinstance(when, Outcome):
             return when
         time, zoneless = when if isinstance(when, tuple) else (when, False)
@@ -183,6 +199,30 @@ def numeral(text: str) -> float | None:
     """Return the finite number that a text spells; None for spaces, commas, or names like `inf`."""
     value = float(text) if _NUMERAL.fullmatch(text) else inf
     return value if isfinite(value) else None
+
+
+def time_of(stated: Number) -> StatedInstant | float | Outcome | None:
+    """Return a time: unix seconds, also as text, or text; None if it is none, or the reason."""
+    return time_of_text(stated) if isinstance(stated, str) else in_seconds(stated)
+
+
+def coordinate(text: str) -> float | Outcome | None:
+    """Return the number that a text spells; None if it says that there is none, or the reason."""
+    value = numeral(text.strip(PADDING))
+    if value is None and not is_no_value(text):
+        return Outcome.INVALID__SCHEMA
+    return value
+
+
+def time_of_text(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:
+    """Return the time that a text states: unix seconds, or as `stated_time` reads it."""
+    if is_no_value(text):
+        return None
+    number = numeral(text.strip(PADDING))
+    if number is None:
+        return stated_time(text, zone)
+    seconds = calendar_number(number, zone) or in_seconds(number)
+    return StatedInstant(seconds) if isinstance(seconds, float) else seconds
 
 
 def is_no_value(text: str) -> bool:
@@ -225,14 +265,15 @@ def measured(*fields: tuple[str, Raw, float]) -> Readings:
     """Return the readings of fields given as name, stated part and unit factor.
 
     Numbers may be text. Whatever is not a number is NaN, and so are negative numbers: several
-    formats write -1 for *unknown*, and none of these quantities is ever below 0. About 0.3 µs a
-    stated field.
+    formats write -1 for *unknown*, and none of these quantities is ever below 0. That of a negative
+    accuracy is left to `checked_fix`. About 0.3 µs a stated field.
     """
     readings = {}
     for name, part, factor in fields:
         if part is not UNSTATED:
             value = number_or_text(part) * factor
-            readings[name] = value if 0.0 <= value < inf else nan
+            is_usable = 0.0 <= value < inf or (value < 0.0 and name == ACCURACY)
+            readings[name] = value if is_usable else nan
     return readings or None
 
 

@@ -25,6 +25,7 @@ from anonymizer.codecs._fields import (
     numeral,
     read,
     read_part,
+    time_of_text,
     too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
@@ -431,7 +432,7 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
     def from_number(value: float | str) -> _Time:
         stated = _number(value)
         if stated is None:
-            return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
+            return time_of_text(str(value), zone)
         seconds = in_seconds(stated, unit)
         return StatedInstant(seconds) if isinstance(seconds, float) else seconds
 

@@ -18,6 +18,7 @@ Source: ETSI EN 302 637-2, https://github.com/Orange-OpenSource/its-client/tree/
 https://github.com/nap-it/vanetza-nap
 """
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -25,15 +26,16 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Readings, StatedId, read_part, stated_fix
+from anonymizer.codecs._fields import Readings, StatedId, coordinate, read_part, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint, short_id
 from anonymizer.codecs.paths import JsonPath, PathReader
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
 _Number: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float
-_UNAVAILABLE_E7 = {900_000_001, 1_800_000_001}
-_UNAVAILABLE_DEG = {90.0000001, 180.0000001}
+_Stated: TypeAlias = _Number | str
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_UNAVAILABLE = {None, 900_000_001, 1_800_000_001, 90.0000001, 180.0000001}
 _ROADSIDE = 15
 _MS_FROM = 1e11
 """Times from here on are in milliseconds."""
@@ -81,12 +83,12 @@ _FORMS = [
     _named("", "stationId"),
 ]
 _N_SHARED = 5
-_NUMBER: Decoder[_Number] = Decoder(_Number)
+_NUMBER: Decoder[_Stated] = Decoder(_Stated)
 
 
 def _wanted() -> list[tuple[JsonPath | None, Any]]:
     paths: list[tuple[str, Any]] = [
-        ("timestamp", _Number),
+        ("timestamp", _Stated),
         ("type", Raw),
         ("message_type", Raw),
         ("fields.denm", Raw),
@@ -94,8 +96,8 @@ def _wanted() -> list[tuple[JsonPath | None, Any]]:
     ]
     for form in _FORMS:
         other = form.station.replace("stationId", "stationID")
-        paths += [(form.station, StatedId), (other, StatedId), (form.kind, _Number)]
-        paths += [(f"{form.place}.latitude", _Number), (f"{form.place}.longitude", _Number)]
+        paths += [(form.station, StatedId), (other, StatedId), (form.kind, _Stated)]
+        paths += [(f"{form.place}.latitude", _Stated), (f"{form.place}.longitude", _Stated)]
         paths += [(path, Raw) for path in (*form.speed, *form.heading)]
     return [(JsonPath.of(path), kind) for path, kind in paths]
 
@@ -118,26 +120,44 @@ def _fix_of(values: Sequence[Any]) -> Fix | Outcome:
         station, other, station_type, lat, lon, *motion = values[first : first + _N_OF_FORM]
         if lat is UNSET or lon is UNSET:
             continue
-        if station_type == _ROADSIDE:
-            return Outcome.INVALID__NOT_A_POSITION
-        if lat is None or lon is None:
-            return Outcome.INVALID__NO_FIX
-        if {lat, lon} & (_UNAVAILABLE_E7 | _UNAVAILABLE_DEG):
-            return Outcome.INVALID__NO_FIX
         device = other if station is UNSET else station
-        time = None if stamp is UNSET or stamp is None else float(stamp)
-        return stated_fix(
-            _scaled(lat, 1e7),
-            _scaled(lon, 1e7),
-            time=time / 1000 if time is not None and time >= _MS_FROM else time,
-            device=None if device is UNSET else device,
-            readings=_readings_of(motion),
-        )
+        if _number_of(station_type) == _ROADSIDE:
+            return Outcome.INVALID__NOT_A_POSITION
+        return _stated(lat, lon, stamp, None if device is UNSET else device, _readings_of(motion))
     return Outcome.INVALID__SCHEMA
+
+
+def _stated(
+    lat: Any,  # noqa: ANN401  as decoded
+    lon: Any,  # noqa: ANN401  likewise
+    stamp: Any,  # noqa: ANN401  likewise
+    device: StatedId,
+    readings: Readings,
+) -> Fix | Outcome:
+    lat, lon, stamp = (_number_of(each) for each in (lat, lon, stamp))
+    if any(isinstance(each, Outcome) for each in (lat, lon, stamp)):
+        return Outcome.INVALID__SCHEMA
+    if {lat, lon} & _UNAVAILABLE:
+        return Outcome.INVALID__NO_FIX
+    time = None if stamp is UNSET or stamp is None else float(stamp)
+    return stated_fix(
+        _scaled(lat, 1e7),
+        _scaled(lon, 1e7),
+        time=time / 1000 if time is not None and time >= _MS_FROM else time,
+        device=device,
+        readings=readings,
+    )
 
 
 def _is_cam(kind: Any) -> bool:  # noqa: ANN401  a part of a message, or UNSET
     return kind is UNSET or bytes(kind) == b'"cam"'
+
+
+def _number_of(stated: Any) -> Any:  # noqa: ANN401  as decoded
+    """Return the number that a text spells, of its own type; see `coordinate`."""
+    if not isinstance(stated, str):
+        return stated
+    return int(stated) if _INTEGER.fullmatch(stated) else coordinate(stated)
 
 
 def _scaled(stated: _Number, per_unit: float) -> float:
@@ -151,8 +171,8 @@ def _readings_of(motion: Sequence[Any]) -> Readings:
         ("heading_deg", motion[2:], 10.0, 360.0),
     ):
         for part in parts:
-            stated = Outcome.INVALID__EMPTY if part is UNSET else read_part(_NUMBER, part)
-            if isinstance(stated, Outcome):
+            stated = None if part is UNSET else _number_of(read_part(_NUMBER, part))
+            if stated is None or isinstance(stated, Outcome):
                 continue
             value = _scaled(stated, per_unit)
             if 0.0 <= value < limit:

@@ -23,7 +23,7 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
     UNSTATED,
-    Digits,
+    Number,
     Stated,
     StatedId,
     measured,
@@ -36,12 +36,10 @@ from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
-_Time = float | Digits
-
 
 class _Position(Stated):
-    latitude: float | None
-    longitude: float | None
+    latitude: Number | None
+    longitude: Number | None
     speed: Raw = UNSTATED
     bearing: Raw = UNSTATED
 
@@ -53,7 +51,7 @@ class _Descriptor(Stated):
 class _Vehicle(Stated):
     position: _Position | None = None
     vehicle: _Descriptor | None = None
-    timestamp: _Time | None = None
+    timestamp: Number | None = None
 
 
 class _Entity(Stated):
@@ -64,7 +62,7 @@ class _Entity(Stated):
 
 
 class _Header(Stated):
-    timestamp: _Time | None = None
+    timestamp: Number | None = None
 
 
 class _Feed(Stated):
@@ -114,16 +112,12 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
     return stated_fix(
         position.latitude,
         position.longitude,
-        time=_seconds(vehicle.timestamp),
+        time=vehicle.timestamp,
         device=(vehicle.vehicle.id if vehicle.vehicle else None) or entity.id,
         readings=measured(
             ("speed_mps", position.speed, 1.0), ("heading_deg", position.bearing, 1.0)
         ),
     )
-
-
-def _seconds(stated: float | str | None) -> float | None:
-    return float(stated) if stated else None
 
 
 def encode(point: CoarsePoint) -> bytes:

@@ -19,6 +19,7 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
     UNSTATED,
+    Number,
     Stated,
     StatedId,
     device_id,
@@ -31,11 +32,11 @@ from anonymizer.domain.outcomes import Outcome
 
 
 class _Event(Stated):
-    lat: float | None = None
-    lon: float | None = field(name="long", default=None)
+    lat: Number | None = None
+    lon: Number | None = field(name="long", default=None)
     loc: str | None = None
-    tst: str | None = None
-    tsi: float | None = None
+    tst: Number | None = None
+    tsi: Number | None = None
     oper: StatedId = None
     veh: StatedId = None
     spd: Raw = UNSTATED

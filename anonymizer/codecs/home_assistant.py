@@ -1,7 +1,7 @@
 """Home Assistant's `mqtt_json` device tracker: `{"latitude", "longitude", "gps_accuracy", ...}`.
 
 The payload states neither time nor device; the topic identifies the device. Home Assistant
-itself also accepts numbers written as text. No known sender writes them, and they are refused.
+itself also accepts numbers written as text, and states `unknown` where there is none.
 
 Readings: `battery_percent` (`battery_level`), `accuracy_m` (`gps_accuracy`).
 
@@ -14,15 +14,15 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import UNSTATED, Stated, measured, read, stated_fix
+from anonymizer.codecs._fields import UNSTATED, Number, Stated, measured, read, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
 
 class _Tracker(Stated):
-    latitude: float | None
-    longitude: float | None
+    latitude: Number | None
+    longitude: Number | None
     battery_level: Raw = UNSTATED
     gps_accuracy: Raw = UNSTATED
 

@@ -31,9 +31,11 @@ class Role(IntEnum):
     KIND = 6
     """Text; the message is a position if it is that of the layout."""
     READINGS = 7
-    """An object of numbers under their own names."""
+    """An object of numbers under their own names, of which `Member.reading` is the accuracy."""
     READING = 8
     """A number that is never below 0, see `codecs._fields.measured`."""
+    ACCURACY = 9
+    """The same for metres; below 0 there is no fix."""
 
 
 class Member(NamedTuple):
@@ -79,8 +81,8 @@ _NATIVE = Layout(
         "lon": Member(Role.LON),
         "ts": Member(Role.TIME),
         "device": Member(Role.DEVICE_OR_NUMBER),
-        "readings": Member(Role.READINGS),
-        "accuracy_m": Member(Role.READING, "accuracy_m"),
+        "readings": Member(Role.READINGS, "accuracy_m"),
+        "accuracy_m": Member(Role.ACCURACY, "accuracy_m"),
     },
     many=True,
 )
@@ -98,7 +100,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
                 "vel": Member(Role.READING, "speed_mps", MPS_PER_KMH),
                 "cog": Member(Role.READING, "heading_deg"),
                 "batt": Member(Role.READING, "battery_percent"),
-                "acc": Member(Role.READING, "accuracy_m"),
+                "acc": Member(Role.ACCURACY, "accuracy_m"),
             },
             kind="location",
         ),
@@ -107,7 +109,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
                 "latitude": Member(Role.LAT),
                 "longitude": Member(Role.LON),
                 "battery_level": Member(Role.READING, "battery_percent"),
-                "gps_accuracy": Member(Role.READING, "accuracy_m"),
+                "gps_accuracy": Member(Role.ACCURACY, "accuracy_m"),
             }
         ),
     }

@@ -21,12 +21,14 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import (
     MPS_PER_KMH,
     UNSTATED,
+    Digits,
     Int32,
+    Number,
     Readings,
     Stated,
     StatedId,
     measured,
-    number,
+    number_or_text,
     read,
     read_part,
     stated_fix,
@@ -45,13 +47,13 @@ class _Packet(Stated):
     type: str
     payload: Raw = Raw(b"null")
     node: StatedId = field(name="from", default=None)
-    timestamp: float | None = None
+    timestamp: Number | None = None
 
 
 class _Position(Stated):
-    latitude_i: Int32 | None
-    longitude_i: Int32 | None
-    time: float | None = None
+    latitude_i: Int32 | Digits | None
+    longitude_i: Int32 | Digits | None
+    time: Number | None = None
     ground_speed: Raw = UNSTATED
     precision_bits: Raw = UNSTATED
 
@@ -77,18 +79,22 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         return [Outcome.INVALID__NO_FIX]
     return [
         stated_fix(
-            position.latitude_i / 1e7,
-            position.longitude_i / 1e7,
-            time=position.time or packet.timestamp or None,
+            int(position.latitude_i) / 1e7,
+            int(position.longitude_i) / 1e7,
+            time=packet.timestamp if _is_unset(position.time) else position.time,
             device=packet.node,
             readings=_readings_of(position),
         )
     ]
 
 
+def _is_unset(time: Number | None) -> bool:
+    return not time or time == "0"
+
+
 def _readings_of(position: _Position) -> Readings:
     readings = measured(("speed_mps", position.ground_speed, MPS_PER_KMH))
-    bits = number(position.precision_bits)
+    bits = number_or_text(position.precision_bits)
     if bits is None or not 0 < bits <= _ALL_BITS:
         return readings
     # The bits that do not hold are those of a square around the position.

@@ -1,7 +1,7 @@
 """The native format in MessagePack: the same members, or an array of such maps.
 
-`lat`, `lon` and `ts` are floats or integers, `device` text or an integer, `accuracy_m` a number,
-`readings` a map of numbers by name. Other members are ignored. About 0.6 µs a position.
+`lat`, `lon` and `ts` are floats, integers or their text, `device` text or an integer, `accuracy_m`
+a number, `readings` a map of numbers by name. Other members are ignored. About 0.6 µs a position.
 
 Source: https://github.com/msgpack/msgpack/blob/master/spec.md
 """
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.msgpack import Decoder
 
-from anonymizer.codecs._fields import UNSTATED, Stated, StatedId, stated_fix, too_many
+from anonymizer.codecs._fields import UNSTATED, Number, Stated, StatedId, stated_fix, too_many
 from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.codecs.mending import unreadable
 from anonymizer.codecs.native import record_of
@@ -27,9 +27,9 @@ _LEAST_BYTES = 11
 
 
 class _Record(Stated):
-    lat: float | None
-    lon: float | None
-    ts: float | None = None
+    lat: Number | None
+    lon: Number | None
+    ts: Number | None = None
     device: StatedId = None
     accuracy_m: Raw = UNSTATED
     readings: Raw = UNSTATED
@@ -89,8 +89,7 @@ def _fix_of(record: _Record | Outcome) -> Fix | Outcome:
     readings = None if record.readings is UNSTATED else _readings_of(record.readings)
     if record.accuracy_m is not UNSTATED:
         accuracy_m = _number(record.accuracy_m)
-        stated = {"accuracy_m": accuracy_m if accuracy_m >= 0.0 else nan}
-        readings = stated | (readings or {})
+        readings = {"accuracy_m": accuracy_m} | (readings or {})
     return stated_fix(
         record.lat, record.lon, time=record.ts, device=record.device, readings=readings
     )

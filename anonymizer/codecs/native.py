@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from anonymizer.codecs._fields import (
     UNSTATED,
+    Number,
     Stated,
     StatedId,
     measured,
@@ -23,9 +24,9 @@ from anonymizer.domain.outcomes import Outcome
 
 
 class _Record(Stated):
-    lat: float | None
-    lon: float | None
-    ts: float | None = None
+    lat: Number | None
+    lon: Number | None
+    ts: Number | None = None
     device: StatedId = None
     accuracy_m: Raw = UNSTATED
     readings: Raw = UNSTATED

@@ -1,9 +1,14 @@
 """NGSI-LD entities with a location, such as FIWARE's Vehicle: key-values, normalized or concise.
 
 `location` is a GeoJSON Point (longitude first) or a GeoProperty whose value is one. A line or an
-area is not a position. Neither is an entity without a location, or a notification, which wraps
-entities. The time is the location's own `observedAt`, else `observationDateTime`. The device is
-the entity's `id`.
+area is not a position. Neither is an entity without a location. Of NGSI v2, `geo:point` (text,
+latitude first) and `geo:json` are read. A notification is read as the entities in its `data`, also
+inside the `body` of what NGSI-LD brokers send by MQTT.
+
+The time is the first of: the location's own `observedAt`, its metadata `TimeInstant` or
+`timestamp`, `observationDateTime`, `dateObserved`, `TimeInstant`, `timestamp`, the location's
+`modifiedAt`. When the entity was modified says nothing of its place. The device is the entity's
+`id`.
 
 Readings, as defined by FIWARE's Vehicle: `speed_mps` (`speed`, km/h), `heading_deg` (`heading`),
 `battery_percent` (`battery`, 0 to 1), either plain or as the value of a property. A property
@@ -12,6 +17,7 @@ whose unit (`unitCode`) is not the model's is left out.
 Source: https://github.com/smart-data-models/dataModel.Transportation, ETSI GS CIM 009
 """
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -21,15 +27,20 @@ from msgspec.json import Decoder
 from anonymizer.codecs._fields import (
     MPS_PER_KMH,
     UNSTATED,
+    Number,
     Readings,
     Stated,
     StatedId,
     measured,
     one_or_many,
+    read,
     read_part,
     stated_fix,
+    time_of,
+    too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint, iso8601
+from anonymizer.codecs.times import StatedInstant
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -41,9 +52,16 @@ class _Geometry(Stated):
     coordinates: Raw = UNSTATED
 
 
+class _Metadata(Stated):
+    time_instant: Raw = field(name="TimeInstant", default=UNSTATED)
+    timestamp: Raw = UNSTATED
+
+
 class _Location(_Geometry):
-    value: _Geometry | None = None
-    observed_at: str | None = field(name="observedAt", default=None)
+    value: _Geometry | str | None = None
+    observed_at: Number | None = field(name="observedAt", default=None)
+    modified_at: Raw = field(name="modifiedAt", default=UNSTATED)
+    metadata: _Metadata | None = None
 
 
 class _DateTime(Stated):
@@ -64,14 +82,28 @@ class _Entity(Stated):
     type: str | list[str]
     location: _Location | None = None
     observed: str | _When | None = field(name="observationDateTime", default=None)
+    date_observed: Raw = field(name="dateObserved", default=UNSTATED)
+    time_instant: Raw = field(name="TimeInstant", default=UNSTATED)
+    timestamp: Raw = UNSTATED
     speed: Raw = UNSTATED
     heading: Raw = UNSTATED
     battery: Raw = UNSTATED
     accuracy: Raw = UNSTATED
 
 
+class _Notification(Stated, rename="camel"):
+    type: Raw = UNSTATED
+    subscription_id: Raw = UNSTATED
+    data: list[Raw] | None = None
+    body: "_Notification | None" = None
+
+
 _PROPERTY = Decoder(_Property)
-_POINT = Decoder(Annotated[list[float | None], Meta(min_length=2, max_length=3)] | None)
+_ENTITY = Decoder(_Entity)
+_NOTIFICATION = Decoder(_Notification)
+_TIME: Decoder[str | float | _When] = Decoder(str | float | _When)
+_LEAST_BYTES = len('{"location":{"coordinates":[1,2]}},')
+_POINT = Decoder(Annotated[list[Number | None], Meta(min_length=2, max_length=3)] | None)
 
 
 def _fix_of(entity: _Entity) -> Fix | Outcome:
@@ -79,6 +111,8 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
     if location is None:
         return Outcome.INVALID__NOT_A_POSITION
     geometry = location if location.value is None else location.value
+    if isinstance(geometry, str):
+        return _fix_at(entity, geometry.split(",") if location.type == "geo:point" else ())
     if geometry.type in {None, "GeoProperty"}:  # empty, or a property without a value
         return Outcome.INVALID__SCHEMA
     if geometry.type != "Point":
@@ -86,14 +120,39 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
     if geometry.coordinates is UNSTATED:
         return Outcome.INVALID__SCHEMA
     point = read_part(_POINT, geometry.coordinates) or Outcome.INVALID__NO_FIX
-    if isinstance(point, Outcome):
-        return point
-    time = location.observed_at
-    if time is None:
-        time = _text_of(entity.observed)
-    return stated_fix(
-        point[1], point[0], time=time, device=entity.id, readings=_readings_of(entity)
-    )
+    return point if isinstance(point, Outcome) else _fix_at(entity, (point[1], point[0]))
+
+
+def _fix_at(entity: _Entity, place: Sequence[Number | None]) -> Fix | Outcome:
+    if len(place) != 2:
+        return Outcome.INVALID__SCHEMA
+    readings = _readings_of(entity)
+    return stated_fix(*place, time=_time_of(entity), device=entity.id, readings=readings)
+
+
+def _time_of(entity: _Entity) -> Number | StatedInstant | None:
+    location = entity.location or _Location()
+    if location.observed_at is not None:
+        return location.observed_at
+    metadata = location.metadata
+    near = () if metadata is None else (metadata.time_instant, metadata.timestamp)
+    text = _text_of(entity.observed)
+    far = () if text else (entity.date_observed, entity.time_instant, entity.timestamp)
+    last = () if text else (location.modified_at,)
+    for part in near + far + last:
+        if part is not UNSTATED and (time := _time_in(part)) is not None:
+            return time
+    return text
+
+
+def _time_in(part: Raw) -> StatedInstant | float | None:
+    """Return the time that a text, a number or a property states; None if it is a period."""
+    stated = read_part(_TIME, part)
+    if isinstance(stated, Outcome):
+        return None
+    plain = _text_of(stated) if isinstance(stated, _When) else stated
+    found = None if plain is None else time_of(plain)
+    return None if isinstance(found, Outcome) else found
 
 
 def _readings_of(entity: _Entity) -> Readings:
@@ -132,7 +191,33 @@ def _text_of(when: str | _When | None) -> str | None:
     return when
 
 
-decode = one_or_many(_Entity, _fix_of, least=len('{"location":{"coordinates":[1,2]}},'))
+_decode_entities = one_or_many(_Entity, _fix_of, least=_LEAST_BYTES)
+
+
+def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+    """Decode an entity, an array of them, or a notification of some."""
+    found = _decode_entities(payload)
+    if len(found) > 1 or isinstance(found[0], Fix) or found[0] not in _MAY_NOTIFY:
+        return found
+    message = read(_NOTIFICATION, payload)
+    if isinstance(message, Outcome):
+        return found
+    notification = message.body or message
+    is_one = notification.subscription_id is not UNSTATED or notification.type == _IS_NOTIFICATION
+    if not (is_one and notification.data):
+        return found
+    if too_many(len(notification.data), len(payload), least=_LEAST_BYTES):
+        return [Outcome.INVALID__SCHEMA]
+    return [_fix_of_part(part) for part in notification.data]
+
+
+def _fix_of_part(part: Raw) -> Fix | Outcome:
+    entity = read_part(_ENTITY, part)
+    return entity if isinstance(entity, Outcome) else _fix_of(entity)
+
+
+_MAY_NOTIFY = frozenset({Outcome.INVALID__SCHEMA, Outcome.INVALID__NOT_A_POSITION})
+_IS_NOTIFICATION = Raw(b'"Notification"')
 
 
 def encode(point: CoarsePoint) -> bytes:

@@ -26,6 +26,7 @@ from anonymizer.codecs._fields import (
     MPS_PER_KMH,
     UNSTATED,
     Codec,
+    Number,
     Readings,
     Stated,
     StatedId,
@@ -47,9 +48,9 @@ class _Kind(Stated):
 
 
 class _Location(_Kind):
-    lat: float | None
-    lon: float | None
-    tst: float | None = None
+    lat: Number | None
+    lon: Number | None
+    tst: Number | None = None
     topic: StatedId = None
     vel: Raw = UNSTATED
     cog: Raw = UNSTATED

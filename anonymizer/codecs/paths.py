@@ -17,6 +17,8 @@ Conditions: TypeAlias = Mapping["JsonPath", Sequence[Scalar]]
 """The values that a field may have for a message to be selected, by the path of the field."""
 
 _WHOLE_MESSAGE = "$"
+_OF_TEXTS = (Raw, Any, float | str, str)
+"""Types of values that may be parts of a text."""
 _MOST_PLACES = 1000
 _NOWHERE = "nowhere"
 """Field of a slot without a path."""
@@ -168,14 +170,21 @@ class _Leaf(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """An object or array on the way to wanted values, as a struct with the fields that lead on."""
+    """An object or array on the way to wanted values, as a struct with the fields that lead on.
+
+    An array may also be a text with commas: `texts` are place and slot of the values that texts can
+    be, and whether it takes them raw. None of an object.
+    """
 
     kind: Any
     slots: list[int]
     leaves: Sequence[tuple[str, int]]
     children: Sequence[tuple[str, "_Node"]]
+    texts: Sequence[tuple[int, int, bool]]
 
     def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  a struct
+        if isinstance(value, str):
+            return self._fill_from(value, values)
         for field, slot in self.leaves:  # inlined, because most payloads have nothing else
             part = getattr(value, field)
             if part is not UNSET:
@@ -190,6 +199,14 @@ class _Parts(NamedTuple):
             elif (wrong := child.fill(part, values)) is not None:
                 return wrong
         return None
+
+    def _fill_from(self, text: str, values: list[Any]) -> None:
+        """Take the parts of a text with commas, as trackers write a pair of coordinates."""
+        parts = [part.strip() for part in text.split(",", _MOST_PLACES)]
+        for place, slot, is_raw in self.texts:
+            if place < len(parts):
+                part = parts[place]
+                values[slot] = Raw(msgspec.json.encode(part)) if is_raw else part
 
 
 class _Searched(NamedTuple):
@@ -293,7 +310,17 @@ def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
     leaves = [
         (name, slot) for name, child in fields if isinstance(child, _Leaf) for slot in child.slots
     ]
-    return _Parts(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
+    below = [each for each in fields if not isinstance(each[1], _Leaf)]
+    return _Parts(kind, slots, leaves, below, _texts_of(children) if kinds == {int} else ())
+
+
+def _texts_of(children: Sequence[tuple[Step, _Node]]) -> list[tuple[int, int, bool]]:
+    return [
+        (place, slot, child.kind is Raw)
+        for place, child in children
+        if isinstance(place, int) and isinstance(child, _Leaf) and child.kind in _OF_TEXTS
+        for slot in child.slots
+    ]
 
 
 def _field(key: Step, i: int) -> str:
@@ -304,7 +331,7 @@ def _field(key: Step, i: int) -> str:
 def _struct_of_object(children: Sequence[tuple[Step, _Node]]) -> Any:  # noqa: ANN401  a type
     names = {_field(key, i): str(key) for i, (key, _) in enumerate(children)}
     fields = [
-        (name, _or_null(child.kind) | UnsetType, UNSET)
+        (name, _kind_of(child) | UnsetType, UNSET)
         for name, (_, child) in zip(names, children, strict=True)
     ]
     return _struct(fields, rename=names)
@@ -312,7 +339,7 @@ def _struct_of_object(children: Sequence[tuple[Step, _Node]]) -> Any:  # noqa: A
 
 def _struct_of_array(children: Sequence[tuple[Step, _Node]]) -> Any:  # noqa: ANN401  a type
     """Return a struct whose fields are the first places of an array, as far as one is wanted."""
-    kind_of = {int(str(place)): _or_null(child.kind) | UnsetType for place, child in children}
+    kind_of = {int(str(place)): _kind_of(child) | UnsetType for place, child in children}
     last = max(kind_of)
     if last >= _MOST_PLACES:
         raise ValueError(f"a place in an array must be below {_MOST_PLACES:,}")
@@ -335,7 +362,9 @@ def _searched(children: Mapping[ArraySearch, _Node], slots: list[int]) -> _Searc
     return _Searched(Raw, slots, Decoder(kind), list(names.items()), found)
 
 
-def _or_null(kind: Any) -> Any:  # noqa: ANN401  a type
+def _kind_of(node: _Node) -> Any:  # noqa: ANN401  a type
+    """Return the type of what is there: null is always allowed, a text where it can be an array."""
+    kind = node.kind | str if isinstance(node, _Parts) and node.texts else node.kind
     return kind if kind in {Raw, Any} else kind | None
 
 

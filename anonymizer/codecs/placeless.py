@@ -15,6 +15,7 @@ from anonymizer.codecs import ttn
 from anonymizer.codecs._fields import (
     UNSTATED,
     Codec,
+    Number,
     Stated,
     StatedId,
     device_id,
@@ -22,8 +23,8 @@ from anonymizer.codecs._fields import (
     number,
     numbers_in,
     read,
+    time_of,
 )
-from anonymizer.codecs.times import in_seconds
 from anonymizer.domain.fixes import Fix, usable
 from anonymizer.domain.outcomes import Outcome
 
@@ -35,11 +36,11 @@ _NOT_READINGS = frozenset({"ts", "device", "lat", "lon", "readings"})
 
 
 class _Record(Stated):
-    ts: float | None = None
+    ts: Number | None = None
     device: StatedId = None
     readings: Raw = UNSTATED
-    lat: float | None = None
-    lon: float | None = None
+    lat: Number | None = None
+    lon: Number | None = None
 
 
 _RECORD = Decoder(_Record)
@@ -87,14 +88,15 @@ def _uplink_alone(payload: bytes) -> Fix | None:
 
 
 def _fix_without_place(
-    ts: float | None, device: StatedId, readings: Mapping[str, float]
+    ts: Number | None, device: StatedId, readings: Mapping[str, float]
 ) -> Fix | None:
     """Return the fix, or None if there is nothing to publish of it, or no sound time."""
-    when = None if ts is None else in_seconds(ts)
+    when = None if ts is None else time_of(ts)
     numbers, lost = usable(dict(readings))
     if isinstance(when, Outcome) or numbers is None:
         return None
-    return Fix(nan, nan, when, device_id(device), numbers, unusable=lost)
+    ts, zoneless = when if isinstance(when, tuple) else (when, False)
+    return Fix(nan, nan, ts, device_id(device), numbers, zoneless, lost)
 
 
 _READERS: dict[str, Callable[[bytes], Fix | None]] = {"ttn": _uplink_alone}

@@ -31,7 +31,7 @@ from anonymizer.codecs._fields import (
     UNSTATED,
     Stated,
     is_stated,
-    number,
+    number_or_text,
     read,
     stated_fix,
     too_many,
@@ -135,7 +135,7 @@ def _joined(pack: Sequence[_Record]) -> dict[tuple[str, float], _Said]:
         said = found.get(key)
         if said is None:
             said = found[key] = _Said()
-        value = number(record.v) + base_value
+        value = number_or_text(record.v) + base_value
         what = _quantity(end, record.u or base_unit)
         take = said.coordinate if what in _PLACE else said.reading
         take(what, record.v, value)

@@ -3,8 +3,9 @@
 A position stands alone (the API returns an array of them) or is forwarded as
 `{"position": {...}, "device": {...}}`. The API writes `fixTime`; the database writes `fixtime`,
 and `valid` as 0 or 1. `valid` false and `outdated` true (the last known position, repeated) mean
-that there is no fix. The device is the tracker's `uniqueId`, else the server's own `deviceId`. A
-forwarded event repeats the position where it happened and is not a new one.
+that there is no fix, as do attributes (`fix_signs`). The device is the tracker's `uniqueId`, else
+the server's own `deviceId`. A forwarded event repeats the position where it happened and is not a
+new one.
 
 Readings: `speed_mps` (`speed`, knots), `heading_deg` (`course`), `accuracy_m` (`accuracy`; 0 is
 unknown), and the numbers in `attributes` under their own names in snake case, with `batteryLevel`
@@ -13,6 +14,7 @@ as `battery_percent`.
 Source: https://www.traccar.org/api-reference/, https://www.traccar.org/forward/
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -21,6 +23,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from anonymizer.codecs._fields import (
     MPS_PER_KNOT,
     UNSTATED,
+    Number,
     Readings,
     Stated,
     StatedId,
@@ -31,6 +34,7 @@ from anonymizer.codecs._fields import (
     stated_fix,
 )
 from anonymizer.codecs.coarse import CoarsePoint, iso8601, message_id, short_id
+from anonymizer.codecs.fix_signs import says_no_fix
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -38,10 +42,10 @@ _Flag = bool | Annotated[int, Meta(ge=0, le=1)]
 
 
 class _Position(Stated, rename="camel"):
-    latitude: float | UnsetType | None = UNSET
-    longitude: float | UnsetType | None = UNSET
-    fix_time: float | str | None = None
-    fixtime: float | str | None = None
+    latitude: Number | UnsetType | None = UNSET
+    longitude: Number | UnsetType | None = UNSET
+    fix_time: Number | None = None
+    fixtime: Number | None = None
     valid: _Flag = True
     outdated: _Flag = False
     device_id: StatedId = None
@@ -75,20 +79,22 @@ def _fix_of(message: _Message) -> Fix | Outcome:
     else:
         device = at.deviceid if at.device_id is None else at.device_id
     time = at.fixtime if at.fix_time is None else at.fix_time
-    return stated_fix(
-        at.latitude, at.longitude, time=time, device=device, readings=_readings_of(at)
-    )
+    attributes = {} if at.attributes is UNSTATED else parts_in(at.attributes)
+    if says_no_fix(attributes):
+        return Outcome.INVALID__NO_FIX
+    readings = _readings_of(at, attributes)
+    return stated_fix(at.latitude, at.longitude, time=time, device=device, readings=readings)
 
 
-def _readings_of(at: _Position) -> Readings:
+def _readings_of(at: _Position, attributes: Mapping[str, Raw]) -> Readings:
     own = measured(
         ("speed_mps", at.speed, MPS_PER_KNOT),
         ("heading_deg", at.course, 1.0),
         ("accuracy_m", at.accuracy, 1.0),
     )
-    if at.attributes is UNSTATED:
+    if not attributes:
         return own
-    readings = named_numbers(parts_in(at.attributes))
+    readings = named_numbers(attributes)
     level = readings.pop("battery_level", None)
     if level is not None:
         readings["battery_percent"] = level

@@ -6,8 +6,8 @@ is the position of a gateway. `uplink_message.locations` is the position that th
 stored, from an earlier uplink or from the device's registration, and is ignored.
 
 The device is `device_id`, which is unique within its application; a login sees one application.
-The time is when the network server received the uplink, which at the speed of radio is when it
-was sent.
+The time is that of the fix where the payload states it, else when the network server received
+the uplink. What says that there is no fix, and which names a time of the fix has, see `fix_signs`.
 
 Readings: the numbers of `decoded_payload`, such as `temperature`, `humidity` or `co2`, under
 their own names in snake case, and `accuracy` as `accuracy_m`, too, as TTN Mapper has it. Only the
@@ -16,12 +16,14 @@ payload formatter knows the other units.
 Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Raw
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import (
+    Number,
     Stated,
     StatedId,
     named_numbers,
@@ -29,7 +31,8 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
-from anonymizer.codecs.times import unix_s
+from anonymizer.codecs.fix_signs import says_no_fix, time_of_fix
+from anonymizer.codecs.times import StatedInstant, unix_s
 from anonymizer.domain.fixes import ACCURACY, Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -42,6 +45,14 @@ _SPELLINGS = (
     ("Latitude", "Longitude"),
 )
 _COORDINATES = frozenset(key for pair in _SPELLINGS for key in pair)
+
+
+class _Place(NamedTuple):
+    """Stated coordinates, and the members around them, the nearest last."""
+
+    lat: Number
+    lon: Number
+    around: tuple[Mapping[str, Raw], ...]
 
 
 class _DeviceIds(Stated):
@@ -62,7 +73,7 @@ class _Message(Stated):
 
 _MESSAGE = Decoder(_Message)
 _OBJECT = Decoder(dict[str, Raw])
-_NUMBER: Decoder[float | None] = Decoder(float | None)
+_NUMBER: Decoder[Number | None] = Decoder(float | str | None)
 
 
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:
@@ -78,7 +89,7 @@ def readings_of(payload: bytes) -> tuple[float | None, StatedId, dict[str, float
         return None
     ids, uplink = message.end_device_ids, message.uplink_message
     decoded = uplink.decoded_payload or {}
-    if _position_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
+    if _place_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
         return None
     time = message.received_at if uplink.received_at is None else uplink.received_at
     device = None if ids is None else ids.device_id
@@ -92,44 +103,49 @@ def _fix_of(message: _Message) -> Fix | Outcome:
         return Outcome.INVALID__SCHEMA if ids is None else Outcome.INVALID__NOT_A_POSITION
     if message.simulated or uplink.decoded_payload is None:
         return Outcome.INVALID__NOT_A_POSITION
-    position = _position_in(uplink.decoded_payload)
-    if isinstance(position, Outcome):
-        return position
-    time = message.received_at if uplink.received_at is None else uplink.received_at
+    place = _place_in(uplink.decoded_payload)
+    if isinstance(place, Outcome):
+        return place
+    if any(map(says_no_fix, place.around)):
+        return Outcome.INVALID__NO_FIX
+    time: str | StatedInstant | None = uplink.received_at or message.received_at
+    for members in place.around:
+        time = time_of_fix(members) or time
     sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
     readings = named_numbers(sensed)
     if "accuracy" in readings:
         readings.setdefault(ACCURACY, readings["accuracy"])
     return stated_fix(
-        *position,
+        place.lat,
+        place.lon,
         time=time,
         device=None if ids is None else ids.device_id,
         readings=readings or None,
     )
 
 
-def _position_in(decoded: dict[str, Raw]) -> tuple[float, float] | Outcome:
-    position = _pair_in(decoded)
-    if position is not None:
-        return position
+def _place_in(decoded: dict[str, Raw]) -> _Place | Outcome:
+    pair = _pair_in(decoded)
+    if pair is not None:
+        return pair if isinstance(pair, Outcome) else _Place(*pair, (decoded,))
     for key, part in decoded.items():
         if key.startswith("gps_"):
             channel = read_part(_OBJECT, part)
             if isinstance(channel, Outcome):
                 return channel
-            position = _pair_in(channel)
-            return Outcome.INVALID__SCHEMA if position is None else position
+            pair = _pair_in(channel) or Outcome.INVALID__SCHEMA
+            return pair if isinstance(pair, Outcome) else _Place(*pair, (decoded, channel))
     return Outcome.INVALID__NOT_A_POSITION
 
 
-def _pair_in(fields: dict[str, Raw]) -> tuple[float, float] | Outcome | None:
+def _pair_in(fields: dict[str, Raw]) -> tuple[Number, Number] | Outcome | None:
     for lat_key, lon_key in _SPELLINGS:
         if lat_key in fields and lon_key in fields:
             return _position_of(fields[lat_key], fields[lon_key])
     return None if _COORDINATES.isdisjoint(fields) else Outcome.INVALID__SCHEMA
 
 
-def _position_of(lat_part: Raw, lon_part: Raw) -> tuple[float, float] | Outcome:
+def _position_of(lat_part: Raw, lon_part: Raw) -> tuple[Number, Number] | Outcome:
     lat, lon = read_part(_NUMBER, lat_part), read_part(_NUMBER, lon_part)
     if isinstance(lat, Outcome) or isinstance(lon, Outcome):
         return Outcome.INVALID__SCHEMA

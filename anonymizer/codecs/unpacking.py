@@ -33,6 +33,7 @@ _MANY_ITEMS, _BYTES_OF_ITEM = 3500, 100
 _FLOATS = {25: (">e", 2), 26: (">f", 4), 27: (">d", 8)}
 _SIMPLE = {20: False, 21: True, 22: None, 23: None}
 _BREAK = 31
+_DECIMAL, _MOST_EXPONENT = 4, 300
 _UINT, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _OTHER = range(8)
 
 
@@ -141,8 +142,8 @@ class _Cbor:
     def item(self, at: int, depth: int) -> tuple[Any, int]:
         """Return the item at a place, and where it ends.
 
-        Tags are ignored: what they say of a time or a number is stated by the input. Numbers that
-        are not finite are null, as in JSON.
+        Tags are ignored, but that of decimal fractions: what others say of a time or a number is
+        stated by the input. Numbers that are not finite are null, as in JSON.
         """
         if depth > _MOST_DEPTH:
             raise _UnpackingError(Outcome.INVALID__MALFORMED)
@@ -153,7 +154,9 @@ class _Cbor:
         if kind == _OTHER:
             return self._other(size, at)
         if kind == _TAG:
-            return self.item(self._number(size, at)[1], depth + 1)
+            tag, at = self._number(size, at)
+            found, at = self.item(at, depth + 1)
+            return (_decimal(found) if tag == _DECIMAL else found), at
         if kind in {_UINT, _NEGATIVE}:
             number, at = self._number(size, at)
             return (number if kind == _UINT else -1 - number), at
@@ -225,6 +228,15 @@ class _Cbor:
 
     def _is_break(self, at: int) -> bool:
         return self._head(at)[:2] == (_OTHER, _BREAK)
+
+
+def _decimal(found: object) -> object:
+    """Return the number of an exponent and a mantissa (section 3.4.4), null where there is none."""
+    match found:
+        case [int(exponent), int(mantissa)] if abs(exponent) <= _MOST_EXPONENT:
+            return float(f"{mantissa:d}e{exponent:d}")  # of flags, too
+        case _:
+            return None
 
 
 def _text_of_key(key: object) -> str:

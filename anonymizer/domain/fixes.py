@@ -65,13 +65,16 @@ def checked_fix(
 ) -> Fix | Outcome:
     """Return the fix, or the reason why its coordinates are invalid.
 
-    Readings that are NaN are unusable. The time is checked later, against the gateway's clock.
+    Readings that are NaN are unusable. A negative accuracy marks a position that is not valid (as
+    iOS states it), and so there is no fix. The time is checked later, against the gateway's clock.
     """
     # `check_coordinates` for one position, inlined: calls would cost a tenth of decoding.
     if not (-90.0 <= lat <= 90.0 and -180.0 <= lon <= 180.0):
         return outside(lat, lon)
     if lat == 0.0 and lon == 0.0:
         return Outcome.INVALID__NULL_ISLAND
+    if readings and readings.get(ACCURACY, 0.0) < 0.0:
+        return Outcome.INVALID__NO_FIX
     readings, lost = usable(readings)
     return Fix(lat, lon, ts, device, readings, zoneless, lost)
 

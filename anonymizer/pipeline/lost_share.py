@@ -11,7 +11,8 @@ LIMITS: Mapping[Outcome, str] = {
     ),
     Outcome.SUPPRESSED__INACCURATE: "positions are less accurate than max_accuracy_m of the input",
     Outcome.SUPPRESSED__AGE_UNKNOWN: (
-        "positions repeat their place without a time of their own: pass on when each was measured"
+        "positions repeat their place without a time of their own, or with one that several share:"
+        " pass on when each was measured"
     ),
 }
 """What to look at if a share of an input has this outcome."""

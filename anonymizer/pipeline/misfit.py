@@ -55,8 +55,8 @@ CAUSES: Mapping[Outcome, str] = {
         "devices seem to be faster than inputs.max_speed_mps, or several share an id"
     ),
     Outcome.SUPPRESSED__AGE_UNKNOWN: (
-        "positions state no time of their own and repeat their place: whoever collects them should"
-        " pass on when each was measured"
+        "positions repeat their place with no time of their own, or one that several devices of a"
+        " message share: whoever collects them should pass on when each was measured"
     ),
     Outcome.SUPPRESSED__OFF_GRAPH: (
         "positions are not on the roads of network.source, or latitude and longitude are exchanged"

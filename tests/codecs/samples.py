@@ -38,6 +38,30 @@ class Sample(NamedTuple):
         return json.dumps(self.message).encode()
 
 
+LOST: list[dict[str, Any]] = [
+    {"fix": False}, {"gpsFix": 0}, {"GPS_valid": "false"}, {"fixFailed": True}, {"sats": 0},
+    {"satellites": "0"}, {"hdop": -1}, {"hdop": "99.99"}, {"fix": "no fix"}, {"fixMode": 1},
+]  # fmt: skip
+"""What devices say beside a place when their receivers have none."""
+FOUND: list[tuple[dict[str, Any], dict[str, float] | None]] = [
+    ({"fix": True}, None),
+    ({"valid": 1}, {"valid": 1.0}),
+    ({"sats": 7}, {"sats": 7.0}),
+    ({"hdop": 0.8}, {"hdop": 0.8}),
+    ({"fixmode": 3}, {"fixmode": 3.0}),
+    ({"nofix": False}, None),
+    ({"fix": None}, None),
+    ({"status": 0}, {"status": 0.0}),
+]
+TIMES_OF_FIX: list[tuple[dict[str, Any], dict[str, float] | None]] = [
+    ({"time": "2026-02-10T08:00:00Z"}, None),
+    ({"time": "2026-02-10 08:00:00"}, None),
+    ({"gpsTime": "1770710400"}, None),
+    ({"ts": 1770710400000}, {"ts": 1770710400000.0}),
+    ({"time": "2026-02-10T09:00:00Z", "fixTime": "2026-02-10T08:00:00Z"}, None),
+]
+
+
 def _native() -> list[tuple[str, Any, list[Fix | Outcome]]]:
     at = {"lat": 1.5, "lon": -2}
     return [
@@ -63,11 +87,16 @@ def _native() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("flag as id", {**at, "device": True}, [Fix(1.5, -2.0)]),
         ("fraction as id", {**at, "device": 1.5}, [Fix(1.5, -2.0)]),
         ("endless id", {**at, "device": 10**30}, [Fix(1.5, -2.0)]),
-        ("text as latitude", {"lat": "1.5", "lon": 2}, [SCHEMA]),
+        ("word as latitude", {"lat": "north", "lon": 2}, [SCHEMA]),
+        ("no word", {"lat": "unknown", "lon": "None"}, [NO_FIX]),
+        ("negative accuracy", {**at, "accuracy_m": -1}, [NO_FIX]),
+        ("negative accuracy among readings", {**at, "readings": {"accuracy_m": -1}}, [NO_FIX]),
         ("flag as latitude", {"lat": True, "lon": 2}, [SCHEMA]),
         ("no longitude", {"lat": 1}, [SCHEMA]),
         ("null longitude", {"lat": 1, "lon": None}, [NO_FIX]),
-        ("text as time", {**at, "ts": "9"}, [SCHEMA]),
+        ("text as time", {**at, "ts": "9"}, [Fix(1.5, -2.0, 9.0)]),
+        ("iso time", {**at, "ts": "2026-02-10T08:00:00Z"}, [Fix(1.5, -2.0, 1770710400.0)]),
+        ("word as time", {**at, "ts": "noon"}, [SCHEMA]),
         ("a clock that was never set", {**at, "ts": 0}, [Fix(1.5, -2.0)]),
         ("milliseconds", {**at, "ts": 1800000000000}, [Outcome.INVALID__TIME_IN_MS]),
         ("beyond the pole", {"lat": 90.1, "lon": 0}, [OUT_OF_RANGE]),
@@ -105,7 +134,8 @@ def _owntracks() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("encrypted", {"_type": "encrypted", "data": "x"}, [ENCRYPTED]),
         ("other lat", {"_type": "cmd", "lat": "north"}, [NOT_A_POSITION]),
         ("half a location", {"_type": "location", "lat": 51.5}, [SCHEMA]),
-        ("text", {**at, "lat": "51.5"}, [SCHEMA]),
+        ("words", {**at, "lat": "north"}, [SCHEMA]),
+        ("negative accuracy", {**at, "acc": -1}, [NO_FIX]),
         ("no type", {"lat": 51.5, "lon": -0.25}, [SCHEMA]),
         ("null island", {**at, "lat": 0, "lon": 0}, [NULL_ISLAND]),
     ]  # fmt: skip
@@ -135,7 +165,7 @@ def _hfp() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("odometer", {"VP": {**at, "loc": "ODO"}}, [Fix(60.25, 24.5, 1709105879.634)]),
         ("no time at all", {"VP": {"lat": 60.25, "long": 24.5}}, [Fix(60.25, 24.5)]),
         ("not a time", {"VP": {**at, "tst": "yesterday"}}, [SCHEMA]),
-        ("text", {"VP": {**at, "lat": "60.25"}}, [SCHEMA]),
+        ("words", {"VP": {**at, "lat": "north"}}, [SCHEMA]),
         ("two events", {"VP": at, "DUE": at}, [SCHEMA]),
         ("no event", {}, [SCHEMA]),
         ("another format", {"_type": "location"}, [SCHEMA]),
@@ -159,6 +189,8 @@ def _traccar() -> list[tuple[str, Any, list[Fix | Outcome]]]:
             "battery_percent": 55.5, "fuel_consumption": 3.0, "speed_mps": 10 * 1852 / 3600,
             "pm2_5": 8.0, "heading_deg": 90.0,
         })]),
+        ("no satellites", {**at, "attributes": {"sat": 0}}, [NO_FIX]),
+        ("negative accuracy", {**at, "accuracy": -1}, [NO_FIX]),
         ("attributes alone", {**at, "attributes": {"co2": 400}}, [
             Fix(52.5, 13.5, 1770710400.0, "7", {"co2": 400.0}),
         ]),
@@ -196,7 +228,9 @@ def _home_assistant() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ]),
         ("bad battery", {"latitude": 2, "longitude": 1, "battery_level": "low"}, [Fix(2.0, 1.0)]),
         ("half", {"longitude": 1.0}, [SCHEMA]),
-        ("text", {"latitude": "2.0", "longitude": 1}, [SCHEMA]),
+        ("words", {"latitude": "2 N", "longitude": 1}, [SCHEMA]),
+        ("unknown", {"latitude": "unknown", "longitude": "unavailable"}, [NO_FIX]),
+        ("negative accuracy", {"latitude": 2, "longitude": 1, "gps_accuracy": "-1"}, [NO_FIX]),
         ("service call", {"dev_id": "x", "gps": [10.0, 10.0]}, [SCHEMA]),
         ("out of range", {"latitude": 1e300, "longitude": 1}, [OUT_OF_RANGE]),
     ]  # fmt: skip
@@ -240,7 +274,7 @@ def _gtfs_rt_json() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("feed of nothing", {"header": {}}, [EMPTY]),
         ("proxied nothing", {"response": {"entity": []}}, [EMPTY]),
         ("time in words", {"vehicle": {**vehicle, "timestamp": "noon"}}, [SCHEMA]),
-        ("text", {"id": "e", "vehicle": {"position": {**at, "latitude": "30"}}}, [SCHEMA]),
+        ("words", {"id": "e", "vehicle": {"position": {**at, "latitude": "N"}}}, [SCHEMA]),
         ("nothing", {}, [SCHEMA]),
     ]  # fmt: skip
 
@@ -384,7 +418,7 @@ def _etsi_cam() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("denm of vanetza", {"fields": {"denm": {}}}, [NOT_A_POSITION]),
         ("half", orange({"latitude": 1}), [SCHEMA]),
         ("nothing", {}, [SCHEMA]),
-        ("text", orange({"latitude": "48.5", "longitude": 1}), [SCHEMA]),
+        ("words", orange({"latitude": "north", "longitude": 1}), [SCHEMA]),
         ("not an integer of its", orange({"latitude": 10**400, "longitude": 1}), [SCHEMA]),
         ("beyond the pole", orange({"latitude": 900000009, "longitude": 1}), [OUT_OF_RANGE]),
     ]  # fmt: skip
@@ -445,6 +479,18 @@ def _ttn() -> list[tuple[str, Any, list[Fix | Outcome]]]:
             ("Latitude", "Longitude"),
         ]
     ]
+
+    def near(
+        members: dict[str, Any],
+        expected: Fix | Outcome,
+    ) -> tuple[str, Any, list[Fix | Outcome]]:
+        return f"beside: {members}", up({"lat": 50.5, "lon": 4, **members}), [expected]
+
+    signs = [
+        *(near(sign, NO_FIX) for sign in LOST),
+        *(near(sign, Fix(50.5, 4.0, heard_s, "cow", readings)) for sign, readings in FOUND),
+        *(near(time, Fix(50.5, 4.0, 1770710400.0, "cow", of)) for time, of in TIMES_OF_FIX),
+    ]
     channel = {"latitude": 50.5, "longitude": 4.0, "altitude": 1.0}
     remembered = {"user": {"latitude": 1.0, "longitude": 1.0, "source": "SOURCE_REGISTRY"}}
     return [
@@ -470,8 +516,15 @@ def _ttn() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("no fix", up({"latitude": None, "longitude": None}), [NO_FIX]),
         ("half a fix", up({"latitude": 1.0, "longitude": None}), [NO_FIX]),
         ("half a pair", up({"latitude": 1.0}), [SCHEMA]),
-        ("text", up({"latitude": "1.0", "longitude": 1.0}), [SCHEMA]),
-        ("text behind", up({"latitude": 1.0, "longitude": "1.0"}), [SCHEMA]),
+        ("words", up({"latitude": "north", "longitude": 1.0}), [SCHEMA]),
+        *signs,
+        ("lost in a channel", up({"gps_3": {**channel, "fix": False}}), [NO_FIX]),
+        ("time since the start", up({"lat": 50.5, "lon": 4, "time": 86400}), [
+            Fix(50.5, 4.0, heard_s, "cow", {"time": 86400.0}),
+        ]),
+        ("time of a channel", up({"gps_3": channel, "unix_time_4": 1770710400}), [
+            Fix(50.5, 4.0, 1770710400.0, "cow", {"unix_time_4": 1770710400.0}),
+        ]),
         ("nothing", {}, [SCHEMA]),
     ]  # fmt: skip
 
@@ -485,6 +538,17 @@ def _ngsi_ld() -> list[tuple[str, Any, list[Fix | Outcome]]]:
     geo = {"type": "GeoProperty", "value": point}
     line = {"type": "LineString", "coordinates": [[1, 2], [3, 4]]}
     stamped: dict[str, Any] = {"type": "Property", "value": {"@type": "DateTime", "@value": when}}
+    observed = {**vehicle, "location": {**geo, "observedAt": when}}
+    times: list[tuple[str, Any, list[Fix | Outcome]]] = [
+        (f"time as {name}: {stated}", {**vehicle, "location": point, name: stated}, [fix])
+        for name in ("dateObserved", "TimeInstant", "timestamp")
+        for stated in (when, {"type": "DateTime", "value": when}, stamped)
+    ]
+    v2 = {
+        **vehicle,
+        "TimeInstant": {"type": "DateTime", "value": when},
+        "location": {"type": "geo:point", "value": "40.5, -3.25"},
+    }
     return [
         ("key-values", {**vehicle, "location": point, "observationDateTime": when}, [fix]),
         ("normalized", {**vehicle, "location": geo, "observationDateTime": stamped}, [fix]),
@@ -520,7 +584,29 @@ def _ngsi_ld() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("property without value", {**vehicle, "location": {"type": "GeoProperty"}}, [SCHEMA]),
         ("no type", {**vehicle, "location": {"coordinates": [1, 2]}}, [SCHEMA]),
         ("one coordinate", {**vehicle, "location": {**point, "coordinates": [1]}}, [SCHEMA]),
-        ("text", {**vehicle, "location": {**point, "coordinates": ["1", 2]}}, [SCHEMA]),
+        ("words", {**vehicle, "location": {**point, "coordinates": ["N", 2]}}, [SCHEMA]),
+        *times,
+        ("a period", {**vehicle, "location": point, "dateObserved": f"{when}/{when}"}, [
+            Fix(40.5, -3.25, None, "urn:v"),
+        ]),
+        ("modified place", {**vehicle, "location": {**geo, "modifiedAt": when}}, [fix]),
+        ("modified entity", {**vehicle, "location": geo, "modifiedAt": when}, [
+            Fix(40.5, -3.25, None, "urn:v"),
+        ]),
+        ("the nearest time", {**vehicle, "dateObserved": "2026-01-01T00:00:00Z", "location": {
+            **geo, "metadata": {"TimeInstant": {"type": "DateTime", "value": when}}}}, [fix]),
+        ("notified", {"type": "Notification", "id": "n", "data": [observed, {"id": "x"}]}, [
+            fix, SCHEMA,
+        ]),
+        ("notified by mqtt", {"metadata": {}, "body": {"type": "Notification", "id": "n",
+                                                       "data": [observed]}}, [fix]),
+        ("notified by version 2", {"subscriptionId": "s", "data": [v2]}, [fix]),
+        ("version 2", v2, [fix]),
+        ("version 2, geo:json", {**vehicle, "TimeInstant": when,
+                                 "location": {"type": "geo:json", "value": point}}, [fix]),
+        ("version 2, one number", {**v2, "location": {"type": "geo:point", "value": "1"}}, [
+            SCHEMA,
+        ]),
         ("swapped", {**vehicle, "location": {**point, "coordinates": [40, 100]}}, [OUT_OF_RANGE]),
         ("nameless", {**vehicle, "id": "", "location": point}, [Fix(40.5, -3.25)]),
         ("nothing", {}, [SCHEMA]),
@@ -564,7 +650,7 @@ def _senml() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("in radians", [base | lat | {"u": "rad"}, lon | {"u": "rad"}], [NOT_A_POSITION]),
         ("two latitudes", [base | lat, lat, lon], [SCHEMA]),
         ("other times", [base | lat, lon | {"t": 1}], [SCHEMA, SCHEMA]),
-        ("text", [base | lat | {"v": "60.5"}, lon], [SCHEMA]),
+        ("text", [base | lat | {"v": "north"}, lon], [SCHEMA]),
         ("no value", [base | {"n": "lat", "u": "lat", "bv": 60}, lon], [SCHEMA]),
         ("null", [base | lat | {"v": None}, lon], [NO_FIX]),
         ("beyond the pole", [base | lat | {"v": 91.5}, lon], [OUT_OF_RANGE]),

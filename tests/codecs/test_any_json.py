@@ -344,3 +344,37 @@ def test_a_path_with_a_search_is_shown_as_it_is_stated() -> None:
     for path in ("data[key=Location].value.lat", "$.a[b=c].d", "a.0.b"):
         assert str(JsonPath.of(path)) == path
     assert JsonPath.of(["data[key=a]"]).parts == ("data[key=a]",)
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        ("1.5,-2", [Fix(1.5, -2.0)]),
+        ("1.5, -2.0, 7", [Fix(1.5, -2.0, readings={"alt": 7.0})]),
+        ("unknown", [NO_FIX]),
+        ("1.5", [SCHEMA]),
+        ("north, -2", [SCHEMA]),
+        ("", [NO_FIX]),
+    ],
+)
+def test_a_text_with_commas_is_read_as_the_array_of_its_parts(
+    pair: str, expected: list[Fix | Outcome]
+) -> None:
+    paths = {"lat": "s.at.0", "lon": "s.at.1", "readings": {"alt": "s.at.2"}}
+    assert codec_of(paths)(json.dumps({"s": {"at": pair}}).encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "lat", "expected"),
+    [
+        (b"\x01", b"\xc4\x82\x21\x19\x17\x81", [Fix(60.17, 2.0)]),  # 4([-2, 6017])
+        (b"\x01", b"\xc4\x82\x19\xff\xff\x01", [NO_FIX]),
+        (b"\x01", b"\xc4\x81\x01", [NO_FIX]),
+        (b"\x01", b"\xc4\x82\xf5\xf5", [OUT_OF_RANGE, Fix(10.0, 2.0)]),  # 4([true, true])
+    ],
+)
+def test_decimals_and_numbers_as_keys_of_cbor_are_read(
+    key: bytes, lat: bytes, expected: list[Fix | Outcome]
+) -> None:
+    decode = codec_of({"lat": ["1"], "lon": ["2"]}, unpack=["cbor"])
+    assert decode(b"\xa2" + key + lat + b"\x02\x02")[0] in expected

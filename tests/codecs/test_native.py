@@ -46,11 +46,16 @@ def is_id(value: Any) -> bool:  # noqa: ANN401  any JSON
     return (isinstance(value, str) and value != "") or (type(value) is int and 0 <= value < 2**63)
 
 
+NUMBER_OF: dict[str, Any] = {"1": 1.0, "": None}
+"""What the texts of the strategies mean in place of a number."""
+
+
 def naive_fix(record: Any) -> Fix | Outcome:  # noqa: ANN401, PLR0911  any JSON, a reason each
     if not isinstance(record, dict):
         return SCHEMA
     lat, lon = record.get("lat"), record.get("lon")
     ts, device = record.get("ts"), record.get("device")
+    lat, lon, ts = (NUMBER_OF[x] if isinstance(x, str) else x for x in (lat, lon, ts))
     sound = all(value is None or is_number(value) for value in (lat, lon, ts))
     if not sound or not {"lat", "lon"} <= record.keys():
         return SCHEMA

@@ -102,7 +102,7 @@ def test_every_published_payload_is_decoded_or_refused_with_its_reason(name: str
         ("meshtastic", 8, None, "305419896"),
         ("ttn_lorawan", 1, 1610808076.374448, "dev-adeunis"),
         ("ttn_lorawan", 3, None, "CattleTracker"),
-        ("ttn_lorawan", 4, None, None),
+        ("ttn_lorawan", 4, 1759255200.0, None),
         (
             "fiware_ngsi_ld_vehicle",
             1,

@@ -32,7 +32,7 @@ from anonymizer.pipeline.positions.decode.layout_members import (
     note,
 )
 
-_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING = (
+_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING, _ACCURACY = (
     int(role) for role in Role if role != Role.IGNORED
 )
 _NAN = float("nan")
@@ -116,7 +116,10 @@ def _object(
         if which < 0:
             at = skipped(stream, at, end)
         elif members[which]["role"] == _READINGS:
-            at, n_readings = _readings(stream, at, end, names, name_end, n, readings, n_readings)
+            accuracy = members[which]["attribute"]
+            at, n_readings = _readings(
+                stream, at, end, names, name_end, n, readings, n_readings, accuracy
+            )
         else:
             at, n_readings = _value(
                 stream, at, end, layout, members[which], position, n, readings, n_readings
@@ -156,7 +159,7 @@ def _value(
         else:
             position["ts"] = value
             at = at if LEAST_TIME_S < value < MOST_TIME_S else -1
-    elif role == _READING and member["attribute"] >= 0:
+    elif role in (_READING, _ACCURACY) and member["attribute"] >= 0:
         at, n_readings = _reading(stream, at, end, member, n, readings, n_readings)
     elif role in (_DEVICE, _DEVICE_OR_NUMBER) and char != LOWER_N:
         at, position["start"], position["end"] = device(stream, at, end, role == _DEVICE_OR_NUMBER)
@@ -186,6 +189,8 @@ def _reading(
     if at < end and starts_number(stream[at]):
         value, at = number(stream, at, end)
         value *= member["factor"]
+        if value < 0 and member["role"] == _ACCURACY:
+            return -1, n_readings  # there is no fix
         value = value if value >= 0 else _NAN
     else:
         at = skipped(stream, at, end)
@@ -202,6 +207,7 @@ def _readings(
     n: int,
     readings: RecordArray,
     n_readings: int,
+    accuracy: int,
 ) -> tuple[int, int]:
     """Read an object of numbers, return as `_object` does. A declared one must not be repeated."""
     separator = COMMA if at < end and stream[at] == OPEN_OBJECT else SPACE
@@ -211,7 +217,7 @@ def _readings(
         at = after_colon(stream, stop, end)
         value, at = number(stream, at, end)
         found = name_index(stream[start + 1 : stop - 1], names, name_end)
-        if at < 0 or is_noted(readings, n_readings, n, found):
+        if at < 0 or is_noted(readings, n_readings, n, found) or (found == accuracy and value < 0):
             return -1, n_readings
         if found >= 0:
             n_readings = note(readings, n_readings, n, found, value)

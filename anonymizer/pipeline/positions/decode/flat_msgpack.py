@@ -22,7 +22,7 @@ from anonymizer.pipeline.positions.decode.layout_members import (
     note,
 )
 
-_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING = (
+_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING, _ACCURACY = (
     int(role) for role in Role if role != Role.IGNORED
 )
 _NAN = float("nan")
@@ -110,12 +110,16 @@ def _map(
             position["start"], position["end"] = start, at
             at = at if at > start else -1
         elif role == _READINGS:
-            at, n_readings = _readings(stream, at, end, names, name_end, n, readings, n_readings)
-        elif role == _READING and members[which]["attribute"] >= 0:
+            accuracy = members[which]["attribute"]
+            at, n_readings = _readings(
+                stream, at, end, names, name_end, n, readings, n_readings, accuracy
+            )
+        elif role in (_READING, _ACCURACY) and members[which]["attribute"] >= 0:
             value, at = _number(stream, at, end)
             value *= members[which]["factor"]
             attribute = members[which]["attribute"]
-            at = -1 if is_noted(readings, n_readings, n, attribute) else at
+            no_fix = value < 0 and role == _ACCURACY
+            at = -1 if no_fix or is_noted(readings, n_readings, n, attribute) else at
             value = value if value >= 0 else _NAN
             n_readings = note(readings, n_readings, n, attribute, value)
         else:
@@ -137,6 +141,7 @@ def _readings(
     n: int,
     readings: RecordArray,
     n_readings: int,
+    accuracy: int,
 ) -> tuple[int, int]:
     """Read a map of numbers, return as `_map` does. A declared one must not be repeated."""
     n_members, at = _count(stream, at, end, _MAP, _MAP16, _MAP32)
@@ -147,7 +152,7 @@ def _readings(
         if at < 0:
             return -1, n_readings
         found = name_index(stream[start:stop], names, name_end)
-        if is_noted(readings, n_readings, n, found):
+        if is_noted(readings, n_readings, n, found) or (found == accuracy and value < 0):
             return -1, n_readings
         if found >= 0:
             n_readings = note(readings, n_readings, n, found, value)

@@ -501,13 +501,31 @@ def test_no_time_is_no_time_in_every_unit(unit: str, none: object) -> None:
         ("s", 20270115080000, SCHEMA),  # a date and a time in digits
         ("ms", "20270115080000", SCHEMA),
         ("s", 20270115080000123, SCHEMA),
-        ("s", "2027-01-15T08:00:00Z", SCHEMA),
     ],
 )
 def test_a_number_of_the_size_of_another_unit_names_that_unit(
     unit: str, number: object, why: Outcome
 ) -> None:
     assert dated(number, NUMBER | {"time_unit": unit}).refused == {why: 1}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_text_like_iso_8601_is_read_whatever_the_unit_of_numbers(unit: str) -> None:
+    read = dated("2027-01-15T08:00:00Z", NUMBER | {"time_unit": unit})
+    np.testing.assert_array_equal(read.positions, [(*AT, NOW)])
+
+
+@pytest.mark.parametrize(
+    "stated", [{"accuracy_m": -1}, {"acc": -0.5}, {"acc": "-1"}, {"readings": {"accuracy_m": -1}}]
+)
+@pytest.mark.parametrize("codec", ["native", "owntracks"])
+def test_a_negative_accuracy_is_no_fix_however_it_is_read(
+    codec: str, stated: dict[str, object]
+) -> None:
+    body = {"_type": "location", "lat": AT[0], "lon": AT[1], **stated}
+    of_native = ("acc" in stated) == (codec == "owntracks")
+    refused = {Outcome.INVALID__NO_FIX: 1} if of_native else {}
+    assert fix(body, {"codec": codec}).refused == refused
 
 
 @pytest.mark.parametrize("codec", ["native", "owntracks"])
