@@ -40,6 +40,21 @@ _TO_CYRILLIC = str.maketrans(_LATIN[:_N_CYRILLIC], _ALIKE[:_N_CYRILLIC])
 _OTHER = "\u0370-\u03ff\u0400-\u04ff"
 _MIXED = re.compile(rf"\w*(?:[A-Za-z][{_OTHER}]|[{_OTHER}][A-Za-z])\w*")
 """A word of letters of two scripts next to each other."""
+_COMPARED = tuple(
+    (re.compile(form), put)
+    for form, put in (
+        (r"(?i)(?<=\d) ?(?:per ?cent|pct|prozent|procent|pour ?cent|por ?ciento)\b", "%"),
+        ("\u2265|=>", ">="),
+        ("\u2264|=<", "<="),
+        (r"^[\[({]([^\[\](){}]*\d[^\[\](){}]*)[\])}]$", r"\1"),
+        (r" +-(?: +|$)", "-"),
+        (r" +(?=[^\w\s-])|(?<=[^\w\s]) +|(?<=\d) +(?=-)", ""),
+        (r"(?<=\d),(?=\d{3}(?:\D|$))", ""),
+        (r"(?<=\d) +(?=\w)(?!\d+/\d)|(?<=[^\W\d])[ _-](?=\d)|(?<=\d)[_-](?=[^\W\d])", ""),
+        (r"^([^\W\d]\d[\da-zA-Z])\.(?=[\da-zA-Z]{1,4}$)", r"\1"),
+    )
+)
+"""What is written in several ways, and how it is compared, in this order."""
 _FORMAT = "Cf"
 _YO = ("\u0435\u0308", "\u0415\u0308")
 """The Russian letter that is mostly written without its dots."""
@@ -88,6 +103,19 @@ def bare_form(text: str) -> str:
     if "@" in bare or any(sign.isdigit() for sign in bare):
         return bare
     return _BETWEEN_LETTERS.sub(" ", bare)
+
+
+def compared_form(text: str) -> str:
+    """Return a bare form as it is compared: without what joins or parts letters, digits and signs.
+
+    Blanks and hyphens beside a digit, a bracket around all, the point of a code (`A01.1`), commas
+    of thousands; `pct` is `%`, `\u2265` is `>=`. Never a sign: `-5`, `O-` and `C++` keep theirs.
+    """
+    if text.isalpha():
+        return text
+    for form, put in _COMPARED:
+        text = form.sub(put, text)
+    return text
 
 
 def _is_left_out(signs: str, i: int) -> bool:

@@ -1,59 +1,57 @@
-"""Words that mean the same in any column: for no value, true and false, and totals."""
+"""Words that mean the same in any column: for no value, true and false."""
 
 _NO_ANSWER = (
-    *("missing", "unknown", "not available", "not applicable", "not stated", "not specified"),
-    *("not known", "no data", "no answer", "unbekannt", "keine angabe", "k. a.", "k.a."),
-    *("inconnu", "inconnue", "non renseign\u00e9", "desconocido", "desconocida", "sin datos"),
-    *(
-        "sconosciuto",
-        "desconhecido",
-        "onbekend",
-        "\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e",
-    ),
-    *("\u672a\u77e5", "\u4e0d\u8be6"),
+    "missing|unknown|not available|not applicable|not stated|not specified|not known|no data|"
+    "no answer|unbekannt|keine angabe|k. a.|k.a.|inconnu|inconnue|non renseign\u00e9|desconocido|"
+    "desconocida|sin datos|sconosciuto|desconhecido|onbekend|"
+    "\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u043d\u043e|\u672a\u77e5|\u4e0d\u8be6|"
+    "not recorded|not provided|not reported|unspecified|undetermined|no value|prefer not to say|"
+    "don't know|unk|no information|ohne angabe|nicht bekannt|nicht angegeben|keine daten|"
+    "\u043d\u0435\u0442 \u0434\u0430\u043d\u043d\u044b\u0445|"
+    "\u043d\u0435 \u0443\u043a\u0430\u0437\u0430\u043d\u043e|"
+    "\u043d\u0435\u0438\u0437\u0432\u0435\u0441\u0442\u0435\u043d|ok\u00e4nd|ok\u00e4nt|ukjent|"
+    "ukendt|tuntematon|ei tietoa|brak danych|nieznany|nieznana|nie podano|bilinmiyor|"
+    "belirtilmemi\u015f|\u4e0d\u660e|\u672a\u56de\u7b54|\u65e0\u6570\u636e|"
+    "\ud574\ub2f9\uc5c6\uc74c|\ud574\ub2f9 \uc5c6\uc74c|\ubaa8\ub984|\ubbf8\uc0c1|"
+    "\u063a\u064a\u0631 \u0645\u0639\u0631\u0648\u0641|"
+    "\u063a\u064a\u0631 \u0645\u062a\u0648\u0641\u0631|\u05dc\u05d0 \u05d9\u05d3\u05d5\u05e2|"
+    "\u03ac\u03b3\u03bd\u03c9\u03c3\u03c4\u03bf|\u03ac\u03b3\u03bd\u03c9\u03c3\u03c4\u03bf\u03c2|"
+    "nezn\u00e1m\u00e9|nezn\u00e1m\u00fd|ismeretlen|sin dato|no consta|no disponible|"
+    "n\u00e3o informado|non noto|non disponibile|niet bekend|niet van toepassing|necunoscut"
+)
+_OF_PROGRAMS = (
+    "keine Angabe|k. A.|k.A.|NA|N/A|n/a|na|#N/A|#N/A N/A|#NA|<NA>|NaN|nan|NAN|-nan|-NaN|<NaN>|"
+    "null|NULL|Null|(null)|(NULL)|<null>|<NULL>|[NULL]|None|undefined|\\N|NaT|.|..|-|--|---|"
+    "\u2013|\u2014|n.a.|N.A.|n. a.|#NV|#NULL!|#VALUE!|#REF!|#DIV/0!|#NAME?|#NUM!|(blank)|1.#IND|"
+    "-1.#IND|1.#QNAN|-1.#QNAN|0000-00-00|0000-00-00 00:00:00|inf|-inf|Infinity|-Infinity|+inf|"
+    "+Infinity|INF|+INF|-INF|#N/V|#N/D|#N/D!|#N/B|#I/T|#N/DISP|#YOK|ohne Angabe|#\u041d/\u0414|"
+    "#HI\u00c1NYZIK|#NEN\u00cd_K_DISPOZICI|??|???"
 )
 NO_VALUE = (
-    *(
+    *dict.fromkeys(
         form
-        for word in _NO_ANSWER
+        for word in _NO_ANSWER.split("|")
         for form in (word, word.capitalize(), word.title(), word.upper())
     ),
-    *("keine Angabe", "k. A.", "k.A."),
-    *("NA", "N/A", "n/a", "na", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-nan"),
-    *("-NaN", "<NaN>", "null", "NULL", "Null", "(null)", "(NULL)", "<null>", "<NULL>", "[NULL]"),
-    *("None", "undefined", "\\N", "NaT", ".", "..", "-", "--", "---", "\u2013", "\u2014"),
-    *("n.a.", "N.A.", "n. a.", "#NV", "#NULL!", "#VALUE!", "#REF!", "#DIV/0!", "#NAME?", "#NUM!"),
-    *("(blank)", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "0000-00-00", "0000-00-00 00:00:00"),
-    *("inf", "-inf", "Infinity", "-Infinity"),
+    *_OF_PROGRAMS.split("|"),
 )
 """Words for a missing value: of people, pandas, R, SQL, spreadsheets, Stata, SAS, JavaScript and
 Python; a dash; and infinities. Not `none`: it may say that somebody has no illness."""
-TOTALS = (
-    *("total", "totals", "grand total", "subtotal", "sum", "summe", "gesamt", "insgesamt"),
-    *(
-        "gesamtsumme",
-        "zwischensumme",
-        "somme",
-        "ensemble",
-        "suma",
-        "totale",
-        "totaal",
-        "\u5408\u8ba1",
-    ),
-    *("\u603b\u8ba1", "\u0438\u0442\u043e\u0433\u043e"),
+ERROR = "^#[\u00a1\u00bf]?[^\\W\\d]+(/0)?[!?]$|^(Err|Erreur|Fehler) ?:5\\d\\d$"
+"""Errors of spreadsheets in any language, in capitals: no value, either."""
+_TRUE = (
+    "1|ja|on|oui|si|sim|s\u00ed|t|true|verdadero|vrai|wahr|y|yes|\u0434\u0430|\u662f|1.0|.t.|tak|"
+    "kyll\u00e4|tosi|ano|\u00e1no|evet|do\u011fru|s\u00ec|vero|verdadeiro|"
+    "\u0438\u0441\u0442\u0438\u043d\u0430|\u306f\u3044|\uc608|\ub124|\u0646\u0639\u0645|"
+    "\u05db\u05df|\u03bd\u03b1\u03b9|igen|prawda|sant|jah|taip"
 )
-"""Words that begin a line of totals, folded."""
-TRUE = frozenset(
-    {
-        *("true", "t", "yes", "y", "1", "on", "wahr", "ja", "vrai", "oui", "verdadero"),
-        *("si", "sí", "sim", "\u662f", "\u0434\u0430"),
-    }
+_FALSE = (
+    "0|f|falsch|false|falso|faux|n|nao|nein|no|non|n\u00e3o|off|\u043d\u0435\u0442|\u5426|0.0|"
+    ".f.|nie|ei|ep\u00e4tosi|ne|hay\u0131r|hayir|yanl\u0131\u015f|\u043b\u043e\u0436\u044c|"
+    "\u3044\u3044\u3048|\uc544\ub2c8\uc694|\uc544\ub2c8\uc624|\u0644\u0627|\u05dc\u05d0|"
+    "\u03cc\u03c7\u03b9|nem|fa\u0142sz|nej|falskt"
 )
-FALSE = frozenset(
-    {
-        *("false", "f", "no", "n", "0", "off", "falsch", "nein", "faux", "non", "falso"),
-        *("não", "nao", "\u5426", "\u043d\u0435\u0442"),
-    }
-)
+TRUE, FALSE = frozenset(_TRUE.split("|")), frozenset(_FALSE.split("|"))
 TRUTH = TRUE | FALSE
 """Words for true and false, folded."""
+CURRENCIES = "USD|EUR|GBP|JPY|CHF|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD|BRL|TRY|RUB|KRW"

@@ -248,15 +248,9 @@ def in_meaning(
 ) -> tuple[TextTable, dict[str, Spelling], tuple[Fold, ...]]:
     """Return a table whose identifier, QIs and sensitive attributes hold one writing of each value.
 
-    Returns
-    -------
-    table
-        The table; columns that are exact or no text are as they were.
-    spelling
-        See `CodedTable`.
-    folds
-        What was folded.
+    Columns that are exact or no text are as they were. And spelling and folds, see `CodedTable`.
     """
+    from anonymizer.files.person_keys import with_person_keys  # noqa: PLC0415  not to declare
     from anonymizer.files.rows_of_nobody import without_nobodies  # noqa: PLC0415  not to declare
 
     direct = () if declared.id is None else (declared.id,)
@@ -265,12 +259,13 @@ def in_meaning(
         name: meaning_of(table.frame[name], declared)
         for name in (*direct, *declared.qis, *declared.sensitive)
     }
-    columns = [each.of(table.frame[name]) for name, each in found.items()]
-    return (
-        TextTable(table.path, table.frame.with_columns(columns)),
-        {name: each.spelling for name, each in found.items() if each.spelling is not None},
-        tuple(fold for each in found.values() for fold in each.folds),
-    )
+    columns = {name: each.of(table.frame[name]) for name, each in found.items()}
+    folds = tuple(fold for each in found.values() for fold in each.folds)
+    if declared.id is not None and declared.id not in declared.exact:
+        key, joined = with_person_keys(columns[declared.id], declared.markers)
+        columns[declared.id], folds = key, (*joined, *folds)
+    spelling = {name: each.spelling for name, each in found.items() if each.spelling is not None}
+    return TextTable(table.path, table.frame.with_columns(columns.values())), spelling, folds
 
 
 def meant_like(table: TextTable, other: TextTable, declared: Declared) -> TextTable:

@@ -147,16 +147,6 @@ def _counted(table: TextTable, name: str, markers: Sequence[str]) -> pl.DataFram
     return pl.DataFrame([cells, written["n"]]).filter(some).group_by("cell").sum().sort("cell")
 
 
-def n_alike(ids: pl.Series) -> int:
-    """Count identifiers that are others but for case, blanks and signs: `AB-001` and `AB001`.
-
-    They may name one person, or two (`1-23` and `12-3`), so nobody can tell but their owner.
-    """
-    lower = ids.drop_nulls().unique().str.to_lowercase()
-    bare = lower.str.replace_all(r"[\W_]+", "")
-    return lower.n_unique() - bare.n_unique()
-
-
 def _is_told(cells: pl.Series, labels: pl.Series) -> bool:
     """Return whether a set or an end of a range among the labels is a cell of the original."""
     named = labels.unique().drop_nulls().str.extract_all(_PARTS).explode().drop_nulls()

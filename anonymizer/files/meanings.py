@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from anonymizer.domain.date_forms import TIME_WITHIN, in_digits, with_century
-from anonymizer.domain.spellings import TRUTH
+from anonymizer.domain.spellings import CURRENCIES, ERROR, TRUTH
 from anonymizer.files.tables import TextTable
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ Spelling: TypeAlias = Mapping[str, str | None]
 """By cell of a column: how it is published and compared, None where it is missing."""
 TEXT = (pl.String, pl.Categorical, pl.Enum)
 _PLAIN = "^[!-~]+( [!-~]+)*$"
-_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(]|-$|&"
+_SEPARATED = "^[+-]?[0-9][0-9.]*[,' ]|^[(\\[{]|-$|&"
+_WORDED = rf"(?i)[0-9] ?(pct|per ?cent|prozent|procent|pour|por)|\b({CURRENCIES})\b|[$]"
 _BETWEEN, _JOINED = r"[_/'`\" ]|^=|[.,;:]+$", "([a-z])[-.]"
 """What may be left out or differ within a text, and more than that: then all is looked at."""
 _QUANTITY = "^[0-9.,]+[^0-9., -]|^[$]"
@@ -134,7 +135,9 @@ def meant(
 def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
     """Return whether it is plain that distinct cells are distinct values: what takes no time."""
     lower = cells.str.to_lowercase()
-    number = cells.cast(pl.Float64, strict=False).drop_nulls()
+    number = cells.cast(pl.Float64, strict=False)
+    others, number = lower.filter(number.is_null()), number.drop_nulls()
+    n_quantities = cells.str.contains(_QUANTITY).sum()
     in_one_form = cells.str.replace_all("[0-9]", "0").n_unique() == 1 and (
         with_century(in_digits(cells[0])) == cells[0]
     )
@@ -142,14 +145,17 @@ def _written_once(cells: pl.Series, markers: Sequence[str]) -> bool:
         cells.str.contains(_PLAIN).all()
         and lower.str.replace_all(_BETWEEN, "").str.replace_all(_JOINED, "$1").n_unique()
         == len(cells)
+        and others.str.replace_all(r"[\W_]+", "").n_unique() == len(others)
         and not cells.is_in([*markers, "?"]).any()
-        and not lower.is_in(TRUTH - {"0", "1"}).any()
+        and not cells.str.contains(ERROR).any()
+        and not lower.is_in(TRUTH - {"0", "1", "0.0", "1.0"}).any()
         and (
             in_one_form
             or not (
                 number.n_unique() < len(number)
                 or cells.str.contains(_SEPARATED).any()
-                or cells.str.contains(_QUANTITY).sum() > _HALF * len(cells)
+                or cells.str.contains(_WORDED).any()
+                or 0 < n_quantities > _HALF * len(cells) - len(number)
                 or cells.str.contains(TIME_WITHIN).any()
             )
         )

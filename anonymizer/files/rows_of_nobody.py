@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from anonymizer.domain.spellings import TOTALS
 from anonymizer.files.meanings import TEXT
 from anonymizer.files.tables import TextTable
+
+_TOTALS = (
+    "total|totals|grand total|subtotal|sum|summe|gesamt|insgesamt|gesamtsumme|zwischensumme|"
+    "somme|ensemble|suma|totale|totaal|\u5408\u8ba1|\u603b\u8ba1|\u0438\u0442\u043e\u0433\u043e"
+)
+"""Words that begin a line of totals, folded."""
 
 if TYPE_CHECKING:
     from anonymizer.files.coded_table import Declared
@@ -33,8 +38,8 @@ _FIGURES = (
 """Words that begin lines of figures, of pages and of notes, besides those of totals."""
 _JOINED = "\u5408\u8a08|\u5c0f\u8a08|\u5e73\u5747|\u5408\u8ba1|\u603b\u8ba1|\u5c0f\u8ba1"
 """The same in scripts that leave no blanks between words: sums, subtotals, means."""
-_SUMMARY = rf"(?i)^[^\p{{L}}\d=]*(?:(?:{'|'.join((*TOTALS, *_FIGURES))})\b|{_JOINED})"
-_TOTAL = rf"(?i)^(?:{'|'.join(TOTALS)}|{_JOINED}) *\d*:*$"
+_SUMMARY = rf"(?i)^[^\p{{L}}\d=]*(?:(?:{'|'.join((*_TOTALS.split('|'), *_FIGURES))})\b|{_JOINED})"
+_TOTAL = rf"(?i)^(?:{'|'.join(_TOTALS.split('|'))}|{_JOINED}) *\d*:*$"
 _FORMULA = r"^'?=\s*(?:[A-Za-z.]+\(|\$?[A-Z]{1,3}\$?\d)"
 _IN_BRACKETS = r"^[(\[{<][^\d|]*[)\]}>]$"
 """As units are; `{a|b}` is a label."""

@@ -7,7 +7,6 @@ cell at a time.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
@@ -15,6 +14,7 @@ from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.algorithms.records.meanings import Reading, missing_words
 from anonymizer.domain.plain_forms import plain_form
 from anonymizer.files.coded_table import Declared
+from anonymizer.files.person_keys import person_key
 
 MOST_READ = 2**20
 """Distinct identifiers from which it is decided how they are read."""
@@ -51,7 +51,12 @@ class PersonNumbers:
         if text in self.missing:
             return None
         key = text if self.reading is None else self.reading.key(text)[0]
-        same = repr(Fraction(key) if isinstance(key, Decimal) else key)  # of 1 and 1.0
+        if isinstance(key, Decimal):
+            key = f"{key:f}"  # of 1 and 1.0
+        if isinstance(key, str) and self.reading is not None:
+            named = person_key(key)
+            key = key if named in self.missing else named
+        same = repr(key)
         return int.from_bytes(blake2b(same.encode(), digest_size=8).digest(), signed=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from anonymizer.files.identifiers import n_alike, recognized
+from anonymizer.files.identifiers import recognized
 
 N = 60
 FIRST = ("Anna", "Bob", "Carla", "David", "Emma", "Farid", "Greta", "Hugo")
@@ -183,9 +183,3 @@ def test_a_few_addresses_among_many_words_are_enough() -> None:
     found = recognized(pl.Series("note", cells))
     assert found is not None
     assert (found.kind, found.n_cells) == ("e-mail addresses", 5)
-
-
-def test_identifiers_that_differ_in_signs_alone_are_counted() -> None:
-    ids = pl.Series(["AB-001", "AB001", "ab/001", "AB 002", None, "C1"])
-    assert n_alike(ids) == 2
-    assert n_alike(ids.tail(3)) == 0

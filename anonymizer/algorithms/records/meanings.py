@@ -20,8 +20,8 @@ from typing import Literal, TypeAlias
 
 from anonymizer.algorithms.records.time_columns import TimeReading, read_times
 from anonymizer.domain.date_forms import with_century
-from anonymizer.domain.plain_forms import bare_form, plain_form
-from anonymizer.domain.spellings import NO_VALUE, TRUE, TRUTH
+from anonymizer.domain.plain_forms import bare_form, compared_form, plain_form
+from anonymizer.domain.spellings import CURRENCIES, ERROR, NO_VALUE, TRUE, TRUTH
 
 Way: TypeAlias = Literal["times", "numbers", "true and false", "letter case", "blanks or Unicode"]
 """In what the writings of one value differ."""
@@ -29,12 +29,16 @@ _MOMENT = re.compile(r"\d[-/.:]\d|\d\D{1,14}\d{4}|\d-[QW]\d")
 """What dates and times in normal form, and little else, have within."""
 _NONE = "None"
 """No value, unless others say `none`."""
+_ERROR = re.compile(ERROR)
+_BITS = {"0", "1", "0.0", "1.0"}
 _MOSTLY_TRUTH = 2 / 3
 """Share of cells from which a column is one of true and false."""
 _HALF = 0.5
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)", re.ASCII)
 _POWER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}", re.ASCII)
-_BY_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),(\d{1,2}|\d{4,})|[+-]?\d{4,},\d+", re.ASCII)
+_BY_COMMA = re.compile(
+    r"[+-]?(\d+|\d{1,3}(\.\d{3})+),(\d{1,2}|\d{4,})|[+-]?(\d{4,}|0),\d+", re.ASCII
+)
 _THOUSANDS = re.compile(
     r"[+-]?\d{1,3}((,\d{3}){2,}(\.\d+)?|(,\d{3})+\.\d+|([ ']\d{3})+([.,]\d+)?)", re.ASCII
 )
@@ -42,9 +46,16 @@ _POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3}){2,}(,\d+)?|[+-]?\d{1,3}(\.\d{3})+,\
 _NEGATIVE = re.compile(r"\((\d[^()]*)\)|(\d[^-]*)-")
 """As accountants write it."""
 _QUANTITY = re.compile(
-    r"(?=.*[^\d.,' +-])(?P<before>[$\u20ac\u00a3\u00a5]?) ?(?P<n>[+-]?\d[\d.,']*|[+-]?\.\d+) ?"
-    r"(?P<after>(?:[%\u2030\u00b0a-zA-Z\u03bc\u20ac\u00a3$\u00a5]{1,5}(?:/[a-zA-Z]{1,4})?)?)"
+    rf"(?=.*[^\d.,' +-])(?P<before>(?:{CURRENCIES}|(?:US|C|A)?[$\u20ac\u00a3\u00a5])?) ?"
+    r"(?P<n>[+-]?\d[\d.,']*|[+-]?\.\d+) ?"
+    r"(?P<after>(?:[%\u2030\u00b0a-zA-Z\u03bc\u20ac\u00a3$\u00a5]{1,7}(?:/[a-zA-Z]{1,4})?)?)"
 )
+_SAME_UNIT = {"$": "usd", "us$": "usd", "\u20ac": "eur", "\u00a3": "gbp", "\u00a5": "jpy",
+              "pct": "%", "percent": "%", "prozent": "%", "procent": "%"}  # fmt: skip
+_DAY = re.compile(r"\d{4}-(?:\d\d-\d\d|\d{3})")
+_COMPACT_DAY = re.compile(r"(?:1[89]|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_DAYS_OF_YEAR = 366
+_DAY_OF_YEAR = re.compile(r"(\d{4})-(\d{3})")
 _MIDNIGHT = re.compile(r"[T ]+00:00(:00([.,]0+)?)?([Zz]|[+-]00:?00)?$")
 _SERIAL = re.compile(r"[2-5]\d{4}")
 """Numbers of days of spreadsheets, of 1954 to 2064."""
@@ -138,7 +149,8 @@ def _difference(plain: Sequence[str]) -> Way:
 
 def missing_words(plain: Collection[str], markers: Collection[str]) -> frozenset[str]:
     """Return the texts that say that there is no value, in a column of texts in normal form."""
-    missing = frozenset(("", "?", *markers))
+    errors = (x for x in plain if x[:1] in {"#", "E", "F"} and _ERROR.search(x))
+    missing = frozenset(("", "?", *markers, *(x for x in errors if x[0] != "#" or x.isupper())))
     return missing if {"none", "NONE"}.isdisjoint(plain) else missing - {_NONE}
 
 
@@ -158,9 +170,11 @@ class Reading:
     powers
         Whether powers of ten are read: not where anything else is there, `1E5` may be a code.
     comma
-        What stands for a single comma before three digits; None: it may be one or the other.
+        What stands for a single comma before three digits.
     quantities
         Whether numbers with a unit or a currency are read: `5 mg`, `5mg`.
+    unit
+        The only unit or currency of the column, which is left out: `$5` is `5`.
     times
         How dates and times are read, if most texts are some.
     """
@@ -169,8 +183,9 @@ class Reading:
     is_truth: bool = False
     numbers: Literal["none", "whole", "all"] = "none"
     powers: bool = False
-    comma: Literal["", "."] | None = None
+    comma: Literal["", "."] = ""
     quantities: bool = False
+    unit: str | None = None
     times: TimeReading | None = None
 
     @classmethod
@@ -180,17 +195,22 @@ class Reading:
         folds_case = n_tokens <= _HALF * len(plain)
         key = [text.casefold() if folds_case else text for text in plain]
         n_truth = sum(n for each, n in zip(key, counts, strict=True) if each in TRUTH)
-        if n_truth >= _MOSTLY_TRUTH * sum(counts) and not {*key} <= {"0", "1"}:
+        if n_truth >= _MOSTLY_TRUTH * sum(counts) and not {*key} <= _BITS:
             return cls(folds_case, is_truth=True, times=_times(plain))
         found = cls(folds_case, *_numbers(plain))
-        n_numbers = sum(found.number(text) is not None for text in plain)
-        if found.numbers == "all" and n_numbers <= _HALF * len(plain):
+        has_days = any(_DAY.fullmatch(text) for text in plain)
+        n_numbers = sum(
+            found.number(text) is not None and not (has_days and _COMPACT_DAY.fullmatch(text))
+            for text in plain
+        )
+        units = [q[1] for text in plain if (q := _quantity(text, found.comma)) is not None]
+        if found.numbers == "all" and n_numbers + len(units) <= _HALF * len(plain):
             found, n_numbers = cls(folds_case), 0
-        if n_numbers > _HALF * len(plain):
-            return found
-        n_quantities = sum(_quantity(text) is not None for text in plain)
-        quantities = n_quantities > _HALF * len(plain)
-        return replace(found, times=_times(plain), quantities=quantities)
+        if n_numbers + len(units) <= _HALF * len(plain):
+            return replace(found, times=_times(plain))
+        unit = units[0] if len({*units}) == 1 else None
+        times = None if n_numbers > _HALF * len(plain) else _times(plain)
+        return replace(found, times=times, quantities=bool(units), unit=unit)
 
     def key(self, text: str) -> tuple[Hashable, Way | None]:
         """Return what a text in normal form means, equal for the same, and how it was read."""
@@ -201,9 +221,10 @@ class Reading:
             return number, "numbers"
         if (at := self._time(text)) is not None:
             return (at[0],), "times"
-        if self.quantities and (found := _quantity(text)) is not None:
-            return found, "numbers"
-        return bare_form(folded), None
+        if self.quantities and (found := _quantity(text, self.comma)) is not None:
+            return found[0] if found[1] == self.unit else found, "numbers"
+        bare = compared_form(bare_form(folded))
+        return (Decimal(bare), "numbers") if bare.isdigit() else (bare, None)
 
     def shown(self, text: str) -> str:
         """Return how a number or time in normal form is published."""
@@ -214,6 +235,7 @@ class Reading:
         """Return the moment of a text, and the text that is one of the kind of the column."""
         if self.times is None:
             return None
+        text = _in_full(text)
         for form in _FORMS_OF_TIMES:
             if (at := self.times.number(form(text))) is not None:
                 return at, form(text)
@@ -233,26 +255,29 @@ class Reading:
             return found
         if self.powers and _POWER.fullmatch(text):
             return Decimal(text)
-        if self.comma is not None and "," in text:
-            bare = text.replace(",", self.comma)
-            return Decimal(bare) if _PLAIN.fullmatch(bare) else None
-        return None
+        return _by(self.comma, text)
+
+
+def _by(comma: str, text: str) -> Decimal | None:
+    """Return the number of a text with one comma, of which it is known what it stands for."""
+    bare = text.replace(",", comma)
+    return Decimal(bare) if "," in text and _PLAIN.fullmatch(bare) else None
 
 
 def _numbers(
     plain: Sequence[str],
-) -> tuple[bool, Literal["whole", "all"], bool, Literal["", "."] | None]:
+) -> tuple[bool, Literal["whole", "all"], bool, Literal["", "."]]:
     """Return the parts of a `Reading` that are about numbers; the first: no truth."""
     looks = [text for text in plain if _looks_like_a_number(text)]
     if len(looks) <= _HALF * len(plain):
-        return False, "whole", False, None
+        return False, "whole", False, ""
     left = [text for text in plain if _number(text) is None]
     powers = all(_POWER.fullmatch(text) for text in left)
     grouped, commas = (
         any(_number(text) is not None and form.fullmatch(text) for text in looks)
         for form in (_THOUSANDS, _BY_COMMA)
     )
-    comma: Literal["", "."] | None = ("" if grouped else ".") if grouped != commas else None
+    comma: Literal["", "."] = "." if commas and not grouped else ""
     return False, "all", powers, comma
 
 
@@ -260,16 +285,28 @@ def _times(plain: Sequence[str]) -> TimeReading | None:
     """Return how times are read, if most texts look like some, and all of these are of one kind."""
     maybe = [text for text in plain if _MOMENT.search(text)]
     n_serials = sum(_SERIAL.fullmatch(text) is not None for text in plain)
-    if len(maybe) + n_serials <= _HALF * len(plain) or len(maybe) < n_serials:
+    n_compact = sum(_COMPACT_DAY.fullmatch(text) is not None for text in plain)
+    if len(maybe) + n_serials + n_compact <= _HALF * len(plain) or len(maybe) < n_serials:
         return None
     for form in _FORMS_OF_TIMES:
         try:
-            found = read_times([form(text) for text in maybe])
+            found = read_times([form(_in_full(text)) for text in maybe])
         except ValueError:  # the day or the month first: it is told where the column is coded
             return None
         if not isinstance(found, str):
             return found.reading
     return None
+
+
+def _in_full(text: str) -> str:
+    """Return a day as in `2024-03-01`, if it is written `20240301` or `2024-061`."""
+    if _COMPACT_DAY.fullmatch(text):
+        return f"{text[:4]}-{text[4:6]}-{text[6:]}"
+    found = _DAY_OF_YEAR.fullmatch(text)
+    if found is None or not 0 < int(found[2]) <= _DAYS_OF_YEAR or not int(found[1]):
+        return text
+    day = date(int(found[1]), 1, 1).toordinal() + int(found[2]) - 1
+    return date.fromordinal(day).isoformat() if day <= date.max.toordinal() else text
 
 
 def _without_midnight(text: str) -> str:
@@ -287,13 +324,15 @@ _FORMS_OF_TIMES = (str, _without_midnight, _with_midnight, with_century)
 """Dates stand beside times at midnight: programs add them. Years of two digits are read last."""
 
 
-def _quantity(text: str) -> tuple[Decimal, str] | None:
-    """Return the number and the unit of a quantity."""
+def _quantity(text: str, comma: str) -> tuple[Decimal, str] | None:
+    """Return the number and the unit of a quantity; `comma` as in `Reading`."""
     found = _QUANTITY.fullmatch(text)
-    number = None if found is None else _number(found["n"])
-    if found is None or number is None:
+    if found is None:
         return None
-    return number, f"{found['before']}{found['after']}".casefold()
+    n = found["n"]
+    number = _number(n) if "," not in n or _number(n) is not None else _by(comma, n)
+    unit = f"{found['before']}{found['after']}".casefold()
+    return None if number is None else (number, _SAME_UNIT.get(unit, unit))
 
 
 def _looks_like_a_number(text: str) -> bool:

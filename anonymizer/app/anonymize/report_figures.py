@@ -39,11 +39,11 @@ from anonymizer.domain.criteria.criterion import Of
 from anonymizer.domain.criteria.registry import CRITERIA, criteria_of
 from anonymizer.domain.promises import Promise, bounds_sensitive
 from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
-from anonymizer.files.coded_columns import texts
 from anonymizer.files.coded_table import CodedTable, Declared
 from anonymizer.files.free_text import told_columns
-from anonymizer.files.identifiers import n_alike
+from anonymizer.files.person_keys import n_alike
 from anonymizer.files.tables import TextTable
+from anonymizer.files.words_in_doubt import in_doubt
 
 HALF = 0.5
 """Share above which a value is counted as a majority, if no other share is preferred."""
@@ -115,7 +115,8 @@ def report_of(
             saved=saved,
             n_withheld=n_withheld,
             times_hilbert=_times_hilbert(table, coded, plan, former, formed.class_of),
-            n_alike=0 if declared.id is None else n_alike(texts(table, declared.id)),
+            n_alike=n_alike(coded.folds),
+            in_doubt=tuple(in_doubt(table, declared)),
         ),
     )
 
@@ -328,6 +329,7 @@ def warnings_of(
     n_withheld: int,
     times_hilbert: float,
     n_alike: int,
+    in_doubt: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the warnings that a reader of the figures needs."""
     names = [qi.name for qi in coded.schema.qis if coded.origin[qi.name] == "data"]
@@ -337,8 +339,8 @@ def warnings_of(
         f"the table is no UTF-8 text, and was read as {encoding}": bool(encoding),
         "no identifier is declared: k counts rows, and a person with several rows is counted "
         "several times": declared.id is None,
-        f"{n_alike:,} identifiers differ from others in blanks and signs alone: each counts as a "
-        "person, so if they name one, write them alike": n_alike > 0,
+        f"{n_alike:,} identifiers differ from others in blanks and signs alone: they count as "
+        "one person, and --exact tells them apart": n_alike > 0,
         f"the domain is taken from the data and not declared: {from_data}": bool(from_data),
         "a missing value counts as a value, as in the paper": declared.markers_are_values,
         f"model {plan.model} promises nothing about the sensitive attributes": bool(
@@ -365,4 +367,9 @@ def warnings_of(
         for name, how in coded.read_as.items()
         if how not in {"numbers", "categories"}
     ]
-    return (*identifying, *unusual, *(warning for warning, holds in warnings.items() if holds))
+    return (
+        *identifying,
+        *unusual,
+        *in_doubt,
+        *(warning for warning, holds in warnings.items() if holds),
+    )

@@ -1,0 +1,33 @@
+"""Words that are a value in some columns and none in others: they are told, not decided."""
+
+from collections.abc import Iterator
+
+from anonymizer.files.coded_columns import texts
+from anonymizer.files.coded_table import Declared
+from anonymizer.files.tables import TextTable
+
+_WORDS = (
+    "refused|declined|blank|empty|leer|vide|vac\u00edo|vuoto|\u043f\u0443\u0441\u0442\u043e|"
+    "\u306a\u3057|\u7121|brak|nil|none|nessuno|keine|-9|-99|-999|-9999|9999|99999|9999-12-31|"
+    "1900-01-01"
+)
+"""Folded."""
+
+
+def in_doubt(table: TextTable, declared: Declared) -> Iterator[str]:
+    """Yield a sentence for each column with such words that count as values.
+
+    It quotes no value but these words.
+    """
+    for name in (*declared.qis, *declared.sensitive):
+        cells = texts(table, name)
+        known = cells.str.to_lowercase()
+        known = known.filter(
+            known.is_in(_WORDS.split("|")) & ~cells.is_in(declared.markers_of(name))
+        )
+        if len(known):
+            said = ", ".join(known.unique().sort())
+            yield (
+                f"{name}: {len(known):,} cells may say that there is no value, and count as one: "
+                f"{said} (--missing names such words)"
+            )

@@ -1,0 +1,73 @@
+"""One person under several writings of an identifier is one person, and two stay two."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.domain.spellings import NO_VALUE
+from anonymizer.files.person_keys import n_alike, person_key, with_person_keys
+
+ONE_PERSON = [
+    ("B-AB 100", "B AB 100", "BAB100", "b.ab/100"),
+    ("AA:BB:CC:DD:EE:01", "aa-bb-cc-dd-ee-01", "aabb.ccdd.ee01"),
+    ("+358 40 123", "+35840123", "0035840123", "(+358) 40-123", "00358 40 123"),
+    ("{0a0b0c0d-aaaa-bbbb-cccc-000000000001}", "0a0b0c0daaaabbbbcccc000000000001"),
+    ("DE89 3704 0044 05", "DE893704004405"),
+    ("1,000", "1000", "1000.0", "1 000", "+1000", "01000", "1,000.00"),
+    ("010203-1234", "0102031234"),
+    ("M\u00fcller-1", "Muller1", "M\u00dcLLER 1"),
+    ("1-23", "12-3"),
+]
+TWO_PERSONS = [
+    ("1.5", "15"),
+    ("1,5", "15"),
+    ("-5", "5"),
+    ("1.1.1.11", "1.1.11.1"),
+    ("AB-1", "AB-11"),
+    ("--x--", "y"),
+    ("+", "-"),
+    ("10.0", "100"),
+    ("aB3x", "zQ1a"),
+]
+
+
+def keys(*ids: str | None) -> list[str | None]:
+    return with_person_keys(pl.Series("id", ids, dtype=pl.String), NO_VALUE)[0].to_list()
+
+
+@pytest.mark.parametrize("ids", ONE_PERSON)
+def test_writings_of_one_person_have_one_key(ids: tuple[str, ...]) -> None:
+    assert len({*keys(*ids, "x-1")}) == 1 + 1
+
+
+@pytest.mark.parametrize("ids", TWO_PERSONS)
+def test_two_persons_have_two_keys(ids: tuple[str, ...]) -> None:
+    assert len({*keys(*ids, "x-1")}) == len(ids) + 1
+
+
+def test_who_is_joined_is_counted() -> None:
+    ids = pl.Series("id", ["AB-001", "AB001", "AB-001", "ab/001", "AB 002", None, "C1"])
+    key, [fold] = with_person_keys(ids, NO_VALUE)
+    assert key.n_unique() == 3 + 1
+    assert (fold.n_writings, fold.n_values, fold.n_cells) == (3, 1, 2)
+    assert n_alike([fold]) == 2
+    assert with_person_keys(ids.tail(3), NO_VALUE)[1] == ()
+
+
+def test_nobody_is_made_of_signs_or_of_a_word_for_nobody() -> None:
+    assert keys("N-A", "n/a", "-", "?", None, "a b") == ["N-A", "n/a", "-", "?", None, "ab"]
+
+
+@given(st.lists(st.text("aB01 .,+-:'", min_size=1, max_size=6), min_size=1, max_size=8))
+def test_a_cell_by_itself_has_the_key_of_its_column(ids: list[str]) -> None:
+    found, _ = with_person_keys(pl.Series("id", ids), ())
+    if any(not each.isalnum() for each in ids):
+        for each, key in zip(ids, found.to_list(), strict=True):
+            assert key in {person_key(each.lower()), person_key(each), each}
+
+
+@given(st.lists(st.text("aB01 .,+-:'\u00e9", min_size=1, max_size=6), min_size=1, max_size=8))
+def test_a_key_is_its_own_key(ids: list[str]) -> None:
+    once, _ = with_person_keys(pl.Series("id", ids), ())
+    assert with_person_keys(once, ())[0].n_unique() == once.n_unique()
