@@ -167,7 +167,7 @@ def test_a_file_without_a_header_is_told_by_its_kind_and_not_by_its_values(tmp_p
     path.write_text(table("", "{id},{t:%Y-%m-%d %H:%M:%S},{lon},{lat}"))
     with pytest.raises(InputError, match="has no header: name the columns by number") as refused:
         read_trace(path)
-    assert "24." not in str(refused.value)
+    assert "24." not in str(refused.value).replace(str(tmp_path), "")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,8 @@ def test_no_row_of_a_file_without_a_header_is_quoted(tmp_path: Path, row: str) -
     (tmp_path / "trace.txt").write_text(f"{row}\n" * 3)
     with pytest.raises(InputError, match="has no header") as refused:
         read_trace(tmp_path / "trace.txt")
-    assert not any(part in str(refused.value) for part in ("anna", "60", "2026", "24.94"))
+    said = str(refused.value).replace(str(tmp_path), "")  # the folder has a number, too
+    assert not any(part in said for part in ("anna", "60", "2026", "24.94"))
 
 
 def test_a_folder_is_refused_with_what_makes_a_table_of_it(tmp_path: Path) -> None:
@@ -242,7 +243,7 @@ def test_nmea_under_the_name_of_a_table_is_refused_as_what_it_is(tmp_path: Path)
     )
     with pytest.raises(InputError, match=r"is NMEA, .*: write a row for each position") as refused:
         read_trace(tmp_path / "trace.txt")
-    assert "4807" not in str(refused.value)
+    assert "4807" not in str(refused.value).replace(str(tmp_path), "")
 
 
 def test_days_of_a_spreadsheet_are_not_taken_for_seconds(tmp_path: Path) -> None:
@@ -374,7 +375,7 @@ def test_what_is_no_time_is_counted_with_the_forms_that_are(tmp_path: Path) -> N
     path.write_text("device_id,ts,lat,lon\na,2/3/2008 15:36,60,24\nb,2026-07-01 14:00,60,24\n")
     with pytest.raises(InputError, match=r"not a time in 1 of 2 rows: .* ISO 8601") as refused:
         read_trace(path)
-    assert "2008" not in str(refused.value)
+    assert "2008" not in str(refused.value).replace(str(tmp_path), "")
 
 
 def frames() -> dict[str, Any]:
