@@ -91,8 +91,9 @@ async def test_a_mistake_in_the_settings_ends_the_start_in_one_line(tmp_path: Pa
     config = write_settings(tmp_path / "gateway.toml", tables)
     async with running(ANONYMIZER, "serve", "-c", config) as program:
         assert await program.ended() == 2
-    [line] = program.lines
+    *starting, line = program.lines
     assert line.startswith(f"anonymizer: {config}: network.source: nowhere.graphml")
+    assert all('"event": "starting"' in each for each in starting)
 
 
 def told_while_it_loads(program: str, number: signal.Signals) -> list[str]:
