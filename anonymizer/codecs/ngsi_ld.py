@@ -114,10 +114,9 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
     if isinstance(geometry, str):
         pair = geometry.split(",") if location.type == "geo:point" else ()
         return _fix_at(entity, location, *pair) if len(pair) == 2 else Outcome.INVALID__SCHEMA
-    if geometry.type in {None, "GeoProperty"}:  # empty, or a property without a value
-        return Outcome.INVALID__SCHEMA
     if geometry.type != "Point":
-        return Outcome.INVALID__NOT_A_POSITION
+        is_empty = geometry.type in {None, "GeoProperty"}  # or a property without a value
+        return Outcome.INVALID__SCHEMA if is_empty else Outcome.INVALID__NOT_A_POSITION
     if geometry.coordinates is UNSTATED:
         return Outcome.INVALID__SCHEMA
     point = read_part(_POINT, geometry.coordinates) or Outcome.INVALID__NO_FIX
