@@ -32,6 +32,7 @@ from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
 from anonymizer.codecs.mending import starts_array
 from anonymizer.codecs.paths import ArraySearch, Conditions, JsonPath, PathReader, Selector, written
 from anonymizer.codecs.times import (
+    HYPHENS,
     PADDING,
     PER_SECOND,
     StatedInstant,
@@ -392,9 +393,9 @@ class _Position:
             return Outcome.INVALID__SCHEMA
         lat = 0.0 if no_lat else self._coordinate(lat)
         lon = 0.0 if no_lon else self._coordinate(lon)
-        for each in (lat, lon):
-            if isinstance(each, Outcome):
-                return each
+        wrong = lat if isinstance(lat, Outcome) else lon
+        if isinstance(wrong, Outcome):
+            return wrong
         found = checked_fix(lat, lon, ts, device, named, zoneless=zoneless)
         if isinstance(found, Outcome) or not (no_lat or no_lon):
             return found
@@ -430,6 +431,8 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
         return lambda value: _calendar_time(value, zone)
 
     def from_number(value: float | str) -> _Time:
+        if isinstance(value, str) and value[HYPHENS] == "--":
+            return stated_time(value, zone)
         stated = _number(value)
         if stated is None:
             return time_of_text(str(value), zone)
@@ -441,8 +444,11 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
 
 def _calendar_time(value: float | str, zone: tzinfo | None) -> _Time:
     """Return the time of a text, or of a number with the digits of a date and a time."""
-    if isinstance(value, str) and is_no_value(value):
-        return None
+    if isinstance(value, str):
+        if value[HYPHENS] == "--":
+            return stated_time(value, zone)
+        if is_no_value(value):
+            return None
     number = _number(value)
     found = stated_time(str(value), zone) if number is None else calendar_number(number, zone)
     if isinstance(found, StatedInstant):

@@ -121,7 +121,9 @@ def _fix_of(values: Sequence[Any]) -> Fix | Outcome:
         if lat is UNSET or lon is UNSET:
             continue
         device = other if station is UNSET else station
-        if _number_of(station_type) == _ROADSIDE:
+        if isinstance(station_type, str):
+            station_type = _number_of(station_type)
+        if station_type == _ROADSIDE:
             return Outcome.INVALID__NOT_A_POSITION
         return _stated(lat, lon, stamp, None if device is UNSET else device, _readings_of(motion))
     return Outcome.INVALID__SCHEMA
@@ -134,9 +136,10 @@ def _stated(
     device: StatedId,
     readings: Readings,
 ) -> Fix | Outcome:
-    lat, lon, stamp = (_number_of(each) for each in (lat, lon, stamp))
-    if any(isinstance(each, Outcome) for each in (lat, lon, stamp)):
-        return Outcome.INVALID__SCHEMA
+    if isinstance(lat, str) or isinstance(lon, str) or isinstance(stamp, str):
+        lat, lon, stamp = (_number_of(each) for each in (lat, lon, stamp))
+        if any(isinstance(each, Outcome) for each in (lat, lon, stamp)):
+            return Outcome.INVALID__SCHEMA
     if {lat, lon} & _UNAVAILABLE:
         return Outcome.INVALID__NO_FIX
     time = None if stamp is UNSET or stamp is None else float(stamp)
@@ -154,7 +157,7 @@ def _is_cam(kind: Any) -> bool:  # noqa: ANN401  a part of a message, or UNSET
 
 
 def _number_of(stated: Any) -> Any:  # noqa: ANN401  as decoded
-    """Return the number that a text spells, of its own type; see `coordinate`."""
+    """Return the number that a text spells, of its own type, see `coordinate`; others as stated."""
     if not isinstance(stated, str):
         return stated
     return int(stated) if _INTEGER.fullmatch(stated) else coordinate(stated)
@@ -171,7 +174,11 @@ def _readings_of(motion: Sequence[Any]) -> Readings:
         ("heading_deg", motion[2:], 10.0, 360.0),
     ):
         for part in parts:
-            stated = None if part is UNSET else _number_of(read_part(_NUMBER, part))
+            if part is UNSET:
+                continue
+            stated = read_part(_NUMBER, part)
+            if isinstance(stated, str):
+                stated = _number_of(stated)
             if stated is None or isinstance(stated, Outcome):
                 continue
             value = _scaled(stated, per_unit)

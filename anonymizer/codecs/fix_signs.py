@@ -52,6 +52,8 @@ _TIMES = (
 )  # fmt: skip
 """When the place was measured, the most specific name first."""
 _RANK_OF = {name: rank for rank, name in enumerate(_TIMES)}
+_MOST_CHARS = 64
+"""Longer names say nothing, and are not remembered."""
 _IN_FRONT = re.compile(r"^(?:gps|gnss)(?=.)")
 _TEXT = Decoder(str)
 _NO = frozenset(
@@ -67,10 +69,21 @@ _SIGNS = {
 }
 
 
+def said_of_fix(members: Mapping[str, Raw]) -> StatedInstant | Outcome | None:
+    """Return that there is no fix, else when it was measured, or None: most say neither.
+
+    See the functions below. About 0.1 µs a member.
+    """
+    for name in members:
+        if len(name) <= _MOST_CHARS and _is_of_fix(name):
+            return Outcome.INVALID__NO_FIX if says_no_fix(members) else time_of_fix(members)
+    return None
+
+
 def says_no_fix(members: Mapping[str, Raw]) -> bool:
     """Return whether a member says that the device has no fix. About 0.1 µs a member."""
     for name, part in members.items():
-        sign = _sign_of(name)
+        sign = _sign_of(name) if len(name) <= _MOST_CHARS else None
         if sign is not None and _is_lost(sign, part):
             return True
     return False
@@ -84,7 +97,7 @@ def time_of_fix(members: Mapping[str, Raw]) -> StatedInstant | None:
     """
     found: list[tuple[int, StatedInstant]] = []
     for name, part in members.items():
-        rank = _rank_of(name)
+        rank = _rank_of(name) if len(name) <= _MOST_CHARS else None
         if rank is not None and (time := _time_in(part)) is not None:
             found.append((rank, time))
     return min(found)[1] if found else None
@@ -125,6 +138,11 @@ def _time_in(part: Raw) -> StatedInstant | None:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^0-9a-z]+", "", name.lower())
+
+
+@lru_cache(maxsize=1024)
+def _is_of_fix(name: str) -> bool:
+    return _sign_of(name) is not None or _rank_of(name) is not None
 
 
 @lru_cache(maxsize=1024)

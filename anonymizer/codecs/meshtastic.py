@@ -95,7 +95,7 @@ def _is_unset(time: Number | None) -> bool:
 def _readings_of(position: _Position) -> Readings:
     readings = measured(("speed_mps", position.ground_speed, MPS_PER_KMH))
     bits = number_or_text(position.precision_bits)
-    if bits is None or not 0 < bits <= _ALL_BITS:
+    if not 0 < bits <= _ALL_BITS:
         return readings
     # The bits that do not hold are those of a square around the position.
     accuracy = {"accuracy_m": 2.0 ** (_ALL_BITS - bits) / 2 * _STEP_M}

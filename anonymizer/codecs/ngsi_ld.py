@@ -112,28 +112,27 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
         return Outcome.INVALID__NOT_A_POSITION
     geometry = location if location.value is None else location.value
     if isinstance(geometry, str):
-        return _fix_at(entity, geometry.split(",") if location.type == "geo:point" else ())
-    if geometry.type in {None, "GeoProperty"}:  # empty, or a property without a value
-        return Outcome.INVALID__SCHEMA
+        pair = geometry.split(",") if location.type == "geo:point" else ()
+        return _fix_at(entity, location, *pair) if len(pair) == 2 else Outcome.INVALID__SCHEMA
     if geometry.type != "Point":
-        return Outcome.INVALID__NOT_A_POSITION
+        is_empty = geometry.type in {None, "GeoProperty"}  # or a property without a value
+        return Outcome.INVALID__SCHEMA if is_empty else Outcome.INVALID__NOT_A_POSITION
     if geometry.coordinates is UNSTATED:
         return Outcome.INVALID__SCHEMA
     point = read_part(_POINT, geometry.coordinates) or Outcome.INVALID__NO_FIX
-    return point if isinstance(point, Outcome) else _fix_at(entity, (point[1], point[0]))
+    return point if isinstance(point, Outcome) else _fix_at(entity, location, point[1], point[0])
 
 
-def _fix_at(entity: _Entity, place: Sequence[Number | None]) -> Fix | Outcome:
-    if len(place) != 2:
-        return Outcome.INVALID__SCHEMA
-    readings = _readings_of(entity)
-    return stated_fix(*place, time=_time_of(entity), device=entity.id, readings=readings)
+def _fix_at(
+    entity: _Entity, location: _Location, lat: Number | None, lon: Number | None
+) -> Fix | Outcome:
+    time: Number | StatedInstant | None = location.observed_at
+    if time is None:
+        time = _time_of(entity, location)
+    return stated_fix(lat, lon, time=time, device=entity.id, readings=_readings_of(entity))
 
 
-def _time_of(entity: _Entity) -> Number | StatedInstant | None:
-    location = entity.location or _Location()
-    if location.observed_at is not None:
-        return location.observed_at
+def _time_of(entity: _Entity, location: _Location) -> Number | StatedInstant | None:
     metadata = location.metadata
     near = () if metadata is None else (metadata.time_instant, metadata.timestamp)
     text = _text_of(entity.observed)
@@ -179,8 +178,10 @@ def _value_of(part: Raw, unit_code: str) -> Raw:
 
 def _length_of(part: Raw) -> tuple[Raw, float]:
     """Return the value of a property, and how many metres its unit has."""
+    if part is UNSTATED:
+        return part, 1.0
     value = _value_of(part, "MTR")
-    if value is UNSTATED and part is not UNSTATED:
+    if value is UNSTATED:
         return _value_of(part, "KMT"), 1000.0
     return value, 1.0
 
@@ -197,7 +198,7 @@ _decode_entities = one_or_many(_Entity, _fix_of, least=_LEAST_BYTES)
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     """Decode an entity, an array of them, or a notification of some."""
     found = _decode_entities(payload)
-    if len(found) > 1 or isinstance(found[0], Fix) or found[0] not in _MAY_NOTIFY:
+    if isinstance(found[0], Fix) or len(found) > 1 or found[0] not in _MAY_NOTIFY:
         return found
     message = read(_NOTIFICATION, payload)
     if isinstance(message, Outcome):

@@ -35,6 +35,8 @@ _REASON: Mapping[NumberUnit, Outcome] = {
 }
 PADDING = " \t\r\n\0"
 """What fills up texts of fixed width."""
+HYPHENS = slice(4, 8, 3)
+"""Where a date has its hyphens; neither a number nor a word for none has two of them there."""
 _NO_DAY = "0000-00-00"
 """Begin of a date that was never set, as databases write it."""
 _DAY_S = 86_400
@@ -48,6 +50,8 @@ _ODD = re.compile(
     r" ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?(?: (?:UTC|GMT)|\[[A-Z0-9/_+-]+\])?",
     re.ASCII | re.IGNORECASE,
 )
+_ODD_ENDS = frozenset("CTct]")
+"""Ends of odd texts that Python never reads, which to try would cost a microsecond."""
 _OFFSET = re.compile(r"([+-])(\d\d):?([0-5]\d)?", re.ASCII)
 
 
@@ -69,15 +73,14 @@ def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:
         if not _DIGITS.fullmatch(text):
             return None
         text = f"{text[:8]}T{text[8:14]}" + (f".{text[14:]}" if text[14:] else "")
+    elif text[-1:] in _ODD_ENDS:
+        text, more_s = _iso_of(text)
     try:
         stated = datetime.fromisoformat(text)
     except ValueError:
-        found = _ODD.fullmatch(text.strip())
-        if found is None:
-            return None
-        iso, more_s = _iso_of(found)
+        text, more_s = _iso_of(text)
         try:
-            stated = datetime.fromisoformat(iso)
+            stated = datetime.fromisoformat(text)
         except ValueError:
             return None
     if stated.tzinfo is None and zone is None:
@@ -95,8 +98,11 @@ def unix_s(text: str, zone: tzinfo = UTC) -> float | None:
     return None if found is None else found.unix_s
 
 
-def _iso_of(found: "re.Match[str]") -> tuple[str, int]:
-    """Return a text for `datetime`, and the seconds by which the time is later."""
+def _iso_of(text: str) -> tuple[str, int]:
+    """Return a text for `datetime`, empty if it is none, and the seconds by which it is later."""
+    found = _ODD.fullmatch(text.strip())
+    if found is None:
+        return "", 0
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     second, fraction, more_s = second or "00", fraction or "0", 0
     if hour == "24" and not int(minute + second + fraction):
@@ -133,6 +139,8 @@ def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
     Only numbers of a size that no time has in `unit` are refused, and the digits of a date and a
     time, which would be of 1976 or 2612.
     """
+    if unit == "s" and _LEAST_S <= number < MOST_S:
+        return float(number)
     if not (isfinite(number) and number > 0):
         return None
     if calendar_number(number) is not None:
@@ -147,11 +155,9 @@ def in_seconds(number: float, unit: NumberUnit = "s") -> float | Outcome | None:
 def stated_time(text: str, zone: tzinfo | None = None) -> StatedInstant | Outcome | None:
     """Return the time that a text states; None if it means that there is none, or the reason."""
     text = text.strip(PADDING)
-    if text.startswith(_NO_DAY):
-        return None
     found = instant(text, zone) if len(text) > _DAY_CHARS else None
     if found is None:
-        return Outcome.INVALID__SCHEMA
+        return None if text.startswith(_NO_DAY) else Outcome.INVALID__SCHEMA
     return found if found.unix_s > 0 else None
 
 
@@ -159,8 +165,7 @@ def calendar_number(number: float, zone: tzinfo | None = None) -> StatedInstant 
     """Return the time of digits of a date and a time, None if they are none; see `instant`."""
     if not (_LEAST_DIGITS <= number < _MOST_DIGITS and number == int(number)):
         return None
-    text = str(int(number))
-    return instant(text, zone) if _DIGITS.fullmatch(text) else None
+    return instant(str(int(number)), zone)
 
 
 def is_time_of_any_unit(number: float) -> bool:

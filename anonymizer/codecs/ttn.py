@@ -17,7 +17,7 @@ Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from msgspec import Raw
 from msgspec.json import Decoder
@@ -31,7 +31,7 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
-from anonymizer.codecs.fix_signs import says_no_fix, time_of_fix
+from anonymizer.codecs.fix_signs import said_of_fix
 from anonymizer.codecs.times import StatedInstant, unix_s
 from anonymizer.domain.fixes import ACCURACY, Fix
 from anonymizer.domain.outcomes import Outcome
@@ -45,14 +45,9 @@ _SPELLINGS = (
     ("Latitude", "Longitude"),
 )
 _COORDINATES = frozenset(key for pair in _SPELLINGS for key in pair)
-
-
-class _Place(NamedTuple):
-    """Stated coordinates, and the members around them, the nearest last."""
-
-    lat: Number
-    lon: Number
-    around: tuple[Mapping[str, Raw], ...]
+_Pair: TypeAlias = tuple[Number, Number]
+_Place: TypeAlias = tuple[_Pair, Mapping[str, Raw] | None]
+"""Latitude and longitude as stated, and the members of the channel that has them, if one does."""
 
 
 class _DeviceIds(Stated):
@@ -106,18 +101,20 @@ def _fix_of(message: _Message) -> Fix | Outcome:
     place = _place_in(uplink.decoded_payload)
     if isinstance(place, Outcome):
         return place
-    if any(map(says_no_fix, place.around)):
-        return Outcome.INVALID__NO_FIX
-    time: str | StatedInstant | None = uplink.received_at or message.received_at
-    for members in place.around:
-        time = time_of_fix(members) or time
+    (lat, lon), channel = place
     sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
+    time: str | StatedInstant | None = uplink.received_at or message.received_at
+    for members in (sensed,) if channel is None else (sensed, channel):
+        said = said_of_fix(members)
+        if isinstance(said, Outcome):
+            return said
+        time = said or time
     readings = named_numbers(sensed)
     if "accuracy" in readings:
         readings.setdefault(ACCURACY, readings["accuracy"])
     return stated_fix(
-        place.lat,
-        place.lon,
+        lat,
+        lon,
         time=time,
         device=None if ids is None else ids.device_id,
         readings=readings or None,
@@ -127,26 +124,28 @@ def _fix_of(message: _Message) -> Fix | Outcome:
 def _place_in(decoded: dict[str, Raw]) -> _Place | Outcome:
     pair = _pair_in(decoded)
     if pair is not None:
-        return pair if isinstance(pair, Outcome) else _Place(*pair, (decoded,))
+        return pair if isinstance(pair, Outcome) else (pair, None)
     for key, part in decoded.items():
         if key.startswith("gps_"):
             channel = read_part(_OBJECT, part)
             if isinstance(channel, Outcome):
                 return channel
             pair = _pair_in(channel) or Outcome.INVALID__SCHEMA
-            return pair if isinstance(pair, Outcome) else _Place(*pair, (decoded, channel))
+            return pair if isinstance(pair, Outcome) else (pair, channel)
     return Outcome.INVALID__NOT_A_POSITION
 
 
-def _pair_in(fields: dict[str, Raw]) -> tuple[Number, Number] | Outcome | None:
+def _pair_in(fields: dict[str, Raw]) -> _Pair | Outcome | None:
     for lat_key, lon_key in _SPELLINGS:
         if lat_key in fields and lon_key in fields:
             return _position_of(fields[lat_key], fields[lon_key])
     return None if _COORDINATES.isdisjoint(fields) else Outcome.INVALID__SCHEMA
 
 
-def _position_of(lat_part: Raw, lon_part: Raw) -> tuple[Number, Number] | Outcome:
+def _position_of(lat_part: Raw, lon_part: Raw) -> _Pair | Outcome:
     lat, lon = read_part(_NUMBER, lat_part), read_part(_NUMBER, lon_part)
+    if type(lat) is float and type(lon) is float:  # nearly all are
+        return lat, lon
     if isinstance(lat, Outcome) or isinstance(lon, Outcome):
         return Outcome.INVALID__SCHEMA
     if lat is None or lon is None:

@@ -239,7 +239,10 @@ def _degrees(crs: object) -> Degrees:
     try:
         convert = pyproj.Transformer.from_crs(str(crs), "EPSG:4326", always_xy=True)
     except pyproj.exceptions.ProjError as error:
-        raise InputError("names a reference system (crs) that is not known") from error
+        raise InputError(
+            "names a reference system (crs) that is not known: write its code, as EPSG:32635, or"
+            " project the graph to EPSG:4326"
+        ) from error
 
     def in_degrees(y: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         lon, lat = convert.transform(x, y)

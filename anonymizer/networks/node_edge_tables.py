@@ -1,5 +1,6 @@
 """Networks in two tables, PREFIX_nodes and PREFIX_edges, as parquet or csv."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,14 @@ def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[Nodes, FloatArray | 
     return Nodes(_ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"])), load
 
 
+def _advice(present: Sequence[str]) -> str:
+    """Return what to do where a column is missing, if its only name shows why."""
+    other = next((each for each in ";\t|" if len(present) == 1 and each in present[0]), None)
+    if other is None:
+        return ""
+    return f": its columns are separated by {other!r}; write commas, and numbers with points"
+
+
 def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     """Return exactly the requested columns; missing optional ones are filled with nulls."""
     try:
@@ -117,7 +126,7 @@ def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
         present = table.collect_schema().names()
         missing = [name for name, required in columns.items() if required and name not in present]
         if missing:
-            raise InputError(f"{path.name} has no column {missing[0]!r}")
+            raise InputError(f"{path.name} has no column {missing[0]!r}{_advice(present)}")
         read = [
             pl.col(name) if name in present else pl.lit(None, dtype=pl.String).alias(name)
             for name in columns

@@ -120,5 +120,8 @@ def _lat_lon(net: sumolib.net.Net, xy: FloatArray) -> tuple[FloatArray, FloatArr
             return np.full(len(x), np.nan), np.full(len(y), np.nan)
         lon, lat = net.convertXY2LonLat(x, y)
     except (KeyError, ProjError) as error:
-        raise InputError("its location states no projection that is known") from error
+        raise InputError(
+            "its location states no projection that is known: write that of its making"
+            " (netconvert --proj) as projParameter"
+        ) from error
     return lat, lon

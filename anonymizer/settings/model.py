@@ -194,7 +194,7 @@ class WatchSettings(Group):
     evidence_s: NotNegative = 0.0
     """The traffic of so many seconds is kept in memory, and attacked whenever they are over: 3600
     for every hour, 86400 for every night, at midnight UTC. Less is kept where that would be too
-    much. 0: none is kept."""
+    much. 0: none is kept; else at least 60."""
     reports: Path | None = None
     """A directory for what the attacks found: figures alone, for 31 days, and a page for each day.
     None: only metrics and `/evidence` tell it."""

@@ -52,7 +52,9 @@ FOUND: list[tuple[dict[str, Any], dict[str, float] | None]] = [
     ({"nofix": False}, None),
     ({"fix": None}, None),
     ({"status": 0}, {"status": 0.0}),
+    ({"f" + "-" * 63 + "ix": False}, None),
 ]
+"""What says nothing of a fix, or that there is one; names of more than 64 characters are none."""
 TIMES_OF_FIX: list[tuple[dict[str, Any], dict[str, float] | None]] = [
     ({"time": "2026-02-10T08:00:00Z"}, None),
     ({"time": "2026-02-10 08:00:00"}, None),

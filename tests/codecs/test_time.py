@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.codecs.times import unix_s
+from anonymizer.codecs._fields import is_no_value, numeral
+from anonymizer.codecs.mending import NO_VALUE
+from anonymizer.codecs.times import HYPHENS, PADDING, unix_s
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timedelta(minutes=m)))
@@ -32,6 +34,25 @@ def test_the_whole_calendar_is_read_back_in_any_zone(moment: datetime) -> None:
 def test_no_text_makes_the_reader_of_times_raise(text: str) -> None:
     found = unix_s(text)
     assert found is None or isinstance(found, float)
+
+
+@given(st.text(PADDING).flatmap(lambda pad: st.sampled_from([pad + word for word in NO_VALUE])))
+def test_a_word_for_none_has_no_hyphens_where_a_date_has_them(text: str) -> None:
+    assert is_no_value(text)
+    assert text[HYPHENS] != "--"
+
+
+@given(st.from_regex(r"[ ]*[+-]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?", fullmatch=True))
+def test_a_number_as_text_has_no_hyphens_where_a_date_has_them(text: str) -> None:
+    assert numeral(text.strip()) == float(text)
+    assert text[HYPHENS] != "--"
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", " UTC", " utc", "GMT", " gmt", "Z UTC", "+00 GMT", "Z[UTC]"]
+)
+def test_a_zone_by_name_after_a_time_is_read(zone: str) -> None:
+    assert unix_s(f"2017-01-03 18:28:29{zone}") == 1483468109.0
 
 
 @pytest.mark.parametrize(

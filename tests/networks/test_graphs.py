@@ -286,7 +286,7 @@ def test_a_graph_that_names_its_reference_system_is_converted(
 
 
 def test_an_unknown_reference_system_is_refused() -> None:
-    with pytest.raises(InputError, match=r"reference system \(crs\) that is not known"):
+    with pytest.raises(InputError, match=r"\(crs\) that is not known: write its code"):
         load_network(nx.Graph(crs="epsg:0"))
 
 

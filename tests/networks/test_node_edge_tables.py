@@ -134,6 +134,11 @@ def test_a_node_without_roads_stays(tmp_path: Path) -> None:
     ("nodes", "edges", "complaint"),
     [
         (None, {"u": [1], "w": [2]}, "town_edges.* has no column 'v'"),
+        (
+            None,
+            {"u;v": ["1;2"]},
+            "town_edges.* has no column 'u': .* separated by ';'; write commas",
+        ),
         ({"node_id": [1], "lat": [2.0]}, EDGES, "town_nodes.* has no column 'lon'"),
         (None, {"u": [1, None], "v": [2, 3]}, "column 'u' has empty cells"),
         (None, {"u": [1], "v": [2], "length_m": ["long"]}, "column 'length_m' is not a number"),

@@ -106,7 +106,7 @@ def test_a_network_without_roads_for_cars_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "projection", "complaint"),
     [
-        (EDGES + JUNCTIONS, "+proj=nonsense", "no projection that is known"),
+        (EDGES + JUNCTIONS, "+proj=nonsense", "no projection that is known: write"),
         (EDGES, UTM_33, "begins or ends at no junction"),
     ],
 )
