@@ -153,6 +153,7 @@ MODULES = (
             ("(rest_since > density.version_of[published] - STANDS_S)", "(rest_since > now - 60)"),
             ("self._company.where_many_stand() if stands else self._company", "self._company"),
             ("return company.beyond(self._k_extra)", "return company"),
+            ("self._few(published)[self._layer(member)]", "self._few(published)[0 * member]"),
             ("shared[chosen] = shared_levels(level, first_member_of, least)[chosen]", "pass"),
             ("np.maximum(level[chosen], lowest)", "np.minimum(level[chosen], lowest)"),
             ("([lives_on, member])", "([self._published(density)])"),
@@ -186,6 +187,8 @@ MODULES = (
             ("max(least - n_at_top, 0)", "0"),
             ("raised_to[at] = top", "raised_to[at] = at"),
             ("here = n_at[place] - 1", "here = n_at[place]"),
+            ("|= np.logical_not(few)", "= True"),
+            ("n_devices - k_extra < _FEW", "n_devices < _FEW"),
         ),
     ),
     Module(

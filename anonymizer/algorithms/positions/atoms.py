@@ -17,8 +17,11 @@ from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, starts_of
 from anonymizer.domain.network import RoadNetwork
 
-LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Sizes of the atoms at each level, in multiples of the smallest."""
+LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+"""Sizes of the atoms at each level, in multiples of the smallest. The last is for few devices."""
+WIDER = LEVELS[-1] / LEVELS[-2]
+_FEW = 1.5
+"""Devices are few if there are fewer than so many for each of the largest other atoms."""
 AREA_LEVEL = 3
 """Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
 _SMALLER = 0.95
@@ -96,6 +99,7 @@ class Levels(NamedTuple):
     level, shape (levels, nodes); `first_atom_of`: number of the atom at which each level begins in
     `first_node_of`; the nodes of all atoms are in compressed sparse rows. `is_large`: which nodes
     are in a component that is large enough for a full atom of the lowest level, shape (nodes,).
+    `for_few`: which levels are for few devices alone, at most the highest, shape (levels,).
     """
 
     times: FloatArray
@@ -104,12 +108,33 @@ class Levels(NamedTuple):
     first_node_of: IntArray
     node: Int32Array
     is_large: BoolArray
+    for_few: BoolArray
+
+    @property
+    def largest(self) -> int:
+        """The highest level that is not for few devices alone."""
+        return int(np.flatnonzero(~self.for_few)[-1])
+
+    def are_few(self, n_devices: IntArray, n_largest: IntArray, *, k_extra: int) -> BoolArray:
+        """Return where so few devices are published that the largest atoms give no company.
+
+        `n_devices` and the number of atoms at level `largest`, same shape; `k_extra` of the devices
+        may belong to the adversary, so nobody makes atoms smaller with so many.
+        """
+        few: BoolArray = n_devices - k_extra < _FEW * n_largest
+        return few
 
 
 def stack_levels(
-    cuts: Sequence[Atoms], network: RoadNetwork, *, times: Sequence[float] = (1,)
+    cuts: Sequence[Atoms],
+    network: RoadNetwork,
+    *,
+    times: Sequence[float] = (1,),
+    n_for_few: int = 0,
 ) -> Levels:
     """Return the levels that consist of these cuts, whose sizes are `times` the smallest.
+
+    The highest `n_for_few` (none or one) are for few devices alone.
 
     A component that is too small for an atom gets one of its own: no group is formed there, but a
     member of a group can move there and has to be covered.
@@ -125,6 +150,7 @@ def stack_levels(
         starts_of(sizes),
         np.concatenate([cut.node for cut in cuts]),
         is_large,
+        np.arange(len(cuts)) >= len(cuts) - n_for_few,
     )
 
 
@@ -137,7 +163,8 @@ def cut_into_levels(
     min_metres: float = 0.0,
     max_nodes: float = np.inf,
     cap: float = np.inf,
-    sizes: Sequence[float] = LEVELS,
+    sizes: Sequence[float] = LEVELS[:-1],
+    wider: float = 1.0,
 ) -> Levels:
     """Cut a network into atoms at several levels.
 
@@ -153,6 +180,9 @@ def cut_into_levels(
         windows: atoms as large as the cap allows, where it allows any.
     sizes
         Sizes of the levels in multiples of the smallest, rising.
+    wider
+        Size of the atoms for few devices, in multiples of the largest other ones. 1, or a cap below
+        the size of the network: there are none.
     """
     metres = network.n_nodes if metres_at is None else metres_at.sum()
     smallest = max(min_nodes, min_metres * network.n_nodes / max(metres, 1.0))
@@ -170,8 +200,13 @@ def cut_into_levels(
         size, window = _largest_below(cap, cut, largest=max(cap / smallest, 1.0))
         windows, max_nodes = [window], min(max_nodes, size * smallest)
     kept = [size for size in sizes if size == sizes[0] or size * smallest <= max_nodes]
-    times = [*kept[:-1], sizes[-1]] if not windows else [*kept, max(size, kept[-1])]
-    return stack_levels([*map(cut, kept), *windows], network, times=times)
+    if windows:
+        times = [*kept, max(size, kept[-1])]
+        return stack_levels([*map(cut, kept), *windows], network, times=times)
+    for_few = [wider] if wider > 1 else []
+    cuts = [*map(cut, kept), *(cut(each * kept[-1]) for each in for_few)]
+    times = [*kept[:-1], sizes[-1], *(each * sizes[-1] for each in for_few)]
+    return stack_levels(cuts, network, times=times, n_for_few=len(for_few))
 
 
 def _largest_below(
@@ -193,7 +228,8 @@ def lowest_level_with(levels: Levels, metres_at: FloatArray, least: FloatArray) 
     """Return the lowest level of which every atom has so much road, shape of `least`.
 
     `metres_at` are the road metres that each node stands for, shape (nodes,), `least` the metres
-    for each member. Where no level has so much, the result is the number of levels.
+    for each member. Where no level has so much, the result is the number of levels. That for few
+    devices is demanded by nobody.
 
     Notes
     -----
@@ -203,11 +239,12 @@ def lowest_level_with(levels: Levels, metres_at: FloatArray, least: FloatArray) 
     large = levels.is_large
     shortest = [
         np.bincount(at[large], weights=metres_at[large])[np.unique(at[large])].min(initial=np.inf)
-        for at in levels.at
+        for at in levels.at[: levels.largest + 1]
     ]
     # Cuts of different sizes are made apart: a larger one may have a shorter piece.
     rising = np.maximum.accumulate(np.minimum.accumulate(shortest[::-1])[::-1])
-    return np.searchsorted(rising, least).astype(np.int64)
+    found = np.searchsorted(rising, least).astype(np.int64)
+    return np.where(found > levels.largest, len(levels.at), found)
 
 
 class Company(NamedTuple):
@@ -234,13 +271,18 @@ class Company(NamedTuple):
 
 
 def lowest_shared_level(
-    levels: Levels, n_at: IntArray, place: Int32Array, company: Company
+    levels: Levels,
+    n_at: IntArray,
+    place: Int32Array,
+    company: Company,
+    *,
+    few: BoolArray | bool = False,
 ) -> IntArray:
     """Return the lowest level at which each member has enough company, shape (members,).
 
     `n_at` are the devices that count as company at each node, shape (nodes,), `place` the node of
     each member, which is counted there, shape (members,). Without enough company at any level, the
-    level is the highest one.
+    level is the highest one; that for few devices only where `few`, shape (members,).
 
     Notes
     -----
@@ -255,6 +297,7 @@ def lowest_shared_level(
     shared_by = np.stack([here + np.bincount(at[occupied])[at[place]] for at in levels.at])
     in_area = shared_by[np.maximum(np.arange(n_levels), min(AREA_LEVEL, n_levels - 1))]
     enough = (shared_by >= company.place_devices) & (in_area >= company.area_devices)
+    enough[levels.largest] |= np.logical_not(few)
     enough[-1] = True
     lowest: IntArray = enough.argmax(axis=0)
     return lowest

@@ -185,13 +185,17 @@ def test_a_place_has_as_much_road_as_is_demanded() -> None:
     assert 5 not in company(drive(4, {5: Demand(0, 1e9)})), "no place is so large"
 
 
-def test_the_level_for_some_road_is_the_lowest_whose_every_atom_has_as_much() -> None:
+@pytest.mark.parametrize("wider", [1.0, 1.5])
+def test_the_level_for_some_road_is_the_lowest_whose_every_atom_has_as_much(wider: float) -> None:
     metres = road_metres(CITY)
-    levels = cut_into_levels(CITY, spanning_forest(CITY), min_nodes=4, sizes=(1, 2, 4, 8))
+    levels = cut_into_levels(
+        CITY, spanning_forest(CITY), min_nodes=4, sizes=(1, 2, 4, 8), wider=wider
+    )
     least = np.array([0.0, 100.0, 700.0, 2000.0, 1e9])
-    shortest = [min(metres[at == atom].sum() for atom in set(at.tolist())) for at in levels.at]
+    shortest = [min(metres[at == atom].sum() for atom in set(at.tolist())) for at in levels.at[:4]]
     naive = [
-        next((i for i in range(4) if all(s >= m for s in shortest[i:])), 4) for m in least.tolist()
+        next((i for i in range(4) if all(s >= m for s in shortest[i:])), len(levels.at))
+        for m in least.tolist()
     ]
     assert lowest_level_with(levels, metres, least).tolist() == naive
 

@@ -164,7 +164,7 @@ class SessionCloak:
         self._parked_s = parked_s
         self._levels = levels
         self._is_large = levels.is_large
-        largest = np.unique(levels.at[-1], return_index=True)[1]
+        largest = np.unique(levels.at[levels.largest], return_index=True)[1]
         self._n_largest = np.bincount(
             self._layer_of(largest), minlength=max(len(network.layers), 1)
         )
@@ -658,11 +658,13 @@ class SessionCloak:
         It is not below `least` of the member. `stands`: around which groups many devices stand.
         """
         n_at = np.bincount(self._place_of[published], minlength=self._network.n_nodes)
+        few = self._few(published)[self._layer(member)]
         level, of_member = least.copy(), np.repeat(stands, np.diff(first_member_of))
         for each in np.unique(stands).tolist():
             chosen = of_member == each
             place = self._place_of[member[chosen]]
-            lowest = lowest_shared_level(self._levels, n_at, place, self._needed(stands=each))
+            needed = self._needed(stands=each)
+            lowest = lowest_shared_level(self._levels, n_at, place, needed, few=few[chosen])
             level[chosen] = np.maximum(level[chosen], lowest)
         return self._shared(level, first_member_of, stands)
 
@@ -673,6 +675,11 @@ class SessionCloak:
             chosen, least = of_member == each, self._needed(stands=each).place_devices
             shared[chosen] = shared_levels(level, first_member_of, least)[chosen]
         return shared
+
+    def _few(self, published: Int32Array) -> BoolArray:
+        """Return on which of several networks few devices are published, shape (networks,)."""
+        n_published = np.bincount(self._layer(published), minlength=len(self._n_largest))
+        return self._levels.are_few(n_published, self._n_largest, k_extra=self._k_extra)
 
     def _needed(self, *, stands: bool) -> Company:
         """Return the company that a member needs; `stands`: where many devices stand."""

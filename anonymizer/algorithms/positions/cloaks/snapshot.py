@@ -56,6 +56,7 @@ class SnapshotCloak(MemorylessCloak):
         self._network = network
         self._forest = forest
         self._levels = levels
+        self._n_largest = np.array([len(np.unique(levels.at[levels.largest]))])
         self._rule = rule
         self._max_nodes = max_nodes
         self._company = company
@@ -104,7 +105,9 @@ class SnapshotCloak(MemorylessCloak):
         place = density.node_of[member]
         n_at = np.bincount(place, minlength=self._network.n_nodes)
         company = self._company.beyond(self._k_extra)
-        level = lowest_shared_level(self._levels, n_at, place, company)
+        n = np.array([len(member)])
+        few = self._levels.are_few(n, self._n_largest, k_extra=self._k_extra)
+        level = lowest_shared_level(self._levels, n_at, place, company, few=few)
         first_node_of, node = cover(
             self._network, self._levels, first_member_of, place, level, max_nodes=self._max_nodes
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
+from anonymizer.algorithms.positions.atoms import WIDER, Company, Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
     AdkaCloak,
     Cloak,
@@ -173,8 +173,9 @@ def pace_of(settings: "Settings") -> Pace:
 def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") -> Levels:
     """Return the atoms of a network.
 
-    The largest are such that k of them are half of the network. Under a cap, groups of `session`
-    are formed in windows; elsewhere it suppresses regions, and must not buy smaller places.
+    The largest are such that k of them are half of the network, those for few devices are half as
+    large again. Under a cap, groups of `session` are formed in windows; elsewhere it suppresses
+    regions, and must not buy smaller places.
     """
     half = _half_of(network)
     k = _largest_k(settings) + settings.region.k_extra
@@ -186,6 +187,7 @@ def _levels(network: RoadNetwork, forest: SpanningForest, settings: "Settings") 
         min_metres=settings.region.min_road_m,
         max_nodes=half / k,
         cap=most_nodes(settings, network) if settings.region.mode == "session" else math.inf,
+        wider=WIDER,
     )
 
 

@@ -52,11 +52,17 @@ def session_cloak(
     company: Company = Company(),  # noqa: B008  immutable
     parked_s: float | None = None,
     sizes: Sequence[float] = SIZES,
+    wider: float = 1.0,
 ) -> SessionCloak:
     return SessionCloak(
         network,
         cut_into_levels(
-            network, spanning_forest(network), min_nodes=min_nodes, cap=max_nodes, sizes=sizes
+            network,
+            spanning_forest(network),
+            min_nodes=min_nodes,
+            cap=max_nodes,
+            sizes=sizes,
+            wider=wider,
         ),
         rule=rule,
         epochs=epochs,
@@ -77,12 +83,13 @@ def snapshot_cloak(
     max_nodes: int = 1000,
     k_extra: int = 0,
     company: Company = Company(),  # noqa: B008  immutable
+    wider: float = 1.0,
 ) -> SnapshotCloak:
     forest = spanning_forest(network)
     return SnapshotCloak(
         network,
         forest,
-        cut_into_levels(network, forest, min_nodes=min_nodes, sizes=SIZES),
+        cut_into_levels(network, forest, min_nodes=min_nodes, sizes=SIZES, wider=wider),
         rule,
         max_nodes=max_nodes,
         rotate_s=300,

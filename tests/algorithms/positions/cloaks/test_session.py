@@ -27,6 +27,7 @@ from tests.algorithms.positions.cloaks.driving import (
     Shared,
     Where,
     session_cloak,
+    snapshot_cloak,
     traffic,
 )
 from tests.examples import many
@@ -532,6 +533,50 @@ def test_devices_within_k_extra_are_not_those_of_its_size() -> None:
     cloak = session_cloak(WIDE, rule=rule, min_nodes=4, company=SHARED, k_extra=2)
     Drive(WIDE, cloak).tick({**dict.fromkeys(range(11), 0), 11: 143}, now=0)
     assert Counter(cloak._groups.level.tolist()) == {0: 6, 2: 6}
+
+
+N_LARGEST = len(cut_into_atoms(spanning_forest(CITY), min_nodes=16).first_node_of) - 1
+FEW = int(np.ceil(1.5 * N_LARGEST)) - 1
+
+
+@pytest.mark.parametrize("mode", ["session", "snapshot"])
+@pytest.mark.parametrize("k_extra", [0, 2])
+def test_devices_so_few_that_the_largest_places_give_no_company_have_wider_ones(
+    mode: str, k_extra: int
+) -> None:
+    forest = spanning_forest(CITY)
+    largest, wider = (cut_into_atoms(forest, min_nodes=n) for n in (16, 24))
+    apart = np.random.default_rng(3).permutation(CITY.n_nodes)
+
+    def told(n_devices: int) -> set[str]:
+        make = session_cloak if mode == "session" else snapshot_cloak
+        # Nobody has so much company: all have places of the highest level.
+        cloak = make(CITY, min_nodes=4, company=Company(99), k_extra=k_extra, wider=1.5)
+        groups = Drive(CITY, cloak).tick(dict(enumerate(apart[:n_devices].tolist())), now=0)
+        regions = {m: set(group.region) for group in groups for m in group.members}
+        assert len(regions) == n_devices
+
+        def whole(atoms: Atoms) -> bool:
+            return all(
+                set(np.flatnonzero(atoms.at == atoms.at[apart[m]]).tolist()) <= region
+                for m, region in regions.items()
+            )
+
+        return {name for name, atoms in (("largest", largest), ("wider", wider)) if whole(atoms)}
+
+    # Devices of the adversary's own make them no smaller.
+    assert "wider" in told(FEW + k_extra)
+    assert told(FEW + k_extra + 1) == {"largest"}
+
+
+def test_few_devices_on_one_network_make_no_place_wider_on_another() -> None:
+    two = load_network("city:400 + grid:20x20")
+    where = {d: d for d in range(FEW)} | {d: 400 + d for d in range(FEW, 3 * FEW)}
+    cloak = session_cloak(two, min_nodes=4, company=Company(99), wider=1.5)
+    Drive(two, cloak).tick(where, now=0)
+    told = dict(zip(cloak._groups.member.tolist(), cloak._groups.level.tolist(), strict=True))
+    assert {told[d] for d in range(FEW)} == {3}
+    assert {told[d] for d in range(FEW, 3 * FEW)} == {2}
 
 
 def naive_shared(levels: list[int], least: int) -> list[int]:
