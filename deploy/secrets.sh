@@ -1,5 +1,6 @@
 #!/bin/sh
-# Make the secrets of a first installation: an authority, the broker's certificate, and passwords.
+# Make the secrets of a first installation: an authority, the broker's certificate, passwords, and the
+# token of HTTP.
 #
 #   sh secrets.sh FOLDER [NAME...]
 #
@@ -37,10 +38,14 @@ done
 mosquitto_passwd -U broker/passwords
 openssl rand -base64 24 >grafana.password
 openssl rand 32 >cluster.key
+# The same for the gateway, bridges and workers, and for Prometheus, which runs as another user.
+openssl rand -base64 24 >http.token
+cp http.token prometheus.token
 
 if [ "$(id -u)" -eq 0 ]; then
     chown -R 1883:1883 broker
-    chown 10001:10001 gateway.password simulator.password cluster.key
+    chown 10001:10001 gateway.password simulator.password cluster.key http.token
+    chown 65534:65534 prometheus.token
     chown 472:472 grafana.password
 fi
 chmod 644 ca.crt

@@ -205,8 +205,14 @@ def _ids_lines(settings: "Settings") -> Iterator[str]:
 
 def _visitors_lines(settings: "Settings") -> Iterator[str]:
     """Say what visitors of a public map are not told."""
-    if settings.http.is_public and not settings.http.run_by:
+    http = settings.http
+    if http.is_public and not http.run_by:
         yield "hint: http.run_by is empty: visitors of the map are not told who runs it"
+    if http.is_public and http.token is None and http.token_file is None:
+        yield (
+            "hint: whoever reaches the map sees what is published, whatever the broker's rules: set"
+            " http.token_file"
+        )
 
 
 def _coverage_lines(

@@ -238,7 +238,7 @@ def test_a_backup_is_not_printed() -> None:
         ('allowed_hosts = ["map.example"]\nrun_by = "City of X"', False),
     ],
 )
-def test_check_says_that_visitors_of_a_public_map_are_not_told_who_runs_it(
+def test_check_says_what_visitors_of_a_public_map_see_and_are_not_told(
     tmp_path: Path, *, http: str, missing: bool
 ) -> None:
     config = tmp_path / "gateway.toml"
@@ -246,6 +246,8 @@ def test_check_says_that_visitors_of_a_public_map_are_not_told_who_runs_it(
     told = anonymizer("check", "-c", config)
     assert told.returncode == 0, told.stderr
     assert ("http.run_by is empty" in told.stdout) == missing
+    open_to_all = "_hosts" in http
+    assert ("whatever the broker's rules: set http.token_file" in told.stdout) == open_to_all
 
 
 @pytest.mark.parametrize("line", ["a\nb", "a\x1b[2Jb", "a\u2028b", "x" * 301])

@@ -248,6 +248,10 @@ CASES = [
     Case("KeyRotationOverdue", {"process_start_time_seconds": "-2580000+0x200"}, False, "2h"),
     Case("GatewayDown", {"up": "1+0x50 0+0x20"}, True),
     Case("GatewayDown", {"up": "1+0x80"}, False),
+    Case("ScrapedWithoutToken", {"up": "1+0x80"}, True),
+    Case("ScrapedWithoutToken", {"up": "1+0x80"}, True, job="anonymizer-cluster"),
+    Case("ScrapedWithoutToken", {"up": "1+0x80", "process_start_time_seconds": "1+0x80"}, False),
+    Case("ScrapedWithoutToken", {"up": "0+0x80"}, False),
     Case("BrokerLost", {"anonymizer_broker_connected": "1+0x50 0+0x20"}, True),
     Case("BrokerLost", {"anonymizer_records_connected": "0+0x80"}, True),
     Case(
@@ -441,10 +445,13 @@ def located(series: str, here: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     "file", ["check config prometheus.yml", *(f"check rules {f}" for f in ALERTS)]
 )
-def test_prometheus_takes_the_files_as_they_are(file: str) -> None:
+def test_prometheus_takes_the_files_as_they_are(file: str, tmp_path: Path) -> None:
     *what, name = file.split()
+    for each in ("prometheus.yml", *ALERTS):
+        (tmp_path / each).write_bytes((DEPLOY / each).read_bytes())
+    (tmp_path / "http.token").touch()
     ran = subprocess.run(
-        ["promtool", *what, DEPLOY / name], capture_output=True, text=True, check=False
+        ["promtool", *what, tmp_path / name], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
 

@@ -13,7 +13,9 @@ import yaml  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
 from anonymizer.settings import Settings, load_settings
+from anonymizer.web.token import LEAST_CHARS
 from simulator.cli.main import app as simulator
+from tests.deploy.deployment import make_secrets
 from tests.deploy.files import DEPLOY, ROOT, dashboards, read_yaml
 
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -152,6 +154,21 @@ def test_the_gateway_of_compose_gets_settings_that_are_settings() -> None:
     assert str(settings.broker.ca_file) in mounted
     assert str(settings.broker.password_file) == "/run/secrets/gateway_password"
     assert all("PASSWORD" not in key or key.endswith("FILE") for key in environment)
+
+
+def test_whoever_is_scraped_has_the_token_and_prometheus_a_copy(tmp_path: Path) -> None:
+    made = make_secrets(tmp_path)
+    for name in ("gateway", "bridge", "worker"):
+        settings = load_settings(DEPLOY / "gateway.toml", SERVICES[name]["environment"])
+        assert settings.http.token_file == Path("/run/secrets/http_token"), name
+        assert "http_token" in SERVICES[name]["secrets"], name
+    file = DEPLOY / COMPOSE["secrets"]["http_token"]["file"]
+    token = (made / file.relative_to(DEPLOY / "secrets")).read_text()
+    assert len(token) > LEAST_CHARS
+    mounts = dict(reversed(each.split(":")[:2]) for each in SERVICES["prometheus"]["volumes"])
+    for job in read_yaml("prometheus.yml")["scrape_configs"]:
+        shown = mounts[f"/etc/prometheus/{job['authorization']['credentials_file']}"]
+        assert (made / Path(shown).relative_to("secrets")).read_text() == token, job["job_name"]
 
 
 def test_the_simulator_of_compose_understands_its_command() -> None:

@@ -43,11 +43,12 @@ def test_systemd_finds_the_unit_hardened(unit: Path) -> None:
     assert float(found[1]) <= MOST_EXPOSED
 
 
-def test_the_unit_waits_for_the_drain_and_hands_over_a_password_file() -> None:
+def test_the_unit_waits_for_the_drain_and_hands_over_its_secrets_as_files() -> None:
     told = dict(re.findall(r"^Environment=(ANONYMIZER__\w+)=(.*)$", UNIT, re.MULTILINE))
     settings = load_settings(DEPLOY / "gateway.toml", told)
     [stop_s] = re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
     assert settings.tick.drain_s < int(stop_s)
-    [credential] = re.findall(r"^LoadCredential=([^:]+):", UNIT, re.MULTILINE)
-    assert str(settings.broker.password_file) == f"%d/{credential}"
-    assert "PASSWORD=" not in UNIT
+    credentials = re.findall(r"^LoadCredential=([^:]+):", UNIT, re.MULTILINE)
+    handed_over = [settings.broker.password_file, settings.http.token_file]
+    assert list(map(str, handed_over)) == [f"%d/{each}" for each in credentials]
+    assert not re.search(r"(PASSWORD|TOKEN)=", UNIT)

@@ -22,10 +22,8 @@ from tests.deploy.deployment import Deployed, deployment, limits
 from tests.deploy.files import DEPLOY, read_yaml
 from tests.end_to_end import (
     ANONYMIZER,
-    AS_OPERATOR,
     DEADLINE_S,
     SIMULATOR,
-    TOKEN,
     Gateway,
     eventually,
     running,
@@ -63,9 +61,10 @@ def environment(deployed: Deployed, folder: Path, version: str) -> dict[str, str
         "ANONYMIZER__BROKER__PASSWORD_FILE": str(folder / "secrets" / "gateway.password"),
         "ANONYMIZER__BROKER__CA_FILE": str(deployed.ca),
         "ANONYMIZER__HTTP__HOST": "127.0.0.1",
+        "ANONYMIZER__HTTP__TOKEN_FILE": str(folder / "secrets" / "http.token"),
     }
     assert moved.keys() <= found.keys()
-    more = {"BROKER__VERSION": version, "HTTP__PORT": "0", "HTTP__TOKEN": TOKEN}
+    more = {"BROKER__VERSION": version, "HTTP__PORT": "0"}
     more["STORE__PATH"] = str(folder / "store.sqlite")
     return found | moved | {f"ANONYMIZER__{name}": value for name, value in more.items()}
 
@@ -94,7 +93,9 @@ async def gateway_of(
         running(SIMULATOR, *map(str, simulate), environment=of_simulator),
     ):
         url = (await program.logged("listening"))["url"]
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
+        token = (folder / "secrets" / "http.token").read_text().strip()
+        shown = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=shown) as http:
             yield Gateway(program, http)
 
 

@@ -91,7 +91,8 @@ class InputWatch:
         self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
         self._no_room = NoRoomWatch()
         self._next_stream = 0
-        self._said = ""
+        self._said: set[str] = set()
+        """Kinds of reasons told of this silence."""
         self._shown = self._next = ""
 
     def side(self) -> GatewaySide:
@@ -127,9 +128,11 @@ class InputWatch:
             share = round(succession.share, 2)
             self._log.error("ids change undeclared", share=share, likely=IDS_CHANGE)
         reason = self._flow.view.silent
-        if reason is not None and reason.kind != self._said:
+        if reason is None:
+            self._said.clear()
+        elif reason.kind not in self._said:
             self._log.warning("nothing is published", why=reason.text)
-        self._said = reason.kind if reason is not None else ""
+            self._said.add(reason.kind)
 
     def _look_at_inputs(self, at_s: float) -> None:
         inputs = self._flow.inputs

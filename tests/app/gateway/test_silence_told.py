@@ -99,6 +99,14 @@ async def test_three_phones_are_told_in_the_log_in_readyz_on_the_status_topic_an
             await later.until(lambda: WHY in {m.topic for m in later.seen})
             kept = {m.topic: m.payload for m in later.seen if m.retained}
         assert kept[WHY] == PUBLIC.encode()
+        # Another number is no news; another k that would do is.
+        await send(phones, [said_by(i) for i in range(5)])
+
+        async def advice() -> list[str]:
+            lines = gateway.program.events("nothing is published")
+            return [line["why"].partition("k_values = ")[2][:3] for line in lines]
+
+        assert await eventually(advice, lambda told: len(told) > 1) == ["[3,", "[5,"]
         assert not any("phone-" in line for line in gateway.program.lines)
 
 

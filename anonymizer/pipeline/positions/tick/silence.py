@@ -36,8 +36,8 @@ _NOT_A_REASON = frozenset(
 class Reason(NamedTuple):
     """Why nothing is published.
 
-    `kind` stays the same while the cause does, whatever the numbers; `text` is one sentence for the
-    operator, `public` the same for everybody.
+    `kind` stays the same while the cause and the advice do, whatever the other numbers; `text` is
+    one sentence for the operator, `public` the same for everybody.
     """
 
     kind: str
@@ -182,7 +182,8 @@ class SilenceRule:
         if n < standing.n_on_graph:
             what = f"at most {n} of {standing.n_on_graph} devices are on roads that are connected"
         smaller = smaller_k(self._adka, most=n - self._k_extra)
-        return Reason("too few", f"{what} and a group needs {k}: {_MORE}{smaller}", self._few)
+        text = f"{what} and a group needs {k}: {_MORE}{smaller}"
+        return Reason(f"too few{smaller}", text, self._few)
 
     def _refused(self, n_of: Mapping[Outcome, int]) -> Reason | None:
         """Most of what arrived has one outcome that says why."""
