@@ -27,7 +27,8 @@ class Decoded:
     sender
         Numbers in `senders` of what names the devices; below 0: -1 - the index in `names`.
     ts
-        Unix seconds; NaN if the message states no time.
+        Unix seconds; NaN if the message states no time, and below 0 until `on_clock` has dated
+        those that are relative to their arrival.
     lat, lon
         Degrees.
     at_s
