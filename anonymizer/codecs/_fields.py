@@ -68,6 +68,10 @@ T = TypeVar("T")
 R = TypeVar("R", bound="Stated")
 
 
+class NoFixError(Exception):
+    """A hook of a decoder has found a sign of no fix, see `fix_signs`."""
+
+
 class Stated(msgspec.Struct, gc=False):
     """Base of every part of a payload: what a device stated, not yet validated."""
 
@@ -79,8 +83,9 @@ class Stated(msgspec.Struct, gc=False):
 def read(decoder: Decoder[T], payload: bytes) -> T | Outcome:
     """Return the decoded payload, or the reason why it cannot be.
 
-    Reasons are empty, malformed, schema and compressed. Text that is nearly JSON is mended. A wrong
-    type that precedes a syntax error is found first and is the reason given.
+    Reasons are empty, malformed, schema, compressed and, where a hook looks for signs of it, no
+    fix. Text that is nearly JSON is mended. A wrong type that precedes a syntax error is found
+    first and is the reason given.
     """
     if not payload:
         return Outcome.INVALID__EMPTY
@@ -117,6 +122,8 @@ def read_part(decoder: Decoder[T], part: bytes | Raw) -> T | Outcome:
         return decoder.decode(part)
     except msgspec.ValidationError:
         return Outcome.INVALID__SCHEMA
+    except NoFixError:
+        return Outcome.INVALID__NO_FIX
     except (msgspec.DecodeError, RecursionError):
         return Outcome.INVALID__MALFORMED
 
@@ -126,14 +133,20 @@ def too_many(n: int, n_bytes: int, *, least: int) -> bool:
     return n * least > max(n_bytes, _FEW * least)
 
 
-def one_or_many(record: type[R], fix_of: Callable[[R], Fix | Outcome], *, least: int) -> Codec:
+def one_or_many(
+    record: type[R],
+    fix_of: Callable[[R], Fix | Outcome],
+    *,
+    least: int,
+    dec_hook: Callable[[type, Any], Any] | None = None,
+) -> Codec:
     """Make the codec of a format that sends either one record or an array of records.
 
     The records of an array are decoded one by one, so a bad one does not spoil the others.
-    `least`: bytes of a record, with a comma.
+    `least`: bytes of a record, with a comma; `dec_hook`: of msgspec.
     """
-    record_decoder = Decoder(record)
-    message_decoder: Decoder[R | list[Raw]] = Decoder(record | list[Raw])
+    record_decoder = Decoder(record, dec_hook=dec_hook)
+    message_decoder: Decoder[R | list[Raw]] = Decoder(record | list[Raw], dec_hook=dec_hook)
 
     def fix_of_part(part: Raw) -> Fix | Outcome:
         stated = read_part(record_decoder, part)

@@ -37,6 +37,7 @@ from anonymizer.codecs.times import (
     PER_SECOND,
     StatedInstant,
     TimeUnit,
+    ago,
     calendar_number,
     in_seconds,
     is_time_of_any_unit,
@@ -130,8 +131,11 @@ def encoder_of(paths: PositionPaths) -> Encoder:
     Raises
     ------
     ValueError
-        If there is no place for a position, or the paths do not fit each other.
+        If there is no place for a position, or the paths do not fit each other, or time is stated
+        as an age: when what is written will be read is not known.
     """
+    if paths.time is not None and paths.time_unit == "s_ago":
+        raise ValueError("an age cannot be written")
     if paths.lat is None or paths.lon is None:
         raise ValueError("there are no paths of a latitude and a longitude")
     shape = CoarsePoint(1.5, 2.5, 1, 3.5, "p", "t")
@@ -172,9 +176,13 @@ def per_degree_of(scale: float) -> float:
 
 
 def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
-    if unit == "iso8601":
-        return iso8601(unix_s)
-    return unix_s if unit == "s" else round(unix_s * PER_SECOND[unit])
+    match unit:
+        case "iso8601" | "s_ago":  # an age has been refused before
+            return iso8601(unix_s)
+        case "s":
+            return unix_s
+        case _:
+            return round(unix_s * PER_SECOND[unit])
 
 
 def _whole_codec(position: "_Position") -> Codec:
@@ -315,6 +323,7 @@ class _Position:
         self._halves = paths.halves
         self._names = tuple(sensed)
         self._no_readings = [UNSET] * len(sensed)
+        self._says_no_fix = _judge_of(sensed) if sensed and self._has_place else None
         steps = {part for path, _ in wanted if path is not None for part in path.parts}
         n_searches = sum(isinstance(part, ArraySearch) for part in steps)
         self._least_bytes = (
@@ -378,8 +387,8 @@ class _Position:
     def _fix(self, values: Sequence[Any], of: str | None = None) -> Fix | Outcome:
         lat, lon, time, id_, *readings, _ = values
         when = None if time is UNSET or time is None else self._time(time)
-        if isinstance(when, Outcome):
-            return when
+        if isinstance(when, Outcome) or (self._says_no_fix and self._says_no_fix(readings)):
+            return when if isinstance(when, Outcome) else Outcome.INVALID__NO_FIX
         ts, zoneless = when or (None, False)
         stated_id = id_ if of is None else of
         device = None if stated_id is UNSET else device_id(stated_id)
@@ -421,6 +430,13 @@ class _Position:
         return readings or None
 
 
+def _judge_of(sensed: Mapping[str, JsonPath]) -> Callable[[Sequence[Any]], bool] | None:
+    """Return what says of readings that there is no fix, by the keys where they are; None: none."""
+    from anonymizer.codecs.fix_signs import judge_of  # noqa: PLC0415  few inputs need it
+
+    return judge_of([str(path.parts[-1]) for path in sensed.values()])
+
+
 def _number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
     return numeral(value.strip(PADDING)) if isinstance(value, str) else value
 
@@ -429,6 +445,8 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
     """Return a function from a stated time to when it is."""
     if unit == "iso8601":
         return lambda value: _calendar_time(value, zone)
+    if unit == "s_ago":
+        return _time_before
 
     def from_number(value: float | str) -> _Time:
         if isinstance(value, str) and value[HYPHENS] == "--":
@@ -440,6 +458,14 @@ def _time_reader(unit: TimeUnit, zone: tzinfo | None) -> Callable[[float | str],
         return StatedInstant(seconds) if isinstance(seconds, float) else seconds
 
     return from_number
+
+
+def _time_before(value: float | str) -> _Time:
+    """Return the time of an age in seconds; none is not known, and one below 0 in the future."""
+    age_s = _number(value)
+    if age_s is None:
+        return None if is_no_value(str(value)) else Outcome.INVALID__SCHEMA
+    return ago(age_s) if age_s >= 0 else Outcome.INVALID__FUTURE_TIME
 
 
 def _calendar_time(value: float | str, zone: tzinfo | None) -> _Time:

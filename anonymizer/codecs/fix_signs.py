@@ -1,24 +1,29 @@
-"""Signs of no fix, and times of the fix, among members that devices name as they like.
+"""Signs of no fix, times of the fix and its age, among members that devices name as they like.
 
 Payload formatters and trackers repeat their last position when their receiver has lost it, and say
 so beside it: a flag, a number of satellites, a dilution of precision. Names are compared without
 case and separators, after an own `gps` or `gnss` in front: `gpsFix`, `GPS_FIX` and `fix` are one.
 A member with another value than these signs have says nothing.
+
+In flat formats, whose own members come first, only the usual spellings are looked for (`USUAL`):
+`with_signs` adds them to the struct of a format, and they cost nothing where they are missing.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isnan
+from typing import Any, cast
 
-from msgspec import Raw
+from msgspec import Raw, defstruct, json
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import number_or_text, read_part
+from anonymizer.codecs._fields import NoFixError, R, number_or_text, read_part
 from anonymizer.codecs.times import (
     MOST_S,
     PER_SECOND,
     StatedInstant,
+    ago,
     is_time_of_any_unit,
     stated_time,
 )
@@ -51,7 +56,14 @@ _TIMES = (
     "unixtime", "time", "utc", "ts",
 )  # fmt: skip
 """When the place was measured, the most specific name first."""
-_RANK_OF = {name: rank for rank, name in enumerate(_TIMES)}
+_AGES = {
+    f"{front}{name}{unit}": seconds
+    for front in ("", "gps", "gnss")
+    for name in ("age", "fixage", "positionage", "locationage", "ageoffix", "secondssincefix")
+    for unit, seconds in (("", 1.0), ("s", 1.0), ("sec", 1.0), ("seconds", 1.0), ("ms", 1e-3))
+}
+"""How long ago the place was measured; seconds of the unit of each."""
+_RANK_OF = {name: rank for rank, name in enumerate(_TIMES)} | dict.fromkeys(_AGES, len(_TIMES))
 _MOST_CHARS = 64
 """Longer names say nothing, and are not remembered."""
 _IN_FRONT = re.compile(r"^(?:gps|gnss)(?=.)")
@@ -67,6 +79,49 @@ _SIGNS = {
     for sign, names in enumerate((_HAS, _COUNTS, _LACKS, _MODES, _DILUTIONS))
     for name in names
 }
+
+
+USUAL = (
+    "fix", "gps_fix", "gpsFix", "valid", "sats", "satellites", "hdop", "HDOP", "stale", "no_fix",
+)  # fmt: skip
+"""Spellings of signs beside the place in flat formats, and in `layouts`."""
+
+
+class _Sign:
+    """A member that is a sign, as msgspec tells types of members apart."""
+
+    name: str
+
+
+_TYPE_OF = {name: type(f"_Sign_{name}", (_Sign,), {"name": name}) for name in USUAL}
+
+
+def with_signs(record: type[R]) -> type[R]:
+    """Return a struct with the usual signs as members, too; `judged` is their decoding hook."""
+    fields: list[tuple[str, Any, Any]] = [
+        (f"_{name}", _TYPE_OF[name] | None, None) for name in USUAL
+    ]
+    names = {f"_{name}": name for name in USUAL}
+    made: Any = defstruct(record.__name__, fields, bases=(record,), rename=names, gc=False)
+    return cast("type[R]", made)
+
+
+def judged(kind: type[_Sign], stated: Any) -> _Sign:  # noqa: ANN401  any JSON
+    """Return a sign that says nothing.
+
+    Raises
+    ------
+    NoFixError
+        If it says that there is no fix.
+    """
+    if isinstance(stated, bool | int | float | str):
+        try:
+            part = Raw(json.encode(stated))
+        except (OverflowError, ValueError):  # of an integer without end, or half a character
+            return kind()
+        if says_no_fix({kind.name: part}):
+            raise NoFixError
+    return kind()
 
 
 def said_of_fix(members: Mapping[str, Raw]) -> StatedInstant | Outcome | None:
@@ -93,14 +148,39 @@ def time_of_fix(members: Mapping[str, Raw]) -> StatedInstant | None:
     """Return when a device says that it measured its place; None if it does not say so.
 
     Unix seconds in any unit, by their size, or texts, see `codecs.times`. What is no time since
-    2001, such as the seconds since the device started, is none.
+    2001, such as the seconds since the device started, is none. Where only an age is stated, it is
+    below 0, see `Fix.ts`.
     """
     found: list[tuple[int, StatedInstant]] = []
     for name, part in members.items():
         rank = _rank_of(name) if len(name) <= _MOST_CHARS else None
-        if rank is not None and (time := _time_in(part)) is not None:
+        if rank is None:
+            continue
+        time = _time_in(part) if rank < len(_TIMES) else _time_before(_name_of_time(name), part)
+        if time is not None:
             found.append((rank, time))
     return min(found)[1] if found else None
+
+
+def judge_of(names: Sequence[str]) -> Callable[[Sequence[Any]], bool] | None:
+    """Return what says whether one of some members says that there is no fix; None: none can.
+
+    It takes their values in order; what is no `Raw` is not stated.
+    """
+    signs = [(place, name) for place, name in enumerate(names) if is_sign(name)]
+    if not signs:
+        return None
+
+    def judge(parts: Sequence[Any]) -> bool:
+        stated = ((name, parts[place]) for place, name in signs)
+        return any(says_no_fix({name: part}) for name, part in stated if isinstance(part, Raw))
+
+    return judge
+
+
+def is_sign(name: str) -> bool:
+    """Return whether a member of this name can say that there is no fix. About 0.05 µs."""
+    return len(name) <= _MOST_CHARS and _sign_of(name) is not None
 
 
 def _is_lost(sign: int, part: Raw) -> bool:
@@ -136,6 +216,10 @@ def _time_in(part: Raw) -> StatedInstant | None:
     return found if is_time_of_any_unit(found.unix_s) else None
 
 
+def _time_before(age: str, part: Raw) -> StatedInstant | None:
+    return ago(number_or_text(part) * _AGES[age])
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[^0-9a-z]+", "", name.lower())
 
@@ -153,4 +237,8 @@ def _sign_of(name: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _rank_of(name: str) -> int | None:
-    return _RANK_OF.get(re.sub(r"[0-9]+$", "", _plain(name)))
+    return _RANK_OF.get(_name_of_time(name))
+
+
+def _name_of_time(name: str) -> str:
+    return re.sub(r"[0-9]+$", "", _plain(name))

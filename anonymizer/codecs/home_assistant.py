@@ -1,7 +1,8 @@
 """Home Assistant's `mqtt_json` device tracker: `{"latitude", "longitude", "gps_accuracy", ...}`.
 
 The payload states neither time nor device; the topic identifies the device. Home Assistant
-itself also accepts numbers written as text, and states `unknown` where there is none.
+itself also accepts numbers written as text, and states `unknown` where there is none. Trackers
+add signs of no fix (`fix_signs`).
 
 Readings: `battery_percent` (`battery_level`), `accuracy_m` (`gps_accuracy`).
 
@@ -16,6 +17,7 @@ from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import UNSTATED, Number, Stated, measured, read, stated_fix
 from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.fix_signs import judged, with_signs
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -27,7 +29,7 @@ class _Tracker(Stated):
     gps_accuracy: Raw = UNSTATED
 
 
-_TRACKER = Decoder(_Tracker)
+_TRACKER = Decoder(with_signs(_Tracker), dec_hook=judged)
 
 
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:

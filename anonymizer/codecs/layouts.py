@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from anonymizer.codecs._fields import MPS_PER_KMH
+from anonymizer.codecs.fix_signs import USUAL
 from anonymizer.codecs.times import MOST_S
 
 LEAST_TIME_S, MOST_TIME_S = 0.0, MOST_S
@@ -36,6 +37,8 @@ class Role(IntEnum):
     """A number that is never below 0, see `codecs._fields.measured`."""
     ACCURACY = 9
     """The same for metres; below 0 there is no fix."""
+    SIGN = 10
+    """Whether there is a fix, which the codec judges."""
 
 
 class Member(NamedTuple):
@@ -75,6 +78,7 @@ class Layout(NamedTuple):
     msgpack: bool = False
 
 
+_SIGNS = dict.fromkeys(USUAL, Member(Role.SIGN))
 _NATIVE = Layout(
     {
         "lat": Member(Role.LAT),
@@ -83,6 +87,7 @@ _NATIVE = Layout(
         "device": Member(Role.DEVICE_OR_NUMBER),
         "readings": Member(Role.READINGS, "accuracy_m"),
         "accuracy_m": Member(Role.ACCURACY, "accuracy_m"),
+        **_SIGNS,
     },
     many=True,
 )
@@ -110,6 +115,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
                 "longitude": Member(Role.LON),
                 "battery_level": Member(Role.READING, "battery_percent"),
                 "gps_accuracy": Member(Role.ACCURACY, "accuracy_m"),
+                **_SIGNS,
             }
         ),
     }

@@ -14,8 +14,17 @@ import msgspec
 from msgspec import Raw
 from msgspec.msgpack import Decoder
 
-from anonymizer.codecs._fields import UNSTATED, Number, Stated, StatedId, stated_fix, too_many
+from anonymizer.codecs._fields import (
+    UNSTATED,
+    NoFixError,
+    Number,
+    Stated,
+    StatedId,
+    stated_fix,
+    too_many,
+)
 from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.fix_signs import judged, with_signs
 from anonymizer.codecs.mending import unreadable
 from anonymizer.codecs.native import record_of
 from anonymizer.domain.fixes import Fix
@@ -35,8 +44,9 @@ class _Record(Stated):
     readings: Raw = UNSTATED
 
 
-_RECORD = Decoder(_Record)
-_MESSAGE: Decoder[_Record | list[Raw]] = Decoder(_Record | list[Raw])
+_SIGNED = with_signs(_Record)
+_RECORD = Decoder(_SIGNED, dec_hook=judged)
+_MESSAGE: Decoder[_Record | list[Raw]] = Decoder(_SIGNED | list[Raw], dec_hook=judged)
 _PARTS = Decoder(dict[str, Raw])
 _NUMBER = Decoder(float)
 
@@ -68,6 +78,8 @@ def _read(decoder: Decoder[T], payload: bytes | Raw) -> T | Outcome:
         return decoder.decode(payload)
     except msgspec.ValidationError:
         return Outcome.INVALID__SCHEMA
+    except NoFixError:
+        return Outcome.INVALID__NO_FIX
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return Outcome.INVALID__MALFORMED
 

@@ -7,8 +7,9 @@ of either. They are known by the units `lat` and `lon`, or without a unit (or wi
 of their names, `latitude` and so on. The device is what is before that end. The keys may also be
 the numbers of SenML in CBOR.
 
-A time below 2^28 is relative to when the pack is read: 0 is that of arrival, any other is refused,
-as are a half of a position, two of one time, and what must be understood and is not.
+A time below 2^28 is relative to when the pack is read: 0 is then, -60 a minute before, and later
+ones are in the future. A half of a position is refused, as are two of one time, and what must be
+understood and is not. Records of the same time can say that there is no fix, see `fix_signs`.
 
 Readings: `speed_mps` (any in m/s), `battery_percent` (`%EL`), `accuracy_m` (`accuracy`), and the
 other numbers of the same time under the ends of their names.
@@ -37,6 +38,8 @@ from anonymizer.codecs._fields import (
     too_many,
 )
 from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.fix_signs import is_sign, says_no_fix
+from anonymizer.codecs.times import ago
 from anonymizer.domain.fixes import ACCURACY, SPEED, Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -67,9 +70,12 @@ class _Record(Stated):
     u: str | None = None
     t: float | None = None
     v: Raw = UNSTATED
+    vs: Raw = UNSTATED
+    vb: Raw = UNSTATED
 
 
-_LABELS = {"bver": -1, "bn": -2, "bt": -3, "bu": -4, "bv": -5, "n": 0, "u": 1, "v": 2, "t": 6}
+_LABELS = {"bver": -1, "bn": -2, "bt": -3, "bu": -4, "bv": -5, "n": 0, "u": 1, "v": 2, "vs": 3,
+           "vb": 4, "t": 6}  # fmt: skip
 _Labelled: Any = msgspec.defstruct(
     "Labelled",
     [(each.name, each.type, each.default) for each in structs.fields(_Record)],
@@ -88,6 +94,7 @@ class _Said(Stated):
     lon: float | None = None
     sensed: dict[str, float] | None = None
     is_null: bool = False
+    is_lost: bool = False
     is_wrong: bool = False
 
     def coordinate(self, what: str, part: Raw, value: float) -> None:
@@ -139,7 +146,16 @@ def _joined(pack: Sequence[_Record]) -> dict[tuple[str, float], _Said]:
         what = _quantity(end, record.u or base_unit)
         take = said.coordinate if what in _PLACE else said.reading
         take(what, record.v, value)
+        if what not in _PLACE and is_sign(end):
+            said.is_lost |= _says_no_fix(end, record, value)
     return found
+
+
+def _says_no_fix(end: str, record: _Record, value: float) -> bool:
+    """Return whether a record says that there is no fix: by a flag, a text, or a number."""
+    said = [part for part in (record.vb, record.vs) if part is not UNSTATED]
+    stated = said[0] if said else Raw(msgspec.json.encode(value))
+    return says_no_fix({end: stated})
 
 
 def _split(base_name: str, name: str) -> tuple[str, str]:
@@ -165,16 +181,14 @@ def _fix_of(device: str, time: float, said: _Said) -> Fix | Outcome | None:
     """Return the position of a device at a time; None if nothing is said of a place."""
     if said.lat is None and said.lon is None:
         return None
-    if said.lat is None or said.lon is None or said.is_wrong or not _is_known(time):
+    if said.lat is None or said.lon is None or said.is_wrong or not isfinite(time):
         return Outcome.INVALID__SCHEMA
-    if said.is_null:
+    if said.is_null or said.is_lost:
         return Outcome.INVALID__NO_FIX
-    return stated_fix(said.lat, said.lon, time=time or None, device=device, readings=said.sensed)
-
-
-def _is_known(time: float) -> bool:
-    """Return whether a time is that of arrival, or does not depend on it."""
-    return time == 0.0 or (isfinite(time) and abs(time) >= _RELATIVE_S)
+    if 0.0 < time < _RELATIVE_S:
+        return Outcome.INVALID__FUTURE_TIME
+    stated = time if time > 0 else ago(-time)
+    return stated_fix(said.lat, said.lon, time=stated, device=device, readings=said.sensed)
 
 
 def encode(point: CoarsePoint) -> bytes:

@@ -14,14 +14,14 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from anonymizer.domain.outcomes import Outcome
 
 NumberUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
-TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns", "iso8601"]
+TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns", "iso8601", "s_ago"]
 
 PER_SECOND: Mapping[NumberUnit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _LEAST_S, MOST_S = 1e8, 1e11
@@ -60,6 +60,14 @@ class StatedInstant(NamedTuple):
 
     unix_s: float
     zoneless: bool = False
+
+
+def ago(age_s: float) -> StatedInstant | None:
+    """Return the time of what was measured so many seconds before it arrives; None if just then.
+
+    It is below 0, see `Fix.ts`.
+    """
+    return StatedInstant(-age_s) if 0 < age_s < inf else None
 
 
 def instant(text: str, zone: tzinfo | None = None) -> StatedInstant | None:

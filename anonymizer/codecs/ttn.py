@@ -108,7 +108,7 @@ def _fix_of(message: _Message) -> Fix | Outcome:
         said = said_of_fix(members)
         if isinstance(said, Outcome):
             return said
-        time = said or time
+        time = said if said and said.unix_s > 0 else _before(time, said)
     readings = named_numbers(sensed)
     if "accuracy" in readings:
         readings.setdefault(ACCURACY, readings["accuracy"])
@@ -119,6 +119,16 @@ def _fix_of(message: _Message) -> Fix | Outcome:
         device=None if ids is None else ids.device_id,
         readings=readings or None,
     )
+
+
+def _before(
+    time: str | StatedInstant | None, said: StatedInstant | None
+) -> str | StatedInstant | None:
+    """Return the time that is so long before another one as the age of a fix says."""
+    if said is None or isinstance(time, StatedInstant):
+        return time
+    heard_s = None if time is None else unix_s(time)
+    return said if heard_s is None else StatedInstant(heard_s + said.unix_s)
 
 
 def _place_in(decoded: dict[str, Raw]) -> _Place | Outcome:

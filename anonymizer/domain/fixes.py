@@ -28,7 +28,8 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
         WGS84 degrees, finite, on the earth, and not 0, 0. Both are NaN if the payload states no
         position, which only the codecs for registered devices accept (`codecs.placeless`).
     ts
-        Unix seconds by the device's clock, or None if the message carries no time.
+        Unix seconds by the device's clock; below 0: so many seconds before the message arrives;
+        None if it carries no time.
     device
         Device id stated in the payload, or None. Used only where an input is configured to
         trust it; otherwise the *topic* identifies the device.

@@ -150,10 +150,12 @@ class PresenceSettings(Group):
     others (`session`). It doubles the regions of vehicles where nine in ten are parked, and few
     vehicles among parked ones wait for company. None: parked devices are company for all."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
-    """Most devices present at once; positions of further devices are suppressed as overload. A
-    tenth of it are the most messages that wait for a tick, apart from those that are decoded before
-    it ends. Beyond that, or when a tick is late, only the newest of each device is kept; the others
-    are counted as overload. Positions of Kafka wait there instead."""
+    """Most devices present at once; positions of further devices are suppressed as overload. Half
+    of it is for devices on the roads, which take the other half, too, as they come: ids off the
+    roads give up their places, and new ones get none, once half is used. A tenth of it are the most
+    messages that wait for a tick, apart from those that are decoded before it ends. Beyond that, or
+    when a tick is late, only the newest of each device is kept; the others are counted as overload.
+    Positions of Kafka wait there instead."""
     max_behind_s: Annotated[Positive, MORE_IS_WEAKER] = 60.0
     """How old a position may be when it arrives; at most `ttl_s`."""
 

@@ -111,7 +111,7 @@ class PayloadSettings(Group):
     `not_selected`."""
     time_unit: TimeUnit = "s"
     """`s`, `ms`, `us`, `ns`: seconds, milliseconds and so on since 1970. `iso8601`: text, or digits
-    as 20270115080000."""
+    as 20270115080000. `s_ago`: seconds before the message arrives, an age."""
     time_zone: Annotated[str, Field(max_length=64), AfterValidator(_is_zone)] | None = None
     """Of times without an offset, for `iso8601`: `+05:30`, or a name such as `Europe/Helsinki`.
     None: they are UTC, and counted as `no_zone` where that makes them too old, or ahead."""
@@ -139,6 +139,8 @@ class PayloadSettings(Group):
             raise ValueError("lat and lon have the same path, so no position is one")
         if self.time_zone is not None and self.time_unit != "iso8601":
             raise ValueError('time_zone is for time_unit = "iso8601"')
+        if self.join_s is not None and self.time_unit == "s_ago":
+            raise ValueError("join_s compares times, and an age is none")
         if self.bare and not self._are_two_keys_alone:
             raise ValueError("bare needs lat, lon and join_s alone, one key each")
         if self.join_s is not None and self.time is None and not self.bare:

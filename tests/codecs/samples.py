@@ -524,6 +524,22 @@ def _ttn() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("time since the start", up({"lat": 50.5, "lon": 4, "time": 86400}), [
             Fix(50.5, 4.0, heard_s, "cow", {"time": 86400.0}),
         ]),
+        ("an age beside", up({"lat": 50.5, "lon": 4, "fixAge": 60}), [
+            Fix(50.5, 4.0, heard_s - 60, "cow", {"fix_age": 60.0}),
+        ]),
+        ("an age in milliseconds", up({"lat": 50.5, "lon": 4, "gps_age_ms": "1500"}), [
+            Fix(50.5, 4.0, heard_s - 1.5, "cow"),
+        ]),
+        ("an age and a time", up({"lat": 50.5, "lon": 4, "age": 60, "time": 1770710400}), [
+            Fix(50.5, 4.0, 1770710400.0, "cow", {"age": 60.0, "time": 1770710400.0}),
+        ]),
+        ("just now", up({"lat": 50.5, "lon": 4, "age": 0}), [
+            Fix(50.5, 4.0, heard_s, "cow", {"age": 0.0}),
+        ]),
+        ("an age alone", {"uplink_message": {"decoded_payload": {
+            "lat": 1, "lon": 2, "locationAge": 3600}}}, [
+            Fix(1.0, 2.0, -3600.0, None, {"location_age": 3600.0}),
+        ]),
         ("time of a channel", up({"gps_3": channel, "unix_time_4": 1770710400}), [
             Fix(50.5, 4.0, 1770710400.0, "cow", {"unix_time_4": 1770710400.0}),
         ]),
@@ -647,7 +663,16 @@ def _senml() -> list[tuple[str, Any, list[Fix | Outcome]]]:
             {"0": "lon", "1": "lon", "2": 24.5},
         ], [Fix(60.5, 24.5, 1.8e9, "a")]),
         ("no time", [{"bn": "a"} | lat, lon], [Fix(60.5, 24.5, None, "a")]),
-        ("seconds ago", [{"bn": "a", "bt": -5} | lat, lon], [SCHEMA]),
+        ("seconds ago", [{"bn": "a", "bt": -5} | lat, lon | {"t": 0}], [
+            Fix(60.5, 24.5, -5.0, "a"),
+        ]),
+        ("an hour ago", [{"bn": "a"} | lat | {"t": -3600}, lon | {"t": -3600}], [
+            Fix(60.5, 24.5, -3600.0, "a"),
+        ]),
+        ("seconds ahead", [{"bn": "a", "bt": 5} | lat, lon], [Outcome.INVALID__FUTURE_TIME]),
+        ("long ago", [{"bn": "a", "bt": -(2.0**30)} | lat, lon], [
+            Fix(60.5, 24.5, -(2.0**30), "a"),
+        ]),
         ("milliseconds", [base | {"bt": 1.8e12} | lat, lon], [Outcome.INVALID__TIME_IN_MS]),
         ("in radians", [base | lat | {"u": "rad"}, lon | {"u": "rad"}], [NOT_A_POSITION]),
         ("two latitudes", [base | lat, lat, lon], [SCHEMA]),

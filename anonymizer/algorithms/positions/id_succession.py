@@ -111,14 +111,16 @@ class Succession:
             self._looked_at = now
             self._judge(now - known_after_s - WITHIN_S)
 
-    def free(self, slot: Int32Array) -> None:
-        """Take in that these devices have ended."""
+    def free(self, slot: Int32Array, *, silent_since: float) -> None:
+        """Forget devices; those not heard since a time, unix seconds, have ended.
+
+        The others go on: when they are heard again, they continue nobody but themselves.
+        """
         slot = slot[slot < len(self._ts)]
-        slot = slot[self._ts[slot] > -np.inf]
-        if not len(slot):
-            return
-        ended = _Events(self._ts[slot], self._lat[slot], self._lon[slot])
-        self._ended = self._ended.joined(ended)
+        over = slot[(self._ts[slot] > -np.inf) & (self._ts[slot] < silent_since)]
+        if len(over):
+            ended = _Events(self._ts[over], self._lat[over], self._lon[over])
+            self._ended = self._ended.joined(ended)
         self._ts[slot] = -np.inf
 
     def _judge(self, known_s: float) -> None:

@@ -80,7 +80,7 @@ def watched(
         freed = [each for each, last in last_of.items() if last < now - ttl_s]
         for each in freed:
             del last_of[each]
-        succession.free(np.array(freed, np.int32))
+        succession.free(np.array(freed, np.int32), silent_since=now - ttl_s)
     return succession
 
 

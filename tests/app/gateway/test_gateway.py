@@ -151,7 +151,7 @@ async def test_it_is_not_ready_while_vehicles_change_ids_that_are_said_to_stay(
             for slot, ts in ((max(now - 50, 0), now - 0.5), (now, float(now))):
                 who, at = np.array([slot], np.int32), np.array([ts])
                 succession.tick(who, at, place, place, now=now, known_after_s=30, ttl_s=20)
-            succession.free(np.array([max(now - 70, 0)], np.int32))
+            succession.free(np.array([max(now - 70, 0)], np.int32), silent_since=now - 20)
         problems = (await http.get("/readyz")).json()["problems"]
         assert [each for each in problems if "ids_change_s" in each]
 

@@ -144,6 +144,10 @@ PROTECTED: dict[str, dict[str, Any]] = {
 """Settings of protection beyond groups, and of what is published besides, by name."""
 STREETS_S = 4.0
 """Length of an hour of streets, shorter than the settings take."""
+FLOOD: dict[str, dict[str, Any]] = {
+    "flood": {"presence": {"max_devices": 12_000}, "counts": COUNTS}
+}
+"""So many ids are made up that where ticks wait for each other some messages are lost."""
 CODED: dict[str, dict[str, Any]] = {name: {"inputs": [{"codec": name}]} for name in CODECS}
 """Settings of inputs in each format."""
 
@@ -155,12 +159,15 @@ def settings(
     n_sources: int = N_SOURCES,
     n_districts: int = N_DISTRICTS,
 ) -> Settings:
-    tables = (PROTECTED | CODED)[protected]
+    tables = (PROTECTED | CODED | FLOOD)[protected]
     region = {"mode": mode, "districts": n_districts, "min_nodes": 1, "place_devices": 1}
     made = flow_settings(
-        **{**tables, "region": region | tables.get("region", {})},
+        **{
+            **tables,
+            "region": region | tables.get("region", {}),
+            "presence": {"ttl_s": 9, "max_behind_s": 5} | tables.get("presence", {}),
+        },
         session={"epoch_s": 4, "beat_s": 0},
-        presence={"ttl_s": 9, "max_behind_s": 5},
         adka={"density_steps": [], "k_values": [2]},
         tick={"interval_s": 1.0},
         cluster={"n_parts": n_sources, "wait_s": wait_s},
@@ -246,6 +253,12 @@ def walkers(where: Where, now: float, tick: int) -> list[Delivery]:
     return found
 
 
+def made_up(tick: int) -> list[Delivery]:
+    """Return positions off the roads of ids that are never heard again."""
+    topics = [f"positions/x{tick}-{i}" for i in range(1050)]
+    return [Delivery(topic, json.dumps(AWAY).encode(), 0, False) for topic in topics]
+
+
 def renamed(topic: str, tick: int) -> str:
     """Return the topic of a device that takes another id every five ticks."""
     return f"{topic}-{(tick + crc32(topic.encode())) // 5 % 9}"
@@ -303,6 +316,7 @@ class World:
     ) -> None:
         self.mode, self.protected, self.n_districts = mode, protected, n_districts
         given = settings(mode, protected=protected, n_districts=n_districts)
+        self.presence = given.presence
         network = BOTH if given.layer_of_input else NETWORK
         self.zoned = with_zones(network, zones_of(given.zones))
         self.has_statements = given.device_zones.enabled
@@ -358,6 +372,13 @@ class World:
                 batch = [each._replace(topic=renamed(each.topic, tick)) for each in batch]
             elif self.protected == "inputs":
                 batch = [each._replace(topic=moved_topic(each.topic, tick)) for each in batch]
+            elif self.protected == "flood":
+                # Whoever jumps back to the roads is believed by a table alone that was full before.
+                on_road = {device: node for device, node in where.items() if node >= 0}
+                batch = made_up(tick) + [
+                    each._replace(topic=renamed(each.topic, tick))
+                    for each in deliveries(on_road, now, tick)
+                ]
             elif self.protected == "networks":
                 batch += walkers(next(walks), now, tick)
             elif self.protected == "public":

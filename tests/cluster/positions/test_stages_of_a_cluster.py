@@ -159,6 +159,26 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
         assert cluster.accounts()[outcome] > 5
 
 
+@pytest.mark.parametrize("n_sources", [1, 3])
+def test_sources_make_room_for_newcomers_on_the_road_as_one_process_does(n_sources: int) -> None:
+    n_ticks = 8
+    cluster = Cluster(longer_world("snapshot", 1, "flood", n_ticks), n_sources=n_sources)
+    for tick in range(n_ticks):
+        for bridge in (0, 1):
+            cluster.send(bridge)
+        cluster.read_all()
+        for number in range(n_sources):
+            (cluster.crash if tick % 3 else cluster.keep)(("source", number))
+    cluster.run([])
+    check_equal(cluster)
+    presence = cluster.world.presence
+    assert n_ticks < presence.ttl_s, "nobody is gone because of silence"
+    tables = [source._devices for source in cluster.sources]
+    made_room = [int(table.n_freed.sum()) > 0 for table in tables]
+    assert made_room == [n_sources == 1] * n_sources
+    assert all(len(table) <= presence.max_devices // 2 for table in tables)
+
+
 @pytest.mark.parametrize("workers", some(WORKERS, [2]))
 def test_any_number_of_workers_counts_by_the_same_secret_thresholds(workers: int) -> None:
     cluster = Cluster(longer_world("snapshot", 1, "secret thresholds", 40), n_sources=workers)

@@ -17,6 +17,7 @@ from anonymizer.pipeline.name_hashes import Bytes
 from anonymizer.pipeline.positions.decode.flat_json import json_message
 from anonymizer.pipeline.positions.decode.flat_msgpack import msgpack_message
 from anonymizer.pipeline.positions.decode.json_values import MAX_CODE_BYTES, code
+from anonymizer.pipeline.positions.decode.layout_members import name_place
 
 NO_LAYOUT = -1
 """In place of a layout: the message is left to its codec."""
@@ -46,8 +47,10 @@ _MEMBER = np.dtype(
         ("role", np.int64),
         ("attribute", np.int64),
         ("factor", np.float64),
+        ("places", np.int64),
     ]
 )
+"""`places`, of a layout's first member: a bit for each `name_place` of all."""
 _FEWEST_BYTES = len(b"\x82\xa3lat\x01\xa3lon\x01")
 """No position takes less. No reading takes less than 2."""
 
@@ -85,7 +88,9 @@ class Reader:
                 if max(len(name), len(layout.kind)) > MAX_CODE_BYTES:
                     raise ValueError("a layout has a longer name than this reader knows")
                 attribute = attribute_of.get(member.reading, -1)
-                self._members[i, j] = (*code(name), member.role, attribute, member.factor)
+                self._members[i, j] = (*code(name), member.role, attribute, member.factor, 0)
+            for low in {code(name)[0] for name in layout.members}:
+                self._members["places"][i, 0] |= 1 << name_place(low)
         names = [name.encode() for name in sorted(attribute_of, key=attribute_of.__getitem__)]
         self._names = np.frombuffer(b"".join(names), np.uint8)
         self._name_end = np.cumsum([0, *map(len, names)])

@@ -4,7 +4,7 @@ The accounts of the flow (`accounting.Ledger`) are for all inputs together, in w
 the wrong codec shows only as a share of refused messages. So each input is counted by itself, too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +27,8 @@ class Decoded:
     sender
         Numbers in `senders` of what names the devices; below 0: -1 - the index in `names`.
     ts
-        Unix seconds; NaN if the message states no time.
+        Unix seconds; NaN if the message states no time, and below 0 until `on_clock` has dated
+        those that are relative to their arrival.
     lat, lon
         Degrees.
     at_s
@@ -80,17 +81,27 @@ class Decoded:
         """Return the device id of a position."""
         return device_of(self.senders, int(self.sender[row]), self.names)
 
-    def slots(self, rows: IntArray, devices: DeviceTable) -> Int32Array:
+    def slots(
+        self,
+        rows: IntArray,
+        devices: DeviceTable,
+        *,
+        are_near_roads: Callable[[IntArray], BoolArray] | None = None,
+    ) -> Int32Array:
         """Return the slot of the device of each of these positions, shape (n,).
 
-        New devices get one; `NO_SLOT` if all are taken.
+        New devices get one; `NO_SLOT` if all are taken, or if the last are kept for others: it is
+        asked which rows are near roads if not all new devices may enter. None: no place is kept.
         """
         sender = self.sender[rows]
         slots = self.senders.slots(sender, devices)
         new = np.flatnonzero(slots == NO_SLOT)
         if len(new):
             said = self.senders.devices(sender[new].tolist(), self.names)
-            slots[new] = devices.slots(said)
+            first = None
+            if are_near_roads is not None and len(new) > devices.n_for_all:
+                first = are_near_roads(rows[new])
+            slots[new] = devices.slots(said, first=first)
             self.senders.remember(sender[new], slots[new], devices)
         return slots
 

@@ -406,7 +406,7 @@ class Decoder:
             return fix
         if not 0 < n_chars <= self._limits.max_device_id_chars:
             return Outcome.INVALID__NO_DEVICE
-        if retained and fix.ts is None:
+        if retained and (fix.ts is None or fix.ts < 0):  # before it arrived at the broker
             return Outcome.INVALID__RETAINED
         if route.places is not None and device in route.places:
             lat, lon = route.places[device]
@@ -478,6 +478,17 @@ class Decoder:
         kept = np.flatnonzero(admitted)
         self._ledger.settle(Outcome.SUPPRESSED__OVER_SHARE, len(admitted) - len(kept))
         return rows if len(kept) == len(admitted) else rows.taken(kept)
+
+
+def on_clock(ts: FloatArray, *, now: float, wall_ahead_s: float = 0.0) -> FloatArray:
+    """Return times as unix seconds, by a clock that devices' clocks are ahead of.
+
+    `ts`: unix seconds, NaN for none, below 0: so many seconds before `now`, shape (n,).
+    """
+    before = ts < 0
+    if wall_ahead_s:
+        ts = ts - np.where(before, 0.0, wall_ahead_s)
+    return np.where(before, now + ts, ts) if before.any() else ts
 
 
 def date_the_undated(

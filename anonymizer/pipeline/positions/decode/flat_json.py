@@ -32,7 +32,7 @@ from anonymizer.pipeline.positions.decode.layout_members import (
     note,
 )
 
-_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING, _ACCURACY = (
+_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING, _ACCURACY, _SIGN = (
     int(role) for role in Role if role != Role.IGNORED
 )
 _NAN = float("nan")
@@ -167,6 +167,8 @@ def _value(
         low, high, at = short_text(stream, at, end)
         if low != layout["low"] or high != layout["high"]:
             at = -1
+    elif role == _SIGN:
+        at = -1
     else:
         at = skipped(stream, at, end)
     return at, n_readings

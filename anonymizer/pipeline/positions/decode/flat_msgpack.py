@@ -22,7 +22,7 @@ from anonymizer.pipeline.positions.decode.layout_members import (
     note,
 )
 
-_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING, _ACCURACY = (
+_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING, _ACCURACY, _SIGN = (
     int(role) for role in Role if role != Role.IGNORED
 )
 _NAN = float("nan")
@@ -123,7 +123,7 @@ def _map(
             value = value if value >= 0 else _NAN
             n_readings = note(readings, n_readings, n, attribute, value)
         else:
-            at = _skipped(stream, at, end)
+            at = _skipped(stream, at, end) if role != _SIGN else -1
         if at < 0:
             return -1, n_readings
     lat, lon = position["lat"], position["lon"]

@@ -49,7 +49,7 @@ class Halves:
         A message that completes none counts as superseded: a later one tells where the device is.
         """
         ts = at_s if self._by_arrival else fix.ts
-        if ts is None:
+        if ts is None or ts < 0:  # how long ago does not order them
             return Outcome.INVALID__SCHEMA
         kept = self._kept.pop(device, None) or self._before.pop(device, _Kept())
         if not isnan(fix.lat) and ts >= kept.lat_ts:

@@ -9,6 +9,7 @@ A source of a cluster has the first half of a fleet alone, its `Admission`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from anonymizer.algorithms.positions.demands import SharedDemands
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.algorithms.positions.trust import Claims
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ledger import Ledger, among
@@ -169,8 +170,7 @@ class Admission:
         slot = np.full(len(outcome), NO_SLOT, np.int32)
         timely = np.flatnonzero(outcome == Outcome.HELD)
         # Only accepted positions may take a slot: a rejected message must leave no trace.
-        slot[timely] = decoded.slots(timely, self._devices)
-        outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+        slot[timely], outcome[timely] = self._slots(decoded, timely)
         if self.intake.layers is not None and decoded.input is not None:
             rows = np.flatnonzero(slot != NO_SLOT)
             layer = self._layer_of_input[decoded.input[rows]]
@@ -192,6 +192,37 @@ class Admission:
         node = None if decoded.node is None else decoded.node[kept]
         found = Positions(*(column[kept] for column in columns))
         return found._replace(heading=heading, node=node), slot, ts
+
+    def _slots(self, decoded: Decoded, rows: IntArray) -> tuple[Int32Array, UInt8Array]:
+        """Return the slots of positions, and the outcomes of those that get none.
+
+        Once half the table is used, newcomers off the roads get none: whoever makes up ids would
+        keep out those who come after. They are company for nobody anyway.
+        """
+        are_near_roads = partial(self._are_near_roads, decoded)
+        slot = decoded.slots(rows, self._devices, are_near_roads=are_near_roads)
+        outcome = np.full(len(rows), Outcome.HELD, np.uint8)
+        outside = np.flatnonzero(slot == NO_SLOT)
+        if len(outside):
+            near = are_near_roads(rows[outside])
+            full, away = Outcome.SUPPRESSED__OVERLOAD, Outcome.SUPPRESSED__OFF_GRAPH
+            outcome[outside] = np.where(near, full, away)
+        return slot, outcome
+
+    def _are_near_roads(self, decoded: Decoded, rows: IntArray) -> BoolArray:
+        """Return which positions are near roads, before their devices have slots."""
+        layer = None
+        if self.intake.layers is not None:
+            if decoded.input is None:
+                return np.ones(len(rows), np.bool_)
+            layer = self._layer_of_input[decoded.input[rows]]
+        slot = np.zeros(len(rows), np.int32)  # which nobody asks for
+        place = decoded.lat[rows], decoded.lon[rows]
+        heading = None if decoded.heading is None else decoded.heading[rows]
+        node = None if decoded.node is None else decoded.node[rows]
+        return self.intake.are_near_roads(
+            Positions(slot, decoded.ts[rows], *place, decoded.at_s[rows], heading, node, layer)
+        )
 
     def _note(
         self, contributors: Contributors, decoded: Decoded, slot: Int32Array, outcome: UInt8Array
@@ -241,7 +272,8 @@ class Admission:
 
     def forget(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
         """Forget devices that are gone, see `Intake.forget`; return their slots."""
-        freed = self.intake.forget(freed, now=now, present=present)
+        n_too_many = max(0, -self._devices.n_for_all)
+        freed = self.intake.forget(freed, now=now, present=present, n_too_many=n_too_many)
         if self._readings.names:
             self._readings.free(freed)
         self._devices.free(freed)

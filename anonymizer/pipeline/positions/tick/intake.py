@@ -5,6 +5,7 @@ matched with roads; those in privacy zones are hidden. Mobile devices, fixed dev
 recorded traces and each source of a cluster have one.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
@@ -13,7 +14,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.device_keys import KeyArray, Keys, slots_as_keys
 from anonymizer.algorithms.positions.id_succession import Succession
-from anonymizer.algorithms.positions.map_matching import LayeredLocator
+from anonymizer.algorithms.positions.map_matching import OFF_GRAPH, LayeredLocator
 from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
@@ -162,7 +163,9 @@ class Intake:
         self._trips_last_s = 0.0 if self._trips is None else self._trips.forget_s
         self._find = matching.locate
         self._places = matching.make_places(keys) if matching.make_places else None
-        self._on_road = LastOnRoad(lasting.pace.longest_ttl_s)
+        # Trust forgets by itself who is silent, whether it has ever been on a road or not.
+        self._on_road = LastOnRoad(math.inf if self.trust else lasting.pace.longest_ttl_s)
+        self._keys = keys
         self.layers = None
         if matching.network.layers:
             # Until nothing of it is held, and it is nobody's company any more.
@@ -195,6 +198,12 @@ class Intake:
         """
         several = self.layers is not None  # and who has sent what is not known yet
         return None if self._trips is not None or several else self._find(positions)
+
+    def are_near_roads(self, positions: Positions) -> BoolArray:
+        """Return which positions are on a road of their network or in a zone of the settings."""
+        node = self._find(positions) if positions.node is None else positions.node
+        near: BoolArray = node != OFF_GRAPH
+        return near
 
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
@@ -306,14 +315,21 @@ class Intake:
             ttl_s=pace.ttl_s,
         )
 
-    def forget(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
+    def forget(
+        self, freed: Int32Array, *, now: float, present: BoolArray, n_too_many: int = 0
+    ) -> Int32Array:
         """Forget devices that are gone; return the slots that may be given to others.
 
         `freed`: slots that the operator has freed in the tick; `present`: those that it still uses,
-        shape (slots,); `now`: unix seconds.
+        shape (slots,); `now`: unix seconds; `n_too_many`: how many make room, as far as nothing is
+        lost with them.
         """
         if self.trust is not None:
-            freed = self._with_unheard(self.trust, freed, now=now, present=present)
+            unseen = self._unseen(self.trust, before=now - self._ttl_s, present=present)
+            freed = np.union1d(freed, unseen).astype(np.int32) if len(unseen) else freed
+            if n_too_many > len(freed):
+                room = self._making_room(self.trust, n_too_many, freed, present=present)
+                freed = np.union1d(freed, room).astype(np.int32)
         if self._trips is not None:
             freed = self._trips.freed(freed, now=now, present=present)
         if not len(freed):
@@ -321,28 +337,40 @@ class Intake:
         if self.ids.any_change:
             self.ids.forget(freed)
         if self._watches_ids:
-            self.succession.free(freed)
-        if self.trust is not None:
-            self.trust.forget(freed)
+            self.succession.free(freed, silent_since=now - self._silent_s)
         self._on_road.forget(freed)
-        for part in (self._places, self._device_zones, self.layers):
+        for part in (self.trust, self._places, self._device_zones, self.layers):
             if part is not None:
                 part.forget(freed)
         if self._stops is not None:
             self._stops.free(freed)
         return freed
 
-    def _with_unheard(
-        self, trust: TrustedDevices, freed: Int32Array, *, now: float, present: BoolArray
+    @property
+    def _silent_s(self) -> float:
+        """A device that is freed because it is silent has been so for as long at least."""
+        ttl_s = self._lasting.pace.ttl_s
+        return ttl_s if self._trips is None else min(ttl_s, self._trips.forget_s)
+
+    def _making_room(
+        self, trust: TrustedDevices, n: int, freed: Int32Array, *, present: BoolArray
     ) -> Int32Array:
-        """Return the freed slots, and those of devices that only trust has ever heard of."""
-        unheard = trust.unheard(before=now - self._ttl_s)
-        if not len(unheard):
-            return freed
+        """Return devices that count nowhere and wait for nothing, with those freed at most `n`.
+
+        Their secret keys choose among them: when they come, or how often, changes nothing.
+        """
+        idle = np.setdiff1d(self._unseen(trust, before=math.inf, present=present), freed)
+        if self._trips is not None:
+            idle = idle[~self._trips.knows(idle)]
+        return idle[np.argsort(self._keys(idle), kind="stable")[: n - len(freed)]]
+
+    def _unseen(self, trust: TrustedDevices, *, before: float, present: BoolArray) -> Int32Array:
+        """Return slots of devices that trust alone has heard of, and nothing since a time."""
+        unheard = trust.unheard(before=before)
         stays = np.zeros(len(unheard), np.bool_)
         known = unheard < len(present)
         stays[known] = present[unheard[known]]
-        return np.union1d(freed, unheard[~stays]).astype(np.int32)
+        return unheard[~stays]
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""

@@ -16,7 +16,8 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 class LastOnRoad:
     """When each device was heard last where it may be published.
 
-    `present_s`: a silent device counts as present for so long at most.
+    `present_s`: who leaves moves nothing for so long. That is as long as a silent device may count
+    as present, or for ever where devices that stay away are forgotten by something else.
     """
 
     def __init__(self, present_s: float) -> None:

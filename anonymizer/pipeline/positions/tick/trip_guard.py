@@ -97,6 +97,10 @@ class TripGuard:
         self._ledger.settle(Outcome.SUPPRESSED__PRIVACY_ZONE, len(gone))
         self._dropped = np.union1d(self._dropped, slot).astype(np.int32)
 
+    def knows(self, slot: Int32Array) -> BoolArray:
+        """Return which devices are on a trip or may begin one, shape (n,)."""
+        return self._ends.knows(slot)
+
     def freed(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
         """Forget devices that are silent; return the slots that may be given to other devices.
 
