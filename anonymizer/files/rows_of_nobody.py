@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from anonymizer.files.meanings import TEXT
+from anonymizer.files.coded_columns import TEXT
 from anonymizer.files.tables import TextTable
 
 _TOTALS = (
