@@ -60,7 +60,12 @@ def test_who_is_joined_is_counted() -> None:
     assert with_person_keys(ids.tail(3), NO_VALUE)[1] == ()
 
 
-@given(st.lists(st.sampled_from(["AB-1", "ab1", "AB 1", "x-2", "X2", "1,000", "1000", "-", "NA"])))
+@given(
+    st.lists(
+        st.sampled_from(["AB-1", "ab1", "AB 1", "x-2", "X2", "1,000", "1000", "-", "NA"]),
+        min_size=1,
+    )
+)
 def test_spark_tells_of_the_same_joined_persons_as_a_table(ids: list[str]) -> None:
     names = pl.Series(ids, dtype=pl.String)
     rows = pl.DataFrame({"q": pl.Series(range(len(ids)), dtype=pl.Int64), "id": names})

@@ -247,6 +247,22 @@ def test_a_person_with_spaces_of_any_kind_around_its_name_is_one_person(spark: S
         anonymize(frame, qi="home", id="who", k=4, d=1)
 
 
+def test_who_is_joined_and_what_has_a_unit_is_told_in_the_sentences_of_a_table(
+    spark: Session,
+) -> None:
+    rows = [(f"{20 + i} years", f"AB-{i}" if i % 2 else f"ab {i - 1 + 1}") for i in range(12)]
+    rows += [("20 years", "AB 1"), ("21 years", "AB0")]
+    frame = spark.createDataFrame(rows, "age string, who string")
+    options: dict[str, Any] = {"qi": "age", "id": "who", "k": 3, "d": 1}
+    with anonymize(frame, **options) as made:
+        labels, told = rows_of(made)["age"].to_list(), made.report.warnings
+    assert all(each.startswith("[") and each.endswith("] years") for each in labels)
+    people = pl.DataFrame(rows, schema=["age", "who"], orient="row")
+    in_memory = anonymize_in_memory(people, **options, time_budget_s=SEARCHED_S).report.warnings
+    assert len(told) == 2
+    assert set(told) <= set(in_memory)
+
+
 def test_a_release_written_by_spark_passes_the_audit_of_its_classes(
     table: Frame, people: pl.DataFrame, tmp_path: Path
 ) -> None:
