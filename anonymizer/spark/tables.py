@@ -48,6 +48,7 @@ from anonymizer.files.person_keys import n_alike
 from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
 from anonymizer.spark.memory import check_memory
+from anonymizer.spark.nobodies import without_nobodies
 from anonymizer.spark.persons import person_column
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import AT_ONCE, PERSON, Job, VerifiedPartition
@@ -243,6 +244,7 @@ def _prepared(
         raise no_column(TABLE, absent[0], frame.columns)
     table = frame.select(*wanted)
     check_memory(table, n_at_once)
+    table = without_nobodies(table, declared)
     for name in declared.times:
         kind, cell = frame.schema[name].dataType, table[name]
         if isinstance(kind, TimestampType | TimestampNTZType):
